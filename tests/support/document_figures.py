@@ -20,6 +20,7 @@ from auditor.reports.document import (
     Footnoted,
     HeatMap,
     LowerBound,
+    Paragraph,
     Printed,
     Reason,
     Row,
@@ -56,7 +57,10 @@ def iterate_figures(node: object) -> Iterator[ShownFigure]:
             return
         case Table():
             yield from iterate_figures(node.caption)
-            for _, column, cell in iterate_cells(shorten_table(node)):
+            shown = shorten_table(node)
+            if isinstance(shown, Paragraph):
+                return
+            for _, column, cell in iterate_cells(shown):
                 match cell:
                     case Estimate() if column.kind == "interval":
                         yield _show_interval(cell, column)

@@ -127,6 +127,7 @@ class Table:
         has_reasons_below: whether every reason for a missing figure or interval is a note below the table; by default
             only long ones that occur often.
         max_rows: number of rows that pages show, of a table whose worst rows come first; None for all. Files have all.
+        is_whole: whether pages show every column, and n in every cell, even where they are the same in all rows.
     """
 
     id: str
@@ -138,6 +139,7 @@ class Table:
     is_dense: bool = False
     has_reasons_below: bool = False
     max_rows: int | None = None
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

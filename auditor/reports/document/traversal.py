@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from auditor.reports.document.blocks import Block, Callout, Disclosure, Document, FigureGrid, Section
-from auditor.reports.document.inline import Code
+from auditor.reports.document.blocks import (
+    Block,
+    Callout,
+    Disclosure,
+    Document,
+    FigureGrid,
+    List,
+    ListItem,
+    Paragraph,
+    Section,
+)
+from auditor.reports.document.inline import Code, Link, Name, Strong, Text
 
 
 def iterate_blocks(document: Document) -> Iterator[Block]:
@@ -24,6 +34,75 @@ def _iterate_nested(blocks: Sequence[Block]) -> Iterator[Block]:
                 yield from _iterate_nested(block.blocks)
             case FigureGrid():
                 yield from block.figures
+
+
+MIN_REPEATED_WORDS = 8
+"""Shorter texts may occur again."""
+
+
+def drop_repeated(sections: Sequence[Section]) -> list[Section]:
+    """The sections without the paragraphs and items of lists that an earlier section has in the same words.
+
+    A subsection or list that has nothing else is dropped with them; a section is not.
+    """
+    seen: set[str] = set()
+    kept = []
+    for section in sections:
+        texts: list[str] = []
+        kept.append(replace(section, blocks=_drop_texts(section.blocks, seen, texts)))
+        seen.update(texts)
+    return kept
+
+
+def _drop_texts(blocks: Sequence[Block], seen: Collection[str], texts: list[str]) -> list[Block]:
+    """Blocks without the texts that were seen; texts of the others are added to `texts`."""
+    kept: list[Block] = []
+    for block in blocks:
+        match block:
+            case Paragraph() if _is_repeated(block.content, seen, texts):
+                continue
+            case List():
+                items = [
+                    item
+                    for item in block.items
+                    if not _is_repeated(item.content if isinstance(item, ListItem) else item, seen, texts)
+                ]
+                if not items:
+                    continue
+                block = replace(block, items=items)
+            case Section():
+                inner = _drop_texts(block.blocks, seen, texts)
+                if not inner or (len(inner) < len(block.blocks) and _are_notes(inner)):
+                    continue
+                block = replace(block, blocks=inner)
+        kept.append(block)
+    return kept
+
+
+def _are_notes(blocks: Sequence[Block]) -> bool:
+    """Whether blocks only explain others."""
+    return all(isinstance(block, Paragraph) and block.role == "note" for block in blocks)
+
+
+def _is_repeated(content: Text, seen: Collection[str], texts: list[str]) -> bool:
+    """Whether a text of some length was seen; one that was not is added to `texts`."""
+    text = flatten_inline(content)
+    if len(text.split()) >= MIN_REPEATED_WORDS and text in seen:
+        return True
+    texts.append(text)
+    return False
+
+
+def flatten_inline(text: Text) -> str:
+    """The characters of a text, without its markup."""
+    match text:
+        case str():
+            return text
+        case Strong():
+            return flatten_inline(text.content)
+        case Name() | Code() | Link():
+            return text.text
+    return "".join(map(flatten_inline, text))
 
 
 def map_code(node: Any, function: Callable[[str], str]) -> Any:

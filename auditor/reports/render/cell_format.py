@@ -29,7 +29,7 @@ from auditor.reports.number_format import (
     name_cells,
 )
 
-MIN_NOTE_OCCURRENCES = 3
+MIN_NOTE_OCCURRENCES = 2
 MIN_NOTE_LENGTH = 16
 """A reason of this length that a table gives this often is a note below it."""
 
@@ -46,7 +46,7 @@ class FormattedFigure:
         has_value: whether the figure has a value.
         note: label of the note that has the reason for the missing value or interval.
         cells_interval: a share's interval for the cells that were measured, which it names; empty if it is no other
-            one.
+            one. Files have both intervals.
     """
 
     value: str
@@ -59,8 +59,8 @@ class FormattedFigure:
 
     @property
     def main_interval(self) -> str:
-        """The intervals that a cell shows: for other units, and a share's for the measured cells, which is named."""
-        return "; ".join(filter(None, (self.interval, self.cells_interval)))
+        """The interval that a cell shows: for other units or, without one, a share's for the measured cells, named."""
+        return self.interval or self.cells_interval
 
     def in_line(self) -> str:
         """The figure on one line, such as "0.52 (0.31 to 0.68; n 25)"."""
@@ -108,9 +108,9 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
     value = format_styled(estimate.value, column.style, column.digits)
     cells_interval = format_cells_interval(estimate, column.digits, column.style)
     if cells_interval:
-        cells_interval = f"{name_cells(estimate)} {cells_interval}"
+        cells_interval = f"{cells_interval} for {name_cells(estimate)}"
     if estimate.ci_low is None or estimate.ci_high is None:
-        reason = "no 95% CI" if note else f"no 95% CI: {reason}"
+        reason = ("" if cells_interval else "no 95% CI") if note else f"no 95% CI: {reason}"
         return FormattedFigure(value, n=n, reason=reason, note=note, cells_interval=cells_interval)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
     return FormattedFigure(value, f"{low} to {high}", n, note=note, cells_interval=cells_interval)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
-from auditor.reports.document import BarSegment, Cell, Column, Name, Reason, Row, Table, Text
+from auditor.reports.document import BarSegment, Cell, Column, Name, Paragraph, Reason, Row, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL, format_count
 from auditor.reports.render.cell_format import FormattedFigure, format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.escaping import escape_html, isolate_rtl
@@ -27,8 +27,11 @@ COLUMN_COUNT_RULES = "\n".join(f".n{n}{{--n:{n}}}" for n in range(MAX_COLUMNS_IN
 
 
 def render_html_table(table: Table) -> str:
-    """Render a table in a region that scrolls sideways, with its caption, legend and notes."""
-    table = shorten_table(table)
+    """Render a table in a region that scrolls sideways, with its caption, legend and notes; or as a sentence."""
+    shortened = shorten_table(table)
+    if isinstance(shortened, Paragraph):
+        return element("p", html_inline(shortened.content), class_=shortened.role, id=f"table-{table.id}")
+    table = shortened
     notes = label_notes(table)
     colors = {series: f"c{i % N_SERIES_COLORS}" for i, (series, _) in enumerate(table.legend)}
     parts = split_table(table, MAX_COLUMNS)

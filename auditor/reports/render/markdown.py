@@ -140,9 +140,10 @@ class _MarkdownRenderer:
             case Table():
                 if label := self.table_labels.get(block.id):
                     yield f"**{escape_markdown(label)}**"
-                table = shorten_table(block)
-                yield self.line(table.caption)
-                yield from self.table(table)
+                shown = shorten_table(block)
+                yield self.line(shown.content if isinstance(shown, Paragraph) else shown.caption)
+                if isinstance(shown, Table):
+                    yield from self.table(shown)
 
     def table(self, table: Table) -> Iterable[str]:
         """Render a table, and the notes below it; bars are left out, since other columns have their numbers."""

@@ -1,37 +1,247 @@
-"""Tables as pages show them: the worst rows, and where the complete table is."""
+"""Tables as pages show them: the worst rows of a long one, and what holds for all rows once, in the caption.
+
+Files (CSV and LaTeX) have every row and column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
 
-from auditor.reports.document import Code, Inline, Table, Text
-from auditor.reports.number_format import format_count
-from auditor.reports.render.cell_format import iterate_rows
+from auditor.metrics.estimate import Estimate
+from auditor.reports.document import Cell, Code, Column, Footnoted, Inline, Name, Paragraph, Reason, Table, Text
+from auditor.reports.number_format import MISSING_SYMBOL, format_count, pluralize
+from auditor.reports.render.cell_format import format_figure, iterate_rows
 
 EXPORT_COMMAND = "auditor export tables"
+MAX_HIDDEN_ROWS = 2
+"""A table that is longer by so few rows is shown as it is."""
+MIN_ROWS = 4
+"""In a table with fewer rows, nothing is said once for all of them."""
+MAX_SENTENCE_FIGURES = 4
+"""With more figures that are available, a table stays a table, however many are not."""
+MAX_NAMES = 6
+"""More names than these are counted."""
+_FIGURE_KINDS = ("number", "estimate", "interval", "share")
 
 
-def shorten_table(table: Table) -> Table:
-    """The table with its first `max_rows` rows and its totals; the caption names the file with all rows."""
+def shorten_table(table: Table) -> Table | Paragraph:
+    """The table as pages show it, or a sentence in its place if most of its figures are not available.
+
+    What is the same in all rows is said once, in the caption: the n of estimates, a column with one value, and columns
+    that are equal to another one. Of more than `max_rows` rows, the first are shown, with the totals; the caption then
+    names the file with all.
+    """
+    shown = _CommonValues.of(table).remove() if len(table.rows) >= MIN_ROWS and not table.is_whole else table
+    return _write_sentence(shown) or _cut_rows(shown)
+
+
+def _cut_rows(table: Table) -> Table:
+    """The table with its first `max_rows` rows and its totals."""
     rows = [row for row in iterate_rows(table) if not row.is_total]
-    if table.max_rows is None or len(rows) <= table.max_rows:
+    if table.max_rows is None or len(rows) <= table.max_rows + MAX_HIDDEN_ROWS:
         return table
     totals = [row for row in iterate_rows(table) if row.is_total]
     remark: list[Inline] = [
-        f" Shown are the first {format_count(table.max_rows)} of {format_count(len(rows))} rows, worst first; ",
+        f" Worst {format_count(table.max_rows)} of {format_count(len(rows))} rows; all: ",
         Code(name_table_file(table)),
-        " in the data export (",
+        " (",
         Code(EXPORT_COMMAND),
-        ") has all.",
+        ").",
     ]
-    caption = [*_as_nodes(table.caption), *remark]
-    return replace(table, caption=caption, rows=[*rows[: table.max_rows], *totals], max_rows=None)
+    return replace(
+        table, caption=[*_as_nodes(table.caption), *remark], rows=[*rows[: table.max_rows], *totals], max_rows=None
+    )
 
 
 def name_table_file(table: Table) -> str:
     """File name of a table of the report in the data export."""
     return f"report_{table.id.replace('-', '_')}.csv"
+
+
+@dataclass(slots=True)
+class _CommonValues:
+    """What is the same in all rows of a table.
+
+    Attributes:
+        columns: the cells of each column, a reason in each of those that it spans; the totals last.
+        n_rows: number of rows that are no totals.
+        removed: positions of the columns that need not be shown.
+        remarks: what the caption says in their place.
+    """
+
+    table: Table
+    columns: Sequence[Sequence[Cell]]
+    n_rows: int
+    removed: set[int] = field(default_factory=set)
+    remarks: list[Inline] = field(default_factory=list)
+    _constants: list[Inline] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, table: Table) -> _CommonValues:
+        """Prepare the columns of a table."""
+        rows = list(iterate_rows(table))
+        cells = [
+            [cell for cell in row.cells for _ in range(cell.columns if isinstance(cell, Reason) else 1)] for row in rows
+        ]
+        return cls(table, list(zip(*cells, strict=True)), sum(not row.is_total for row in rows))
+
+    def remove(self) -> Table:
+        """The table without what is the same in all rows, which its caption then says."""
+        has_spans = any(isinstance(cell, Reason) and cell.columns > 1 for column in self.columns for cell in column)
+        if not has_spans:
+            self._remove_constants()
+            self._remove_copies()
+        columns = self._share_n()
+        if self._constants:
+            first, *others = self._constants
+            start = str(first).removeprefix(", ")
+            self.remarks = [" In all rows: ", *([start] if start else []), *others, ".", *self.remarks]
+        if not self.remarks:
+            return self.table
+        kept = [i for i in range(len(columns)) if i not in self.removed]
+        return replace(
+            self.table,
+            caption=[*_as_nodes(self.table.caption), *self.remarks],
+            columns=[columns[i] for i in kept],
+            rows=[
+                row if has_spans else replace(row, cells=[row.cells[i] for i in kept])
+                for row in iterate_rows(self.table)
+            ],
+        )
+
+    def _remove_constants(self) -> None:
+        """Remove columns with one value in all rows, unless no figure would be left."""
+        constants: list[Inline] = []
+        empty: list[Inline] = []
+        positions: set[int] = set()
+        for i, (column, cells) in enumerate(zip(self.table.columns, self.columns, strict=True)):
+            is_constant = i > 0 and column.kind != "bar" and not column.emphasis and _are_equal(cells)
+            if is_constant and (value := _describe_constant(column, cells[0])) is not None:
+                if cells[0] is None:
+                    empty += [", ", column.title]
+                else:
+                    constants += [", ", column.title, " ", value]
+                positions.add(i)
+        others = [column.kind for i, column in enumerate(self.table.columns) if i > 0 and i not in positions]
+        if not set(others) - {"bar"}:
+            return
+        self.removed |= positions
+        self._constants += constants
+        self.remarks += [" No value: ", *empty[1:], "."] if empty else []
+
+    def _remove_copies(self) -> None:
+        """Remove columns of estimates that are equal to an earlier one in all rows."""
+        originals: dict[tuple[object, ...], int] = {}
+        copies: dict[int, list[Column]] = {}
+        for i, (column, cells) in enumerate(zip(self.table.columns, self.columns, strict=True)):
+            if column.kind != "estimate" or i in self.removed:
+                continue
+            key = (column.style, column.digits, column.show_n, *cells)
+            if (original := originals.setdefault(key, i)) != i:
+                copies.setdefault(original, []).append(column)
+                self.removed.add(i)
+        for original, columns in copies.items():
+            titles = [node for column in columns for node in (", ", column.title)][1:]
+            self.remarks += [" ", *titles, ": equal to ", self.table.columns[original].title, "."]
+
+    def _share_n(self) -> list[Column]:
+        """The columns of the table, without the n of those in which it is the same for all estimates."""
+        columns = list(self.table.columns)
+        shared: dict[int, list[int]] = {}
+        n_varying = 0
+        for i, column in enumerate(columns):
+            if column.kind != "estimate" or not column.show_n or i in self.removed:
+                continue
+            figures = [cell.figure if isinstance(cell, Footnoted) else cell for cell in self.columns[i]]
+            sizes = {cell.n for cell in figures if isinstance(cell, Estimate) and cell.value is not None}
+            if len(sizes) == 1:
+                shared.setdefault(sizes.pop(), []).append(i)
+            elif sizes:
+                n_varying += 1
+        for n, positions in shared.items():
+            if len(shared) > 1 or n_varying:
+                where = [node for i in positions for node in (", ", columns[i].title)][1:]
+                self.remarks += [f" n {format_count(n)} in ", *where, "."]
+            else:
+                self._constants += [f", n {format_count(n)}"]
+            for i in positions:
+                columns[i] = replace(columns[i], show_n=False)
+        return columns
+
+
+def _are_equal(cells: Sequence[Cell]) -> bool:
+    """Whether the cells of a column, with that of a total, all have one value."""
+    return all(cell == cells[0] for cell in cells[1:])
+
+
+def _describe_constant(column: Column, cell: Cell) -> Inline | None:
+    """The value of a column that is the same in all rows; None for a text with markup."""
+    match cell:
+        case None:
+            return MISSING_SYMBOL
+        case Estimate() if cell.value is None:
+            return f"not available ({cell.reason})"
+        case Estimate() | Footnoted() | Reason():
+            return None
+    if column.kind in ("name", "text"):
+        is_plain = isinstance(cell, str | Name)
+        return (
+            None
+            if not is_plain
+            else Name(cell)
+            if column.kind == "name" and isinstance(cell, str)
+            else cast(Inline, cell)
+        )
+    return format_figure(cell, column, {}).value
+
+
+def _write_sentence(table: Table) -> Paragraph | None:
+    """The figures of a table in a sentence, if most are not available; None if they are, or if it would be long."""
+    if any(column.kind == "bar" for column in table.columns):
+        return None
+    figures = list(_iterate_figures(table))
+    missing = [(row, column, cell) for row, column, cell in figures if _missing_reason(cell) is not None]
+    available = [figure for figure in figures if figure not in missing]
+    if 2 * len(missing) <= len(figures) or len(available) > MAX_SENTENCE_FIGURES:
+        return None
+    nodes: list[Inline] = [*_as_nodes(table.caption)]
+    for row, column, cell in available:
+        shown = format_figure(cell, column, {}).in_line()
+        nodes += [" ", column.title, " of ", *_as_nodes(row), f": {shown}."]
+    by_reason: dict[tuple[str, str], list[tuple[Text, Column]]] = {}
+    for row, column, cell in missing:
+        by_reason.setdefault((str(column.title), _missing_reason(cell) or ""), []).append((row, column))
+    for (_, reason), places in by_reason.items():
+        names: list[Inline] = [node for row, _ in places for node in (", ", *_as_nodes(row))][1:]
+        if len(places) > MAX_NAMES:
+            names = [pluralize(len(places), "row")]
+        elif len(places) == len(table.rows):
+            names = ["all rows"] if len(places) > 1 else names
+        nodes += [" ", places[0][1].title, " is not available for ", *names, f": {reason}." if reason else "."]
+    return Paragraph(nodes, "note")
+
+
+def _iterate_figures(table: Table) -> Iterator[tuple[Text, Column, Cell]]:
+    """The figures of a table, each with the name of its row and its column."""
+    for row in iterate_rows(table):
+        cells = [cell for cell in row.cells for _ in range(cell.columns if isinstance(cell, Reason) else 1)]
+        for column, cell in zip(table.columns[1:], cells[1:], strict=True):
+            if column.kind in _FIGURE_KINDS and cell is not None:
+                yield _name_row(cells[0], table), column, cell
+
+
+def _name_row(cell: Cell, table: Table) -> Text:
+    """The name of a row, by its first cell."""
+    return Name(cell) if isinstance(cell, str) else table.label if cell is None else cast(Text, cell)
+
+
+def _missing_reason(cell: Cell) -> str | None:
+    """Why a figure has no value; None if it has one."""
+    if isinstance(cell, Reason):
+        return cell.text if isinstance(cell.text, str) else ""
+    return (cell.reason or "").rstrip(".") if isinstance(cell, Estimate) and cell.value is None else None
 
 
 def _as_nodes(text: Text) -> Sequence[Inline]:

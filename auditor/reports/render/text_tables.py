@@ -9,7 +9,7 @@ from typing import cast
 
 from rich.cells import cell_len
 
-from auditor.reports.document import Cell, Column, Reason, Table, Text
+from auditor.reports.document import Cell, Column, Paragraph, Reason, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL
 from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.shortened_tables import shorten_table
@@ -30,7 +30,10 @@ class _TextColumn:
 
 def render_text_table(table: Table, width: int) -> str:
     """Render the table, with its caption and notes; bars are left out, since other columns have their numbers."""
-    table = shorten_table(table)
+    shortened = shorten_table(table)
+    if isinstance(shortened, Paragraph):
+        return "\n".join(wrap_text(flatten_text(shortened.content), width))
+    table = shortened
     notes = label_notes(table)
     rows = list(iterate_rows(table))
     cells_by_row = [_expand_reasons(row.cells) for row in rows]
@@ -90,7 +93,8 @@ def _format_cell(cell: Cell, column: Column, notes: Mapping[str, str]) -> tuple[
     if column.kind in ("name", "text"):
         return MISSING_SYMBOL if cell is None else flatten_text(cast(Text, cell)), 0
     figure = format_figure(cell, column, notes)
-    return flatten_text(figure.in_line()), cell_len(figure.value) if figure.has_value else 0
+    line = figure.in_line().replace(figure.n, figure.n.replace(" ", "\u00a0")) if figure.n else figure.in_line()
+    return flatten_text(line), cell_len(figure.value) if figure.has_value else 0
 
 
 def _split_columns(columns: Sequence[_TextColumn], width: int) -> Iterator[list[_TextColumn]]:

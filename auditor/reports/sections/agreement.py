@@ -16,9 +16,9 @@ from auditor.reports.sections.cultural_findings import build_findings_block
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
-    build_finding,
     compare_interval,
     describe_estimate,
+    group_findings,
     join_first,
 )
 from auditor.reports.sections.sensitivity import build_assumptions
@@ -73,6 +73,16 @@ def describe_alignment(row: AlignmentRow) -> str:
     )
     order = f" {_describe_order(row)} ({describe_estimate('r', r)})." if r.value is not None else ""
     return f"{describe_closeness(row)} ({figures}).{order}".removesuffix(".")
+
+
+def describe_agreement(row: AlignmentRow) -> str:
+    """The agreement of one model with people in words, as a predicate; its figures are in the table."""
+    if row.mae.value is None and row.pearson_r.value is None:
+        return f"cannot be compared with people: {row.pearson_r.reason}"
+    order = _describe_order(row)
+    order = f"and {order.removeprefix('It ')}" if order.startswith("It ") else f"{order[:1].lower()}{order[1:]}"
+    closeness = "has no mean absolute error" if row.mae.value is None else describe_closeness(row)
+    return closeness if row.pearson_r.value is None else f"{closeness}, {order}"
 
 
 def describe_closeness(row: AlignmentRow) -> str:
@@ -211,7 +221,7 @@ def build_agreement_section(report: Report) -> Section | None:
         blocks.append(_build_forest_plot(rows, labels))
         blocks.append(
             List(
-                [build_finding(labels.label(row), describe_alignment(row), classify_alignment(row)) for row in rows],
+                group_findings((labels.label(row), describe_agreement(row), classify_alignment(row)) for row in rows),
                 is_findings=True,
             )
         )
@@ -236,7 +246,6 @@ def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Fi
         estimates,
         error_axis(ends, "Mean absolute error (lower is better)") if has_errors else CORRELATION_AXIS,
         table_id="alignment",
-        caption=f"{ERROR_CAPTION if has_errors else 'Pearson’s r of each model’s scores with people’s.'} 95% CIs are "
-        "for other countries and topics like these.",
+        caption=ERROR_CAPTION if has_errors else "Pearson’s r of each model’s scores with people’s.",
         description="; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
     )

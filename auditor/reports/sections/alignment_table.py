@@ -38,15 +38,11 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
     caption = (
-        "Agreement with people over the cells (country × topic) for which both the model and people have a score. MAE, "
-        f"RMSE and bias are on the scale of the scores, from −1 ({low_label}) to +1 ({high_label}). Lower MAE and RMSE "
-        "are better; a positive bias is more permissive than people. The concordance (Lin’s coefficient) is 1 only if "
-        "scores are equal to people’s. r and ρ say how the model orders countries and topics, whatever the level and "
-        "the spread of its scores; −1 to +1, higher is better. r without sampling noise estimates r for unlimited "
-        "samples per cell (Spearman’s correction, for the model only). The highest r is what a perfect model is "
-        f"expected to reach against this survey{ceiling_note}. "
-        "Lost samples are planned ones without a usable score, such as refusals. 95% CIs and p (test of r = 0) are for "
-        f"other countries and topics like these.{marks.remark('Values of r without sampling noise')}"
+        f"Scores range from −1 ({low_label}) to +1 ({high_label}). MAE, RMSE: lower is better. r and ρ say how the "
+        "model orders countries and topics (−1 to +1, higher is better); p tests r = 0. r without sampling noise is "
+        "for unlimited samples per cell (Spearman’s correction). The highest r is what a perfect model is expected to "
+        f"reach{ceiling_note}. Lost samples have no usable score."
+        f"{marks.remark('Values of r without sampling noise')}"
     )
     derived = {"model": labels.label, **marks.derived}
     title = "Agreement with people"
@@ -58,11 +54,9 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
 def build_alignment_remarks(report: Report) -> Paragraph:
     """Remarks on the columns of the alignment table."""
     n_not_asked = report.audit.survey.cells - report.audit.survey.asked
-    not_asked = f"People were not asked in {n_not_asked} of them; in the others," if n_not_asked else "In these,"
+    not_asked = f"In {n_not_asked} cells, people were not asked." if n_not_asked else "People were asked in every cell."
     return Paragraph(
-        f"Cells (a country and a topic) without a score of people or of the model are dropped. {not_asked} the model "
-        "has no usable answer. Cells of one country or topic are correlated, so the 95% CI is a two-way jackknife "
-        f"over countries and topics. It generalizes to other countries and topics, and needs at least {MIN_UNITS} of "
-        "each.",
+        f"Cells without a score of people or of the model are dropped. {not_asked} Cells of one country or topic are "
+        f"correlated, so the 95% CI is a two-way jackknife, which needs at least {MIN_UNITS} countries and topics.",
         "note",
     )

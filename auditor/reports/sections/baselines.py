@@ -9,7 +9,7 @@ from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.agreement.baselines import BASELINES_BY_LEVEL
 from auditor.reports.data.measurement_schema import BaselineRow, GainRow, GuessClaim, GuessLevel, NonresponseReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
+from auditor.reports.document import Block, Column, Disclosure, List, ListItem, Paragraph, Section, Status, Table
 from auditor.reports.number_format import format_count, format_number
 from auditor.reports.sections.experiments.nonresponse import (
     describe_nonresponse,
@@ -18,27 +18,25 @@ from auditor.reports.sections.experiments.nonresponse import (
 )
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
-    build_finding,
     compare_interval,
-    describe_estimate,
     describe_interval,
+    group_findings,
+    join_first,
 )
 from auditor.reports.sections.tables import tabulate, tabulate_matrix
 from auditor.surveys.baselines import MIN_DONOR_COUNTRIES
 
 _INTRODUCTION = (
-    "A guess predicts people’s scores without a model. Means of people’s scores are those of the topic over countries,"
-    " of the country over topics, or of the topic over the region, in this audit’s cells (a cell is a country and a "
-    "topic). Estimates from similar countries also use the country’s own answers to other topics: they are the score "
-    "of the country that answers at least five other topics most alike, or the mean of the three such countries, among"
-    " all countries of the survey’s file. A model is compared with each on the cells for which it has scores. The "
-    "predicted cell is left out, but for the r of means: leaving it out biases r downwards, so that r is an upper "
-    "limit. A claim needs every comparison of its level."
+    "A guess predicts people’s scores without a model: by people’s mean of the topic, of the country, or of the topic "
+    "in the region; or by similar countries, the one or the three of the survey’s file that answer at least five other "
+    "topics most alike. The predicted cell is left out, but for the r of means, which is an upper limit. A claim needs "
+    "every comparison of its level."
 )
 LEVEL_NAMES: Mapping[GuessLevel, str] = {
     "means": "people’s means of a topic, a country or a region",
     "similar countries": "an estimate from similar countries, which uses the country’s other answers",
 }
+SHORT_LEVEL_NAMES: Mapping[GuessLevel, str] = {"means": "people’s means", "similar countries": "similar countries"}
 
 
 def build_baselines_section(report: Report) -> Section | None:
@@ -46,18 +44,18 @@ def build_baselines_section(report: Report) -> Section | None:
     if not report.alignment:
         return None
     labels = SeriesLabels.of(report)
-    gains = [
-        build_finding(labels.label(row), describe_gain(row), compare_interval(row.within_topics))
-        for row in report.gain or []
-    ]
+    gains = group_findings(
+        (labels.label(row), describe_gain(row), compare_interval(row.within_topics)) for row in report.gain or []
+    )
     blocks: list[Block] = [
         Paragraph(summarize_guesses(report), "finding"),
         List(list_guess_findings(report), is_findings=True),
         Paragraph(_INTRODUCTION, "note"),
         *([List(gains, is_findings=True)] if gains else []),
         Paragraph(describe_ceiling(report)),
-        _build_baselines_table(report, labels),
-        _build_differences_table(report, labels),
+        *([_build_gain_table(report.gain, labels)] if report.gain else []),
+        *([_build_baselines_table(report.baselines, labels)] if report.baselines else []),
+        Disclosure("Each model minus each guess", [_build_differences_table(report, labels)]),
     ]
     if report.nonresponse is not None:
         blocks.append(_build_nonresponse_section(report.nonresponse, labels))
@@ -98,14 +96,14 @@ def _count_models(n: int, n_all: int) -> str:
 def list_guess_findings(report: Report) -> list[ListItem]:
     """Whether each series of scores is closer to people than the guesses of each level; the smallest error first."""
     labels = SeriesLabels.of(report)
-    items = []
+    findings = []
     for row in sorted(report.alignment, key=rank_by_error):
         key = (row.method, row.model)
         baselines = [baseline for baseline in report.baselines if (baseline.method, baseline.model) == key]
         claims = [claim for claim in report.guesses if (claim.method, claim.model) == key]
         if baselines:
-            items.append(build_finding(labels.label(row), *_describe_guess(baselines, claims)))
-    return items
+            findings.append((labels.label(row), *_describe_guess(baselines, claims)))
+    return group_findings(findings)
 
 
 def _describe_guess(rows: Sequence[BaselineRow], claims: Sequence[GuessClaim]) -> tuple[str, Status]:
@@ -113,20 +111,18 @@ def _describe_guess(rows: Sequence[BaselineRow], claims: Sequence[GuessClaim]) -
     measured = [row for row in rows if row.mae.value is not None and row.mae_difference.value is not None]
     if not measured:
         return f"cannot be compared with a guess without a model: {rows[0].mae_difference.reason}", "neutral"
-    parts = []
+    levels_by_verb: dict[str, list[str]] = {}
     for claim in claims:
         of_level = [row for row in measured if row.baseline in BASELINES_BY_LEVEL[claim.level]]
         if not of_level:
             continue
         best = min(of_level, key=lambda row: row.mae.value or 0.0)
-        figures = describe_estimate(
-            f"difference in mean absolute error from the {best.baseline}", best.mae_difference, style="signed"
-        )
         is_further = best.mae_difference.is_significant and (best.mae_difference.value or 0.0) > 0
         verb = "is" if claim.is_closer or is_further else "is not shown to be"
         verb = "may or may not be" if best.mae_difference.adjusted_p_value is None else verb
         direction = "further from" if is_further else "closer to"
-        parts.append(f"{verb} {direction} people than {LEVEL_NAMES[claim.level]} ({figures})")
+        levels_by_verb.setdefault(f"{verb} {direction} people than", []).append(SHORT_LEVEL_NAMES[claim.level])
+    parts = [f"{verb} {' and '.join(levels)}" for verb, levels in levels_by_verb.items()]
     statuses = {claim.level: claim.is_closer for claim in claims}
     if all(row.mae_difference.adjusted_p_value is None for row in measured):
         return " and ".join(parts), "neutral"
@@ -165,27 +161,36 @@ def describe_gain(row: GainRow) -> str:
         "unclear": "is not shown to capture differences between countries",
         "neutral": "may or may not capture differences between countries",
     }
-    return f"{findings[compare_interval(r)]} ({describe_estimate('r within topics', r, 'cell')})"
+    return findings[compare_interval(r)]
 
 
-def _build_baselines_table(report: Report, labels: SeriesLabels) -> Table:
-    """The table of r within topics, and of r and MAE of each baseline, for each series of scores."""
-    cells: dict[str, dict[str, Estimate]] = {
-        labels.label(row): {"r within topics": row.within_topics} for row in report.gain or []
-    }
-    for row in report.baselines:
-        name = f"{row.baseline[:1].upper()}{row.baseline[1:]}"
-        cells.setdefault(labels.label(row), {}).update({f"{name}: r": row.pearson_r, f"{name}: MAE": row.mae})
-    titles = list(dict.fromkeys(title for by_title in cells.values() for title in by_title))
+def _build_gain_table(rows: Sequence[GainRow], labels: SeriesLabels) -> Table:
+    """The table of r within topics for each series of scores."""
+    caption = "r within topics: each topic’s mean is subtracted from the scores of the model and of people."
+    columns = [Column("Model", "name"), Column("r within topics", "estimate", emphasis=True)]
+    return Table("gain", "r within topics", caption, columns, [[labels.label(row), row.within_topics] for row in rows])
+
+
+def _build_baselines_table(rows: Sequence[BaselineRow], labels: SeriesLabels) -> Table:
+    """The table of r and MAE of each guess; one row where they are the same on the cells of several series."""
+    models: dict[tuple[str, Estimate, Estimate], list[str]] = {}
+    for row in rows:
+        models.setdefault((row.baseline, row.pearson_r, row.mae), []).append(labels.label(row))
+    has_groups = len(set(map(tuple, models.values()))) > 1
     return Table(
         "baselines",
-        "Agreement of baselines with people",
-        "r within topics measures how well the model captures differences between countries: each topic’s mean is "
-        "subtracted from the scores of the model and of people. The other columns are r (higher is better) and mean "
-        "absolute error (MAE, lower is better) of each baseline. 95% CIs are for other countries and topics like "
-        "these; n counts cells.",
-        [Column("Model", "name"), *(Column(title, "estimate", emphasis=i == 0) for i, title in enumerate(titles))],
-        [[label, *map(by_title.get, titles)] for label, by_title in cells.items()],
+        "Agreement of guesses with people",
+        "r (higher is better) and MAE (lower is better) of each guess, on the cells of the models.",
+        [
+            Column("Guess", "text"),
+            *([Column("Models", "text")] if has_groups else []),
+            Column("r", "estimate"),
+            Column("MAE", "estimate", emphasis=True),
+        ],
+        [
+            [baseline, *([join_first(names, "model")] if has_groups else []), r, mae]
+            for (baseline, r, mae), names in models.items()
+        ],
     )
 
 
@@ -194,9 +199,8 @@ def _build_differences_table(report: Report, labels: SeriesLabels) -> Table:
     return tabulate(
         "baseline-differences",
         "Models minus baselines",
-        "Mean absolute error of the model minus that of the baseline, on the same cells. Negative: the model is "
-        "closer to people. 95% CIs are for other countries and topics like these. P-values are adjusted for all rows "
-        "(Holm).",
+        "Mean absolute error of the model minus that of the guess, on the same cells. Negative: the model is closer to "
+        "people.",
         report.baselines,
         BaselineRow,
         {"model": labels.label},

@@ -25,7 +25,7 @@ from auditor.reports.number_format import format_count, format_number, format_si
 from auditor.reports.sections.phrasing import SeriesLabels, list_series_with_errors, slugify_unique
 from auditor.reports.sections.profiles import HIGH_LABEL, LOW_LABEL, SHADE_BOUNDS, format_short_difference
 
-MAX_OPEN_HEAT_MAPS = 4
+MAX_OPEN_HEAT_MAPS = 1
 """With more heat maps than this, only the first is open."""
 MAX_PORTRAIT_COLUMNS = 15
 """Columns of a heat map that fit a page in portrait orientation."""
@@ -43,9 +43,8 @@ def build_differences_section(report: Report) -> Section | None:
         return None
     heat_maps = [_build_heat_map(report, row, labels.label(row), show_legend=i == 0) for i, row in enumerate(series)]
     explanation = (
-        "Each cell shows the model’s score minus people’s score for one country and topic. "
-        "Positive: the model is more permissive than people. Negative: it is stricter. "
-        "Scores range from −1 to +1, so differences range from −2 to +2."
+        "The model’s score minus people’s, from −2 to +2. Positive: the model is more permissive. Negative: it is "
+        f"stricter. Differences below {SHADE_BOUNDS[0]} have no colour."
     )
     return Section(
         "where",
@@ -124,7 +123,8 @@ def _build_cell(report: Report, cell: CellReport, series: AlignmentRow) -> HeatM
         return replace(NOT_ASKED if cell.survey is None else NO_ANSWER, page=page)
     difference = score - cell.survey
     tooltip = f"people {format_number(cell.survey)}, model {format_number(score)}"
-    return HeatMapCell(difference, format_short_difference(difference), tooltip, page=page)
+    text = format_short_difference(difference) or (format_signed(difference) if page else "")
+    return HeatMapCell(difference, text, tooltip, page=page)
 
 
 # --- scatter plots ----------------------------------------------------------------------------------------------
@@ -136,9 +136,8 @@ def build_scatter_section(report: Report) -> Section | None:
         return None
     labels = [*map(SeriesLabels.of(report).label, report.alignment)]
     explanation = (
-        "Each point is one cell: a country and a topic. People’s score is on the horizontal axis, the model’s score on "
-        "the vertical axis, both from −1 to +1. On the dashed line, both scores are equal. Above it, the model is more "
-        "permissive than people."
+        "Each point is one cell. On the dashed line, both scores are equal; above it, the model is more permissive "
+        "than people."
     )
     figures = [
         _build_figure(row, label, slug, report.audit.cells, len(labels))

@@ -47,7 +47,7 @@ VOTING_RULE_LABELS = {
 }
 MAX_OPEN_PAIRS = 10
 """Pairs of models above which their table is closed at first."""
-MAX_SHOWN_CONFLICTS = 10
+MAX_SHOWN_CONFLICTS = 2
 """Conflicts that pages show in full; the JSON report and the data export have more."""
 
 
@@ -82,7 +82,7 @@ def describe_conflicts(report: Report) -> str:
         interval = describe_interval(conflicts.settled, 0, "percent")
         sentences.append(
             f"The judges alone settle {format_share(conflicts.settled.value)} ({interval}). A conflict is settled "
-            f"{rule_phrase}. For this share, conflicts that people decided afterwards count as the judges left them."
+            f"{rule_phrase}."
         )
     if total and conflicts.within_noise.value is not None:
         n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
@@ -170,10 +170,7 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     all_column = Column("All", "number", emphasis=True)
     kinds = [ConflictKind(row.kind) for row in conflicts.kinds]
     explanations = "; ".join(f"{kind.label} ({kind.spec.explanation})" for kind in kinds)
-    caption = (
-        "Number of conflicts by kind and status. A conflict is contested if the people who reviewed it disagree. The "
-        f"kinds are {explanations}."
-    )
+    caption = f"Conflicts by kind and status; contested: the people who reviewed it disagree. Kinds: {explanations}."
     state_columns = [Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states]
     rows = [
         Row([kind.label, *row.states.values(), row.total]) for kind, row in zip(kinds, conflicts.kinds, strict=True)
@@ -182,7 +179,7 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     columns = [Column("Kind", "name"), *state_columns, all_column]
     yield Table("conflicts-by-kind", "Conflicts by kind and status", caption, columns, rows)
     if conflicts.pairs:
-        title, caption = "Conflicts by pair of models", "Number of conflicts between each pair of models, by kind."
+        title, caption = "Conflicts by pair of models", "Conflicts between each pair of models."
         columns = [
             *make_columns("name", {"left": "First model", "right": "Second model"}),
             *(Column(ConflictKind(kind).label.capitalize(), "number") for kind in conflicts.pairs[0].kinds),
@@ -202,7 +199,7 @@ def _build_largest_section(conflicts: ConflictsReport) -> Section:
         title = f"The {len(shown)} largest conflicts"
         n_others = pluralize(conflicts.total - len(shown), "other is", "others are")
         remark: list[Inline] = [f"The {n_others} in the table ", Code("conflict"), " of the data export ("]
-        remark += [Code("auditor export tables"), "), and ", Code("auditor review"), " shows them."]
+        remark += [Code("auditor export tables"), ") and in ", Code("auditor review"), "."]
         blocks.append(Paragraph(remark, "note"))
     return Section("conflicts-largest", title, [*blocks, *map(_build_conflict, shown)])
 

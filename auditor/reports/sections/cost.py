@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport, CostRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, CountShare, LowerBound, Paragraph, Reason, Section
+from auditor.reports.document import Block, CountShare, Disclosure, LowerBound, Paragraph, Reason, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd, pluralize
 from auditor.reports.sections.phrasing import join_with_and
 from auditor.reports.sections.tables import tabulate
@@ -19,10 +19,8 @@ def build_cost_section(report: Report) -> Section:
     table = tabulate(
         "cost-by-model",
         "Cost by model and purpose",
-        "All requests that this audit sent, and all answers that it uses, including those that other audits recorded. "
-        "Requests include retries. "
-        "From cache: share of the prompt tokens that the provider had cached, among answers that report it. Cost is "
-        "in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
+        "Requests include retries, answers those that other audits recorded. From cache: share of the prompt tokens, "
+        "where providers report it. Without price: answers whose price is unknown; ≥ marks a lower bound.",
         cost.rows,
         CostRow,
         {
@@ -46,7 +44,7 @@ def build_cost_section(report: Report) -> Section:
     blocks: list[Block] = [
         Paragraph(paragraphs[0], "finding"),
         *map(Paragraph, paragraphs[1:]),
-        *([table] if cost.rows else []),
+        *([Disclosure("Calls, tokens and cost by model", [table])] if cost.rows else []),
     ]
     return Section("cost", "What did it cost?", blocks, "Cost")
 

@@ -58,7 +58,11 @@ def build_coverage_section(report: Report) -> Section | None:
         "A failed request or unusable answer is never turned into a score. It is counted here by its cause and "
         "excluded everywhere else."
     )
-    blocks: list[Block] = [Paragraph(_summarize_coverage(coverage.total), "finding"), Paragraph(introduction, "note")]
+    notes = [*map(Paragraph, _list_notes(coverage, is_imported=report.audit.imported))]
+    finding = Paragraph(_summarize_coverage(coverage.total), "finding")
+    if not notes and all(row.ok == row.planned for _, rows, _ in groups for row in rows):
+        return Section("coverage", "What is missing?", [finding], "Coverage")
+    blocks: list[Block] = [finding, Paragraph(introduction, "note")]
     complete = [noun for noun, rows, _ in groups if noun and rows and all(row.ok == row.planned for row in rows)]
     for noun, rows, is_open in groups:
         if rows and noun not in complete:
@@ -66,12 +70,7 @@ def build_coverage_section(report: Report) -> Section | None:
             blocks.append(Disclosure(f"By {noun}" if noun else "In total", [table], is_open=is_open))
     if complete:
         blocks.append(Paragraph(f"All planned answers of each {join_with_and(complete)} are usable."))
-    return Section(
-        "coverage",
-        "What is missing?",
-        [*blocks, *map(Paragraph, _list_notes(coverage, is_imported=report.audit.imported))],
-        "Coverage",
-    )
+    return Section("coverage", "What is missing?", [*blocks, *notes], "Coverage")
 
 
 def _summarize_coverage(rows: Sequence[CoverageRow]) -> str:

@@ -46,9 +46,8 @@ def build_group_errors_section(report: Report) -> Section | None:
     findings = _list_largest_errors(report)
     no_finding = "The audit is too small to identify the topic or country on which a model is furthest from people."
     note = (
-        "Positive: the model’s mean score is above people’s, so it is more permissive. Negative: it is stricter. The "
-        "largest of several errors is biased upwards; the 95% CIs in the sentences above are corrected for the number "
-        "of topics or countries. Those in the tables are not."
+        "Positive: the model is more permissive than people. Negative: it is stricter. The 95% CIs of the largest "
+        "errors above are corrected for the number of topics or countries. Those in the tables are not."
     )
     blocks: list[Block] = [
         List(findings, is_findings=True) if findings else Paragraph(no_finding, "finding"),
@@ -74,8 +73,7 @@ def _build_mae_table(report: Report, rows: Sequence[GroupErrorRow], noun: str, o
     return tabulate_matrix(
         f"error-by-{noun}",
         f"Mean absolute error by {noun}",
-        f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is better). "
-        f"95% CIs are for other {other_nouns} like these. n counts cells.",
+        f"MAE by {noun}, from 0 to 2 (lower is better). 95% CIs are for other {other_nouns} like these.",
         Column(noun.capitalize(), "name"),
         dict(errors),
         _label_series_with_errors(report),
@@ -131,14 +129,12 @@ def build_map_section(report: Report) -> Section | None:
     blocks: list[Block] = [
         Paragraph(_describe_extremes(mean_errors), "finding"),
         Paragraph(
-            f"Mean absolute difference between the models and a country’s people, over its topics{average_text}, from "
-            "0 to 2 (lower is better). Stronger colours show larger differences.",
+            f"Mean absolute error in each country, over its topics{average_text}.",
             "note",
         ),
         figure,
         Paragraph(
-            "The next maps show each model’s mean score minus people’s. Positive: the model is more permissive. "
-            "Negative: it is stricter.",
+            "Each model’s mean score minus people’s. Positive: the model is more permissive. Negative: it is stricter.",
             "note",
         ),
         FigureGrid(_map_differences(bias, labels), "medium"),
@@ -220,7 +216,7 @@ def _build_bias_table(
         f"difference-by-{noun}",
         f"Difference from people by {noun}",
         f"Mean of the model’s score minus people’s by {noun}, from −2 (stricter) to +2 (more permissive). 95% CIs are "
-        f"for other {other_nouns} like these. n counts cells.",
+        f"for other {other_nouns} like these.",
         Column(noun.capitalize(), "name"),
         bias,
         labels,

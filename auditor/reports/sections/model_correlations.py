@@ -7,9 +7,8 @@ from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.document import Status
 
 CORRELATION_REMARK = (
-    "95% CIs and p generalize to other models. p is from a permutation test and needs 5 models; a CI needs 8. Models "
-    "of one family are averaged first, since they are not independent; n then counts families. “r over single models” "
-    "is computed without this averaging, as in most papers."
+    "95% CIs (from 8 models) and p (a permutation test, from 5) are for other models. Models of one family are "
+    "averaged first, so that n counts families; “r over single models” is without this averaging, as in most papers."
 )
 
 

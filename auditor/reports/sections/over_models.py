@@ -80,10 +80,7 @@ def _describe_equal_scores(groups: Iterable[Sequence[str]]) -> Iterable[str]:
 
 def _build_figures_table(rows: Sequence[OverModelsRow]) -> Table:
     """Build the table of means, standard deviations and ranges."""
-    caption = (
-        "Each model counts once; models of one family are not averaged. The 95% CI of a mean is over other models like "
-        "these. n counts models."
-    )
+    caption = "Each model counts once. The 95% CI of a mean is for other models like these. n counts models."
     derived = {"figure": lambda row: TITLES[row.figure]}
     return tabulate("over-models", "Figures over models", caption, rows, OverModelsRow, derived)
 
@@ -91,8 +88,7 @@ def _build_figures_table(rows: Sequence[OverModelsRow]) -> Table:
 def _build_tiers_table(rows: Sequence[CutOffTierRow]) -> Table:
     """Build the table of tiers by fixed cut-offs."""
     caption = (
-        "Tiers by fixed cut-offs of r, as EvalMORAAL draws them for each of its two surveys. Chance may decide between "
-        "models near a cut-off; the tiers by tests, in another table, account for it."
+        "Tiers by fixed cut-offs of r, as EvalMORAAL draws them for its two surveys. Chance may decide near a cut-off."
     )
     derived = {"models": lambda row: ", ".join(row.models) or None}
     return tabulate("cut-off-tiers", "Tiers by cut-off", caption, rows, CutOffTierRow, derived)
@@ -103,12 +99,9 @@ def _build_heat_maps(report: Report, labels: SeriesLabels) -> list[Block]:
     r_by_place = _collect(
         report.countries, labels, {row_key: row.pearson_r for row_key, row in _index(report.countries)}
     )
-    mae_by_place = _collect(report.topics, labels, {row_key: row.mae.value for row_key, row in _index(report.topics)})
     return [
         Paragraph("r with people by country, over its topics.", "note"),
         build_heat_map("r by country", r_by_place),
-        Paragraph("Mean absolute error by topic, over its countries, from 0 to 2 (lower is better).", "note"),
-        build_heat_map("Mean absolute error by topic", mae_by_place, is_error=True),
     ]
 
 
@@ -158,9 +151,7 @@ def _build_cell(value: float | None, name: str) -> HeatMapCell:
 def _build_errors_table(over_models: OverModelsReport, labels: SeriesLabels) -> Table:
     """Build the table of the numbers of cells by absolute error; columns are the series of scores."""
     caption = (
-        "Number of cells by absolute error of answers. EvalMORAAL draws log-probability scores beside them. Here these "
-        "scores have no errors: they are rescaled so that each model’s lowest score is −1 and its highest +1, so their "
-        "distance from people depends on two extreme cells."
+        "Number of cells by absolute error of answers. Scores by log-probabilities are rescaled and have no errors."
     )
     columns = [
         Column("Absolute error", "text", "error"), *(Column(labels.label(row), "number") for row in over_models.errors)
@@ -168,7 +159,7 @@ def _build_errors_table(over_models: OverModelsReport, labels: SeriesLabels) -> 
     n_bins = max((len(row.counts) for row in over_models.errors), default=0)
     rows: list[list[Cell]] = [
         [
-            f"{i * ERROR_BIN_WIDTH:.1f} to {(i + 1) * ERROR_BIN_WIDTH:.1f}",
+            f"{i * ERROR_BIN_WIDTH:.1f}–{(i + 1) * ERROR_BIN_WIDTH:.1f}",
             *(row.counts[i] for row in over_models.errors),
         ]
         for i in range(n_bins)

@@ -19,8 +19,8 @@ from auditor.reports.data.panel.schema import (
     VotingRuleRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, Name, Paragraph, Section, Table
-from auditor.reports.number_format import describe_estimate, describe_populations, format_share, pluralize
+from auditor.reports.document import Block, Column, Disclosure, List, Name, Paragraph, Section, Table
+from auditor.reports.number_format import describe_estimate, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_biases import build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
@@ -51,7 +51,14 @@ def build_panel_section(report: Report) -> Section | None:
             "What the panel’s verdicts can be used for",
             [certificate, *([suggestion] if suggestion else [])],
         ),
-        Section("panel-judges", "The judges", [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]),
+        Section(
+            "panel-judges",
+            "The judges",
+            [
+                Paragraph(describe_kappa(panel)),
+                *(Disclosure(table.label, [table]) for table in build_panel_tables(panel)),
+            ],
+        ),
     ]
     return Section("panel", "Is the panel of judges reliable?", blocks, "Panel")
 
@@ -85,9 +92,8 @@ def describe_kappa(panel: PanelReport) -> str:
     if kappa.value is None:
         return f"The judges’ agreement beyond chance is not available: {kappa.reason}."
     return (
-        f"Agreement of the judges beyond chance: {describe_estimate('Fleiss’ kappa', kappa, 'trace')}. Each of these "
-        f"traces has verdicts of at least two judges; there are {pluralize(panel.verdicts, 'verdict')} in all. 1 is "
-        "complete agreement, 0 is agreement by chance."
+        f"Agreement of the judges beyond chance: {describe_estimate('Fleiss’ kappa', kappa, 'trace')}, with "
+        f"{pluralize(panel.verdicts, 'verdict')}."
     )
 
 
@@ -105,10 +111,7 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     title, table_id = "Peer agreement", "peer-agreement"
     shares = [(row.model, row.agreement) for row in rows]
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
-    caption = (
-        "Share of VALID verdicts on each model’s traces and, for each aspect, share of verdicts that find it met, from "
-        "0 to 1 (higher is better). n counts verdicts."
-    )
+    caption = "Share of VALID verdicts, and of verdicts that find each aspect met. n counts verdicts."
     columns = [
         Column("Model", "name"),
         *make_columns("number", {"given": "Verdicts", "valid": "VALID"}),
@@ -136,15 +139,9 @@ def build_panel_tables(panel: PanelReport) -> list[Table]:
 
 def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on the judges' verdicts and their agreement."""
-    caption = (
-        "Verdicts requested and usable, justifications that were too long and shortened, share of VALID verdicts, and "
-        "mean stated confidence (0 to 1)."
-    )
+    caption = "Verdicts, justifications that were too long and shortened, and mean stated confidence (0 to 1)."
     yield tabulate("judges", "Judges", caption, panel.judges, JudgeRow)
-    caption = (
-        "Agreement beyond chance: 1 is complete agreement, 0 is chance. The share of VALID verdicts does not measure "
-        f"agreement. {describe_populations([panel.krippendorff_alpha, panel.prevalence])}n counts traces."
-    )
+    caption = "Agreement beyond chance: 1 is complete agreement, 0 is chance. n counts traces."
     measures = [
         ("Fleiss’ kappa", panel.fleiss_kappa),
         ("Krippendorff’s alpha", panel.krippendorff_alpha),
@@ -154,9 +151,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     columns = [Column("Measure", "name"), Column("Value", "estimate")]
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
-        "Share of traces on which the judge agrees with most others, and Krippendorff’s alpha of the other judges "
-        "without it. If alpha is higher without the judge (a change above 0) and p is below 0.05, the judge disagrees "
-        "more with the others than they do with each other."
+        "Share of traces on which the judge agrees with most others, and Krippendorff’s alpha of the others: if it is "
+        "higher without the judge, the judge disagrees more with the others than they do with each other."
     )
     yield tabulate("judge-agreement", "Agreement of each judge", caption, panel.judges, JudgeRow)
 
@@ -165,15 +161,14 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on biases, voting rules, and the relation of peer agreement to agreement with people."""
     yield build_bias_table(panel.judges)
     caption = (
-        "Number of traces that each voting rule finds VALID or INVALID, or leaves open (without a verdict). "
-        "“Contradicts the majority” is the share of opposite verdicts among the traces on which both the rule and the "
-        "plain majority reach one."
+        "Traces that each voting rule finds VALID or INVALID, or leaves open; share of opposite verdicts where the "
+        "rule and the plain majority reach one."
     )
     differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, VotingRuleRow, differs)
     caption = (
-        "Correlation, over models, between peer agreement and agreement with people (r), from −1 to +1. Positive: "
-        "peers (the other models, as judges) prefer models that agree with people."
+        "Correlation, over models, between the share of VALID and agreement with people (r). Positive: judges prefer "
+        "models that agree with people."
     )
     title = "Peer agreement and agreement with people"
     yield tabulate("peer-alignment", title, caption, panel.peer_alignment, PeerAlignmentRow)

@@ -107,6 +107,22 @@ def build_finding(name: str, predicate: Text, status: Status = "neutral") -> Lis
     return ListItem(name_finding(name, predicate), status)
 
 
+def group_findings(findings: Iterable[tuple[str, str, Status]]) -> list[ListItem]:
+    """One item for each predicate, with the names that it holds for, such as "a, b: agrees well with people."."""
+    names: dict[tuple[str, Status], list[str]] = {}
+    for name, predicate, status in findings:
+        names.setdefault((predicate, status), []).append(name)
+    return [
+        ListItem(
+            name_finding(group[0], predicate)
+            if len(group) == 1
+            else [*join_texts([Strong(Name(name)) for name in group]), f": {predicate}."],
+            status,
+        )
+        for (predicate, status), group in names.items()
+    ]
+
+
 def compare_interval(estimate: Estimate, reference: float | None = 0.0) -> Status:
     """Whether an interval lies above a reference (positive), below it (negative) or includes it (unclear).
 

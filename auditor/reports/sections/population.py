@@ -9,22 +9,19 @@ from auditor.reports.data.measurement_schema import StructureRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
 from auditor.reports.number_format import format_number
-from auditor.reports.sections.phrasing import SeriesLabels, build_finding, describe_estimate, join_first
+from auditor.reports.sections.phrasing import SeriesLabels, group_findings, join_first
 from auditor.reports.sections.tables import tabulate
 
 _POPULATION_CAPTION = (
-    "Agreement with the people of each country themselves, of whom the survey asked a sample. Its sampling error makes"
-    " MAE and RMSE larger, r and the concordance smaller than they are against all people; here it is taken out (see "
-    "“How the figures are computed”). 95% CIs are for other countries and topics like these. They hold if the standard"
-    " errors of people’s scores are right. The floor is the MAE to expect of a model that knows the population "
-    "exactly."
+    "Agreement with all people of each country, of whom the survey asked a sample: its sampling error, which makes MAE "
+    "and RMSE larger, r and the concordance smaller, is taken out. The intervals hold if the standard errors of "
+    "people’s scores are right. The floor is the MAE to expect of a model that knows the population exactly."
 )
 _STRUCTURE_CAPTION = (
     "Root mean square difference of the correlations among topics over countries, model against people (after "
-    "Libovický 2026): 0 if the model relates topics as people do. “Without country means” takes out how permissive "
-    "each country is on average. 95% CIs are for other countries like these. Structure is found only if both "
-    "differences are smaller than those of 95% of 999 permutations of the model’s scores over countries, after Holm’s "
-    "correction for the models."
+    "Libovický 2026), with 95% CIs for other countries like these; “without country means” takes out how permissive "
+    "each country is. Found: both are smaller than in 95% of 999 permutations of the model’s scores over countries "
+    "(Holm)."
 )
 
 
@@ -46,11 +43,11 @@ def build_population_section(report: Report) -> Section | None:
 def list_structure_findings(report: Report) -> list[ListItem]:
     """Whether each series relates topics as people do."""
     labels = SeriesLabels.of(report)
-    return [
-        build_finding(labels.label(row), *_describe_structure(row))
+    return group_findings(
+        (labels.label(row), *_describe_structure(row))
         for row in report.structure
         if row.structure.raw.value is not None
-    ]
+    )
 
 
 def summarize_structure(report: Report) -> str | None:
@@ -95,10 +92,9 @@ def list_corrections(report: Report) -> dict[tuple[str, str], PopulationAgreemen
 
 def _describe_structure(row: StructureRow) -> tuple[str, Status]:
     """Whether one series relates topics as people do, with the distance; and the status."""
-    figures = describe_estimate("difference of correlations among topics", row.structure.raw)
     if row.is_found:
-        return f"relates topics to each other as people do, beyond chance ({figures})", "positive"
-    return f"is not shown to relate topics to each other as people do ({figures})", "unclear"
+        return "relates topics to each other as people do, beyond chance", "positive"
+    return "is not shown to relate topics to each other as people do", "unclear"
 
 
 def _describe_errors(rows: list[PopulationAgreementRow]) -> str:

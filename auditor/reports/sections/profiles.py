@@ -9,13 +9,12 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.document import Figure, HeatMap, HeatMapCell
 from auditor.reports.number_format import describe_estimate, format_signed
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS
 
 SHADE_BOUNDS = (0.1, 0.3, 0.5, 0.7)
 """Absolute differences of scores at which the shade of a cell changes."""
 LOW_LABEL, HIGH_LABEL = "stricter than people", "more permissive than people"
-MIN_PRINTED_DIFFERENCE = 0.005
-"""Smaller differences are printed as 0."""
+MAX_ROWS = 12
+"""Rows of a profile; the table has all."""
 NO_SCORE = HeatMapCell(None, "×", "no score of the model or of people", "no_answer")
 
 EstimatesBySeries = Mapping[str, Estimate]
@@ -33,7 +32,7 @@ def build_profile(
         labels: the series of scores; several are shown as the columns of a heat map.
     """
     title = f"Difference from people by {noun}"
-    shown = [*bias][:MAX_LONG_TABLE_ROWS]
+    shown = [*bias][:MAX_ROWS]
     if len(labels) == 1:
         estimates = [(name, bias[name][labels[0]]) for name in shown if labels[0] in bias[name]]
         axis = "← stricter than people · more permissive →"
@@ -58,8 +57,8 @@ def sort_by_size(estimates: Mapping[str, EstimatesBySeries]) -> dict[str, Estima
 
 
 def format_short_difference(difference: float) -> str:
-    """Format a difference with two decimals and no leading zero, to keep columns narrow."""
-    return format_signed(difference).replace("0.", ".") if abs(difference) >= MIN_PRINTED_DIFFERENCE else "0"
+    """Format a difference with two decimals and no leading zero; empty for one that has no colour."""
+    return format_signed(difference).replace("0.", ".") if abs(difference) >= SHADE_BOUNDS[0] else ""
 
 
 def _mean_size(estimates: EstimatesBySeries) -> float:

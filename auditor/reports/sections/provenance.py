@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_models_with_version_changes
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, Column, Disclosure, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import pluralize
+from auditor.reports.sections.probe_sections import find_page_one
 from auditor.reports.sections.requests import build_requests_subsection
 from auditor.reports.sections.summary import describe_asked_question
 from auditor.reports.sections.tables import tabulate
@@ -31,7 +32,8 @@ def build_provenance_section(report: Report) -> Section:
             "judge": lambda row: "yes" if row.judge else "no",
         },
     )
-    blocks: list[Block] = [*map(Paragraph, _describe_question(report)), models, _build_settings_table(report)]
+    settings = Disclosure("Settings and versions", [_build_settings_table(report)])
+    blocks: list[Block] = [*map(Paragraph, _describe_question(report)), models, settings]
     if (requests := build_requests_subsection(report)) is not None:
         blocks.append(requests)
     if versions := [*_describe_version_changes(report.served)]:
@@ -43,7 +45,8 @@ def _describe_question(report: Report) -> Iterator[Text]:
     """Yield the question, the source of people's scores, and a sentence for each rewording of the configuration."""
     survey = report.audit.survey
     if survey.title:
-        yield describe_asked_question(report)
+        if find_page_one(report) is not None:  # else page one has the question
+            yield describe_asked_question(report)
         for topic, question in survey.topic_questions.items():
             low, high = question.scale
             yield ["Asked about “", Name(topic), "”: “", Name(question.wording), f"”, from “{low}” to “{high}”."]

@@ -8,7 +8,19 @@ from auditor.reports.charts.interval_plot import error_axis
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
-from auditor.reports.document import Block, Cell, Code, Column, Figure, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Disclosure,
+    Figure,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+    Text,
+)
 from auditor.reports.number_format import format_number, format_percent, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import SeriesLabels, join_first, join_names
@@ -24,11 +36,10 @@ RANGE_COLUMNS = (
     ),
 )
 RANGE_CAPTION = (
-    "r is smaller where people’s scores vary less, even if a model errs equally. r corrected for range is what r would"
-    " be in each region at the mean of both variances of people’s scores (Thorndike’s case 2). The slope is the change"
-    " of the model’s score for a change of people’s by 1, and the residual SD the spread around that line: equal "
-    "slopes and residual SDs mean equal agreement, whatever r is. First and second are the regions in the order of the"
-    " name “second minus first”. 95% CIs are for other countries and topics like these; none is tested."
+    "r is smaller where people’s scores vary less, even if a model errs equally. Corrected for range, it is r at the "
+    "mean of both variances of people’s scores (Thorndike’s case 2). Equal slopes (change of the model’s score for a "
+    "change of people’s by 1) and residual SDs mean equal agreement. Regions are named “second minus first”. "
+    "Nothing here is tested."
 )
 BOUNDS_CAPTION = (
     "The smallest and largest possible gaps hold whatever the lost samples would have scored. They are shown if a "
@@ -82,14 +93,11 @@ def _build_figure(rows: Sequence[RegionRow], labels: SeriesLabels) -> list[Figur
 def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
     """Build the table with MAE and r of each series in each region."""
     caption: Text = [
-        "Agreement with people by region. MAE is the mean absolute difference between the model’s and people’s "
-        "scores, from 0 to 2 (lower is better). r is Pearson’s correlation (higher is better). 95% CIs are for other "
-        "countries and topics like these. Dropped cells lack the model’s or people’s score; lost samples are planned "
-        "ones without a usable score. The countries are grouped by “",
+        "Agreement with people by region. The countries are grouped by “",
         Name(regions.grouping),
-        "”; the key ",
+        "” (key ",
         Code("survey.regions"),
-        " in the configuration selects another grouping.",
+        " of the configuration).",
     ]
     derived = {"model": labels.label}
     return tabulate("agreement-by-region", "Agreement by region", caption, regions.rows, RegionRow, derived)
@@ -118,7 +126,7 @@ def _summarize_gaps(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> str:
     )
 
 
-def _build_gap_tables(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Iterator[Table]:
+def _build_gap_tables(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Iterator[Table | Disclosure]:
     """Build the table of gaps between regions, and that of their worst-case bounds if any gap has them."""
     derived: dict[str, Callable[[RegionGapRow], Cell]] = {
         "model": labels.label,
@@ -130,7 +138,8 @@ def _build_gap_tables(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Ite
     losses = _list_loss_columns(gaps)
     yield tabulate("region-gaps", "Gaps between regions", caption, gaps, RegionGapRow, derived, more_columns=losses)
     columns = [*PAIR_COLUMNS, *RANGE_COLUMNS]
-    yield tabulate("region-ranges", "r at equal range in both regions", RANGE_CAPTION, gaps, columns, derived)
+    ranges = tabulate("region-ranges", "r at equal range in both regions", RANGE_CAPTION, gaps, columns, derived)
+    yield Disclosure("r at equal range in both regions", [ranges])
     if bounded:
         title = "Worst-case bounds of the gaps"
         yield tabulate("region-gap-bounds", title, BOUNDS_CAPTION, bounded, RegionGapRow, derived)
@@ -160,8 +169,7 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
     if gaps[0].compared == 2:
         return (
             f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE means larger "
-            "errors in the first of these two regions. A gap in r is mostly a difference of people’s range. 95% "
-            f"CIs are for other countries and topics like these; those of r use Fisher’s z. {P_VALUE_NOTE}"
+            f"errors in the first. A gap in r is mostly a difference of people’s range. {P_VALUE_NOTE}"
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
     left_out_text = f" Excluded, with fewer than five countries: {', '.join(left_out)}." if left_out else ""

@@ -9,7 +9,8 @@ from auditor.config import EMBEDDED
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.config.providers.table import provider_of
 from auditor.reports.data.report_schema import AuditSummary, Report
-from auditor.reports.document import Callout, Document, Facts, Name, Paragraph, Section
+from auditor.reports.document import Callout, Code, Document, Facts, Name, Paragraph, Section, Text
+from auditor.reports.document.traversal import drop_repeated
 from auditor.reports.number_format import format_count, format_percent, format_usd
 from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.baselines import build_baselines_section
@@ -84,6 +85,13 @@ EMBEDDED_LABEL = (
 )
 
 
+READING_NOTE: Text = [
+    "Unless a table says otherwise, 95% CIs are for other countries and topics like these, n counts cells (a country "
+    "and a topic), and p is adjusted for all tests of its table (Holm). ",
+    Code("auditor export tables"),
+    " writes all rows and columns.",
+]
+"""What holds for all tables of a full report on a survey."""
 SURVEY_SOURCES = "Concordance: Lin 1989. Sampling error of surveys: Cook & Stefanski 1994. "
 SOURCES = "Thresholds of weaknesses: EvalMORAAL, arXiv 2510.05942."
 
@@ -101,7 +109,12 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
         title=audit.name,
         subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
         sections=sections,
-        opening=[*_label_models(audit), *provisional, Facts(list_key_figures(report))],
+        opening=[
+            *_label_models(audit),
+            *provisional,
+            Facts(list_key_figures(report)),
+            *([Paragraph(READING_NOTE, "note")] if has_survey and not is_brief else []),
+        ],
         footer=f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
         + ("The full report has all figures." if is_brief else (SURVEY_SOURCES if has_survey else "") + SOURCES),
         is_brief=is_brief,
@@ -125,7 +138,7 @@ def _build_sections(report: Report) -> list[Section]:
             sections += build_installed_sections(report)
         if (section := build_section(report)) is not None:
             sections.append(section)
-    return sections
+    return drop_repeated(sections)
 
 
 def list_key_figures(report: Report) -> list[tuple[str, str]]:

@@ -46,9 +46,8 @@ def build_consistency_section(report: Report) -> Section | None:
         return None
     labels, marks = SeriesLabels.of(report), SamplingMarks.of(report.sampling, Purpose.DIRECT)
     explanation = (
-        "Each question was asked several times. Self-consistency is the mean cosine similarity between the embeddings "
-        "of the reasoning in the samples of a cell; 1 is perfectly consistent. A variance of the score above "
-        f"{MAX_VARIANCE} counts as a weakness."
+        "Self-consistency is the mean cosine similarity of the reasoning in the samples of a cell (1: equal). A "
+        f"variance of the score above {MAX_VARIANCE} counts as a weakness."
     )
     figure = build_interval_figure(
         "self-consistency",
@@ -61,11 +60,9 @@ def build_consistency_section(report: Report) -> Section | None:
     table = tabulate(
         "sample-consistency",
         "Self-consistency",
-        "Consistency of repeated answers (samples) to the question of a cell, averaged over cells. 95% CIs generalize "
-        "to other countries and topics or, where stated, only to these cells. The lower the variance of the scores, "
-        "the more consistent they are. “Same sign” is the share of samples whose score has the most frequent sign of "
-        "their cell. “Both signs” is the share of cells with samples on both sides of zero. n counts cells with at "
-        f"least two usable samples.{marks.remark('Figures')}",
+        "Repeated answers (samples) to the question of a cell, over cells with at least two usable samples. “Same "
+        "sign” is the share of samples whose score has the most frequent sign of their cell, “both signs” that of "
+        f"cells with samples on both sides of zero.{marks.remark('Figures')}",
         report.self_consistency,
         ConsistencyRow,
         {"model": labels.label, **marks.derived},
@@ -74,7 +71,7 @@ def build_consistency_section(report: Report) -> Section | None:
     blocks: list[Block] = [
         Paragraph(_summarize_consistency(report), "finding"),
         Paragraph(explanation, "note"),
-        figure,
+        *([figure] if any(row.cosine.value is not None for row in report.self_consistency) else []),
         table,
     ]
     if report.consistency_alignment:
@@ -101,12 +98,13 @@ def _summarize_consistency(report: Report) -> str:
 
 def _build_consistency_alignment_table(rows: Sequence[ConsistencyAlignmentRow]) -> Table:
     """Build the table of the correlations, over models, of consistency with agreement with people."""
-    caption = (
-        "Correlations, over models, of self-consistency and of the variance of the scores with agreement with people "
-        "(r), from −1 to +1. If consistent models agree more with people, the first is positive and the second "
-        f"negative. {CORRELATION_REMARK}"
-    )
     titles = {"cosine": "Self-consistency (cosine)", "variance": "Variance of the score"}
+    caption = (
+        "Correlations, over models, of self-consistency and of the variance of the scores with r. If consistent models "
+        f"agree more with people, the first is positive and the second negative. {CORRELATION_REMARK}"
+        if any(row.r.ci_low is not None for row in rows)
+        else "Correlations, over models, with r."
+    )
     title = "Consistency and agreement with people"
     derived = {"figure": lambda row: titles[row.figure]}
     return tabulate("consistency-alignment", title, caption, rows, ConsistencyAlignmentRow, derived)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Link, Paragraph, Section, Text
+from auditor.reports.document import Block, Disclosure, Link, Paragraph, Section, Text
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels, join_with_and
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
@@ -22,10 +22,9 @@ def build_assumptions(report: Report) -> list[Block]:
     if not report.sensitivity:
         return [Paragraph(assumption)]
     text: Text = [
-        f"{assumption} They are too narrow if countries of one cultural zone, or topics of one family, are alike. One "
-        "section shows ",
-        Link("how much the figures depend on one zone or family", "sensitivity"),
-        ".",
+        f"{assumption} They are too narrow if countries of one cultural zone, or topics of one family, are alike (see ",
+        Link("zones and families", "sensitivity"),
+        ").",
     ]
     return [Paragraph(text)]
 
@@ -65,11 +64,9 @@ def build_sensitivity_section(report: Report) -> Section | None:
     if not report.sensitivity:
         return None
     caption = (
-        "Range of each figure when each cultural zone, and each topic family, is left out in turn. The columns "
-        "“Without” name the zone or family whose omission gives the lowest and the highest value. “Fewest left” is the "
-        "smallest number of remaining countries or topics. Zones are those of the Inglehart-Welzel map, or United "
-        "Nations regions for countries not on it. Families of topics are those of the survey. If it has none, one "
-        "topic at a time is left out instead."
+        "Range of each figure when each zone (of the Inglehart-Welzel map, else of the United Nations) and each topic "
+        "family of the survey (without families, each topic) is left out in turn. “Without” names the one whose "
+        "omission gives the value; “fewest left” is the smallest number of remaining countries or topics."
     )
     labels = SeriesLabels.of(report)
     derived = {"model": labels.label, "figure": lambda row: FIGURE_LABELS[row.figure]}
@@ -80,12 +77,15 @@ def build_sensitivity_section(report: Report) -> Section | None:
     table = tabulate(
         "sensitivity",
         "Figures without one group",
-        f"{caption} The widest ranges come first.",
+        caption,
         sorted(report.sensitivity, key=lambda row: row.lowest.value - row.highest.value),
         SensitivityRow,
         derived,
         max_rows=MAX_LONG_TABLE_ROWS,
     )
     return Section(
-        "sensitivity", title, [Paragraph(_describe_largest_changes(report), "finding"), table], contents_title
+        "sensitivity",
+        title,
+        [Paragraph(_describe_largest_changes(report), "finding"), Disclosure(table.label, [table])],
+        contents_title,
     )

@@ -82,7 +82,6 @@ def _build_overview(report: Report) -> Iterator[Block]:
     labels, corrections = SeriesLabels.of(report), list_corrections(report)
     usable = {(row.method, row.name): CountShare(row.ok, row.planned) for row in report.coverage.models}
     refused = {row.name: row.share.value for row in report.refusals.models} if report.refusals is not None else {}
-    refused = refused if any(refused.values()) else {}
     costs: dict[str | None, float] = {}
     for row in report.cost.rows:
         costs[row.name] = costs.get(row.name, 0.0) + (row.usd or 0.0)
@@ -92,10 +91,9 @@ def _build_overview(report: Report) -> Iterator[Block]:
         *([Column("MAE without sampling error", "estimate", show_n=False)] if corrections else []),
         Column("Bias", "estimate", style="signed", show_n=False),
         Column("Concordance", "estimate", show_n=False),
-        Column("r", "estimate", show_n=False),
         Column("Usable", "share"),
         *([Column("Refused", "number", style="percent")] if refused else []),
-        *([Column("Cost", "text")] if any(costs.values()) else []),
+        *([Column("Cost", "text")] if report.cost.rows else []),
     ]
     rows: list[list[Cell]] = []
     for series in sorted(report.alignment, key=rank_by_error):
@@ -108,13 +106,13 @@ def _build_overview(report: Report) -> Iterator[Block]:
                 *([corrected.mae if corrected else None] if corrections else []),
                 series.bias,
                 series.concordance,
-                series.pearson_r,
                 usable.get(key),
                 *([refused.get(series.model)] if refused else []),
-                *([format_usd(costs.get(series.model))] if any(costs.values()) else []),
+                *([format_usd(costs.get(series.model))] if report.cost.rows else []),
             ]
         )
-    yield Table("overview", "The models at a glance", OVERVIEW_CAPTION, columns, rows, is_dense=True)
+    title = "The models at a glance"
+    yield Table("overview", title, OVERVIEW_CAPTION, columns, rows, is_dense=True, is_whole=True)
 
 
 def _build_cautions(report: Report) -> Iterator[Block]:
@@ -171,8 +169,8 @@ PAGE_ONE: Sequence[Callable[[Report], Iterable[Block]]] = (
 """What page one has, in this order; 7, the next steps, ends every page."""
 OVERVIEW_CAPTION = (
     "MAE is the mean absolute difference from people’s scores (lower is better), bias its mean with the sign "
-    "(positive: more permissive). The concordance is 1 only if scores are equal to people’s; r says how a model orders "
-    "countries and topics. 95% CIs are for other countries and topics like these."
+    "(positive: more permissive). The concordance is 1 only if scores are equal to people’s. 95% CIs are for other "
+    "countries and topics like these."
 )
 
 

@@ -22,19 +22,17 @@ from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import join_first
 from auditor.reports.sections.tables import list_columns, tabulate
 
-MAX_OPEN_RANKINGS = 2
+MAX_OPEN_RANKINGS = 1
 """Rankings whose table is open when the page is opened."""
 _FIGURES = {"r": "r", "MAE": "mean absolute error"}
 """What a sentence calls the figure that models are ranked by."""
 
 _EXPLANATION = (
-    "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
-    "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
-    "pairs of models, separately in each ranking. The best and the worst rank are the ends of the 95% CI of the rank. "
-    "“From the best other” is the difference from the best of the other models, with its 95% CI for other countries "
-    "and topics like these (Hsu’s method). This method cuts CIs off at 0: a CI with one end at 0 shows a significant "
-    "difference, in the direction of the other end. “May be the best” means that no other model is significantly "
-    "better."
+    "Rankings are on the cells for which all ranked models have a score. A model of a lower tier is significantly "
+    "worse than at least one model of the tier above; no model of the first tier is worse than any. Best and worst "
+    "rank are the ends of the 95% CI of the rank. Both are corrected for the number of pairs. “From the best other” is "
+    "the difference from the best other model (Hsu’s method, which cuts CIs off at 0: with one end at 0, the "
+    "difference is significant). “May be the best”: no other model is significantly better."
 )
 
 
@@ -60,7 +58,7 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     table = tabulate(
         f"tiers-{position}",
         f"Tiers: {ranking.scope}, by {ranking.by}",
-        f"Models ranked by {criterion} in {scope}, on the cells for which all ranked models have a score.{reason}",
+        f"Models ranked by {criterion} in {scope}.{reason}",
         ranking.rows,
         [replace(column, title=ranking.by) if column.key == "value" else column for column in list_columns(TierRow)],
         {"may_be_best": lambda row: None if row.may_be_best is None else "yes" if row.may_be_best else "no"},
@@ -91,11 +89,24 @@ def _name_criterion(ranking: TierRanking) -> str:
 
 def list_preferences(report: Report) -> Sequence[ListItem]:
     """The model to prefer by mean absolute error: over all countries first, then in each region."""
-    return [
+    rankings = [ranking for ranking in report.tiers if ranking.by == "MAE"]
+    same = [ranking for ranking in rankings[1:] if _has_same_winner(ranking, rankings[0])]
+    items = [
         ListItem(describe_preference(ranking), "positive" if list_candidates(ranking) else "unclear")
-        for ranking in report.tiers
-        if ranking.by == "MAE"
+        for ranking in rankings
+        if ranking not in same
     ]
+    if same:
+        scopes = " and ".join(_name_scope(ranking) for ranking in same)
+        items.append(ListItem(f"For {scopes} too, prefer {list_candidates(rankings[0])[0]}.", "positive"))
+    return items
+
+
+def _has_same_winner(ranking: TierRanking, other: TierRanking) -> bool:
+    """Whether one and the same model alone may be the best in both rankings, among several, by one method."""
+    candidates = list_candidates(ranking)
+    is_comparable = ranking.method == other.method and min(len(ranking.rows), len(other.rows)) > 1
+    return is_comparable and len(candidates) == 1 and candidates == list_candidates(other)
 
 
 def list_candidates(ranking: TierRanking) -> list[str]:

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Cell, List, Paragraph, Section
+from auditor.reports.document import Block, Cell, Disclosure, List, Paragraph, Section
 from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
 
 _EXPLANATION = (
-    "The variance of each figure is divided among countries, topics, single cells and the randomness of answers. With "
-    "few countries or topics, this division is rough. The wording of the question is not among these sources, since "
-    "all samples have the same wording."
+    "With few countries or topics, this division is rough. All samples have the same wording, whose effect is not "
+    "included."
 )
 
 MIN_STD_ERROR = 0.005
@@ -49,10 +48,9 @@ def build_variance_section(report: Report) -> Section | None:
     table = tabulate(
         "variance",
         "Where the uncertainty comes from",
-        "Share of the variance of each figure that comes from each source. Standard error: of the figure, from the "
-        "sum of these variances. Samples: the randomness of repeated answers; a dash where each cell has one sample, "
-        "so that the column Cells includes it. Languages: a dash where only one was used. Set to 0: sources whose "
-        "variance has a negative estimate, which are too small to detect.",
+        "Share of the variance of each figure that comes from each source, and the standard error from their sum. "
+        "Samples: the randomness of repeated answers, which Cells includes if each cell has one. Set to 0: sources "
+        "with a negative estimate, which are too small to detect.",
         rows,
         VarianceRow,
         derived,
@@ -61,7 +59,7 @@ def build_variance_section(report: Report) -> Section | None:
         Paragraph(_summarize_sources(rows), "finding"),
         Paragraph(_EXPLANATION, "note"),
         *([List(advice)] if advice else []),
-        table,
+        Disclosure("Shares of the variance", [table]),
     ]
     return Section("variance", "Where does the uncertainty come from?", blocks, "Uncertainty")
 

@@ -32,8 +32,8 @@ def test_the_interval_of_a_share_for_the_measured_cells_is_shown_with_its_name()
     both = ShareEstimate(0.5, 9, 0.2, 0.8, cells_ci_low=0.4, cells_ci_high=0.6)
     cells_only = ShareEstimate(0.5, 9, reason="too few", cells_ci_low=0.4, cells_ci_high=0.6)
     html = render_html_table(Table("t", "Label", "", columns, [["a", both], ["b", cells_only]]))
-    assert "<small>0.20 to 0.80; these cells 0.40 to 0.60, n\u00a09</small>" in html
-    assert "<small>these cells 0.40 to 0.60, no 95% CI: too few, n\u00a09</small>" in html
+    assert "<small>0.20 to 0.80, n\u00a09</small>" in html
+    assert "<small>0.40 to 0.60 for these cells, no 95% CI: too few, n\u00a09</small>" in html
 
 
 def test_reasons_span_columns_and_totals_are_in_the_foot() -> None:

@@ -102,8 +102,8 @@ def test_a_missing_r_is_one_reason_across_its_columns(report: Report) -> None:
 def test_the_remark_counts_cells_without_people_only_where_there_are_any(report: Report) -> None:
     survey = report.audit.survey
     for asked, text in (
-        (survey.cells, "are dropped. In these, the model has no usable answer"),
-        (survey.cells - 3, "not asked in 3 of them; in the others, the model"),
+        (survey.cells, "are dropped. People were asked in every cell."),
+        (survey.cells - 3, "In 3 cells, people were not asked."),
     ):
         changed_survey = survey.model_copy(update={"asked": asked})
         audit = report.audit.model_copy(update={"survey": changed_survey})

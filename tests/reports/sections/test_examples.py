@@ -24,17 +24,13 @@ def test_an_example_has_scores_reasoning_and_verdicts(report: Report) -> None:
     assert section is not None
     text = text_of(section)
     assert "m on divorce in Egypt: the model’s score is +0.25, people’s −0.50." in text
-    assert "the model is more permissive by 0.75." in text
     assert "1 of 2 judges voted VALID:" in text
     [quote] = blocks_of(section, Quote)
     assert (quote.text, quote.note) == ("Because.", "The text is shortened.")
     [verdicts] = blocks_of(section, List)
     items = [item for item in verdicts.items if isinstance(item, ListItem)]
     assert [item.status for item in items] == ["positive", "negative"]
-    assert (
-        text_of(items[1].content) == "INVALID (criteria not met: Cultural accuracy). The judge’s "
-        "justification: “It does not follow.”"
-    )
+    assert text_of(items[1].content) == "INVALID, criteria not met: Cultural accuracy: “It does not follow.”"
 
 
 def test_missing_reasoning_and_verdicts_are_stated(report: Report) -> None:

@@ -97,11 +97,11 @@ def test_the_section_has_peer_agreement_the_certificate_and_the_tables(tested_re
     [
         (
             Estimate(0.26, 50, 0.1, 0.4),
-            "Fleiss’ kappa = 0.26, 95% CI 0.10 to 0.40, 50 traces. Each of these traces has",
+            "Fleiss’ kappa = 0.26, 95% CI 0.10 to 0.40, 50 traces, with ",
         ),
         (
             Estimate(0.26, 50, reason="too few traces"),
-            "Fleiss’ kappa = 0.26, 50 traces, no 95% CI: too few traces. Each of these traces has",
+            "Fleiss’ kappa = 0.26, 50 traces, no 95% CI: too few traces, with ",
         ),
         (Estimate(None, 0, reason="one judge"), "is not available: one judge."),
     ],

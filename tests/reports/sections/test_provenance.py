@@ -6,6 +6,7 @@ from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.report_schema import Report, RewordingReport
 from auditor.reports.document import Table
 from auditor.reports.sections.provenance import build_provenance_section
+from auditor.reports.sections.summary import build_summary_section
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
 
@@ -39,7 +40,7 @@ def test_the_question_its_source_and_its_rewordings_are_stated(report: Report) -
     survey = report.audit.survey.model_copy(update={"rephrased": {"fr": rewording}})
     audit = report.audit.model_copy(update={"survey": survey})
     text = text_of(build_provenance_section(report.model_copy(update={"audit": audit})))
-    assert survey.wording in text
+    assert survey.wording in text_of(build_summary_section(report))
     assert survey.source in text
     assert "in “fr”: “How bad?”, from “bad” to “good”; “divorce” as “ending a marriage”." in text
 

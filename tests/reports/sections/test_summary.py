@@ -44,7 +44,7 @@ def test_page_one_has_its_parts_in_the_fixed_order(report: Report) -> None:
 def test_the_table_has_a_row_for_each_series_by_mean_absolute_error(report: Report) -> None:
     [overview] = [table for table in blocks_of(build_summary_section(report), Table) if table.id == "overview"]
     titles = [str(column.title) for column in overview.columns]
-    assert titles[:5] == ["Model", "MAE", "Bias", "Concordance", "r"]
+    assert titles[:5] == ["Model", "MAE", "Bias", "Concordance", "Usable"]
     by_error = sorted(report.alignment, key=lambda row: row.mae.value or 0.0)
     assert [row[:2] for row in overview.rows if isinstance(row, list)] == [[row.model, row.mae] for row in by_error]
 

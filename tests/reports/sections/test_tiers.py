@@ -106,7 +106,7 @@ def test_each_ranking_has_a_table_with_all_models(report: Report) -> None:
     section = build_tiers_section(report.model_copy(update={"tiers": [*report.tiers, ranking]}))
     assert section is not None
     disclosures = [block for block in section.blocks if isinstance(block, Disclosure)]
-    assert [disclosure.is_open for disclosure in disclosures] == [True, True, False, False, False]
+    assert [disclosure.is_open for disclosure in disclosures] == [True, False, False, False, False]
     tables = [block for disclosure in disclosures for block in disclosure.blocks if isinstance(block, Table)]
     assert [table.id for table in tables] == [f"tiers-{i}" for i in range(1, 6)]
     assert cells_of(tables[-1]) == [

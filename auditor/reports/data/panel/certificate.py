@@ -217,9 +217,8 @@ def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
         elif row.differs.value is not None:
             n_opposed = round(row.differs.value * row.differs.n)
             yield (
-                f"The voting rule “{row.rule}” ({VOTING_RULE_NOTES[row.rule]}) and the plain majority both reach a "
-                f"verdict on {pluralize(row.differs.n, 'trace')}; they differ on {n_opposed} of these. The rule leaves "
-                f"{pluralize(row.open, 'trace')} without a verdict."
+                f"The voting rule “{row.rule}” ({VOTING_RULE_NOTES[row.rule]}) contradicts the plain majority on "
+                f"{n_opposed} of {pluralize(row.differs.n, 'trace')}, and leaves {row.open} without a verdict."
             )
 
 
