@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, select
 
 from auditor.domain import Outcome, Ruling, Trace, Verdict, canonical_hash
-from auditor.domain.labels import LabelDraw, LabelKind, LabelUnit
-from auditor.domain.semantic import EQUIVALENCE
+from auditor.domain.labels import EQUIVALENCE, LabelDraw, LabelKind, LabelUnit
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import find_labelled_probe
 from auditor.storage.row_writing import table_of

@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.domain import Outcome, Purpose, canonical_json
-from auditor.domain.labels import LabelKind
+from auditor.domain.labels import EQUIVALENCE, LabelKind
 from auditor.domain.semantic import (
-    EQUIVALENCE,
     MoralAnswerRecord,
     MoralQuestion,
     MoralWording,

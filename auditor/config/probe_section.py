@@ -219,6 +219,10 @@ class BuiltInProbe(Probe[Any, Any]):
         """Find the text encoder that compares the answers; None if nothing is to be encoded."""
         return None
 
+    def load_encoder_revision(self, db: Database, audit_id: int) -> str | None:
+        """Load the revision of the text encoder whose vectors of the answers are stored; None without any."""
+        return None
+
     def load_people_opinions(self, audit: ProbeAudit[Any]) -> PeopleOpinions | None:
         """Load the shares of people's answers that simulated models know; None for none."""
         return None

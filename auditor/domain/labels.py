@@ -32,6 +32,8 @@ class LabelChoice(NamedTuple):
 
 RaterKind = Literal["expert", "skilled", "crowd"]
 """Who labels: experts, skilled raters, or crowd workers."""
+EQUIVALENCE = "equivalence"
+"""Purpose of a pair of answers to two wordings, of which people say whether they mean the same; no judge is asked."""
 UNSURE = "unsure"
 """The rater cannot say; counted, and never read as one of the other values."""
 

@@ -19,8 +19,6 @@ RELEASED_MIX = "mix:0.2"
 """`QuestionScore.text` of rules of thumb and answers, mixed with that weight."""
 PUBLISHED_ALPHAS = (10.0, 1.0)
 """Exponents of SaGE: of the released program, and of the paper's text."""
-EQUIVALENCE = "equivalence"
-"""Purpose of a pair of answers to two wordings, of which people say whether they mean the same; no judge is asked."""
 QUESTION_TEXT = "question"
 """`QuestionScore.text` of the wordings of a question themselves; such a score has no model."""
 

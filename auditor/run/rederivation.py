@@ -7,18 +7,19 @@ survey, in a temporary database. Nothing is written to the audit's own database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from auditor.config import AuditConfig, load_stored_config
+from auditor.config.installed_probes import load_built_in
 from auditor.domain import Answer, Call, CellScore, Outcome, Purpose, Survey, Verdict
 from auditor.errors import AuditorError
 from auditor.panel_assignment import TraceKey
 from auditor.run.encoders import NO_ENCODER
 from auditor.run.simulation import bind_simulated_models
-from auditor.storage import audits, exclusions, ledger, results, semantic_results
+from auditor.storage import audits, exclusions, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import RowComparison, apply_copied_exclusions, compare_derived_rows, open_copy
@@ -27,6 +28,8 @@ from auditor.storage.records import load_records, save_records
 if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
+
+    from auditor.agents.run_context import TextEncoder
 
 TABLES_OF_EXPERIMENTS = ("trial", "contest", "claim")
 """Tables with rows that experiments write, which no run derives."""
@@ -108,7 +111,7 @@ async def _derive(
         list(survey.asked_cells),
         copy,
         client,
-        load_semantic_encoder=_semantic_encoder_loader(db, audit, config),
+        encoder_loaders=_stored_encoder_loaders(db, audit, config),
         preflight=False,
         recorded_verdicts=_load_recorded_verdicts(db, audit, config),
     )
@@ -140,13 +143,14 @@ class StoredVectors:
         raise AuditorError(f"{len(texts)} texts have no stored vector, which only their encoder can compute.")
 
 
-def _semantic_encoder_loader(db: Database, audit: Audit, config: AuditConfig) -> Any:
-    """A function that returns the stored vectors in place of the encoder of the probe `semantic`; None without it."""
-    probe = config.probes.semantic
-    if probe is None or probe.paraphrases == 0:
-        return None
-    facts = semantic_results.load_facts(db, audit.id)
-    return lambda: StoredVectors(facts.revision if facts is not None else NO_ENCODER)
+def _stored_encoder_loaders(db: Database, audit: Audit, config: AuditConfig) -> dict[str, Callable[[], TextEncoder]]:
+    """Functions that return the stored vectors in place of the encoders of probes, by the probe's name."""
+    loaders: dict[str, Callable[[], TextEncoder]] = {}
+    for name in config.probes.stages:
+        probe = load_built_in(name)
+        if probe.find_encoder(config) is not None:
+            loaders[name] = partial(StoredVectors, probe.load_encoder_revision(db, audit.id) or NO_ENCODER)
+    return loaders
 
 
 class RecordedClient:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from auditor.config.semantic import SemanticProbe
-from auditor.domain.labels import UNSURE, Label, LabelKind
-from auditor.domain.semantic import EQUIVALENCE
+from auditor.domain.labels import EQUIVALENCE, UNSURE, Label, LabelKind
 from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.judgements import judgements

@@ -9,8 +9,7 @@ from typing import cast
 from auditor.agents.semantic.call_builders import asked_text, build_pair_call
 from auditor.config import AuditConfig
 from auditor.domain import Message, Purpose
-from auditor.domain.labels import LabelKind, LabelUnit
-from auditor.domain.semantic import EQUIVALENCE
+from auditor.domain.labels import EQUIVALENCE, LabelKind, LabelUnit
 from auditor.prompts import load_prompt
 from auditor.reports.data.judge_quality.pair_labels import Decisions
 from auditor.reports.data.judge_quality.pair_schema import PairQuestion

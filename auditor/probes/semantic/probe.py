@@ -137,6 +137,12 @@ class Semantic(BuiltInProbe):
 
         return find_encoder(config)
 
+    def load_encoder_revision(self, db: Database, audit_id: int) -> str | None:
+        from auditor.storage.semantic_results import load_facts
+
+        facts = load_facts(db, audit_id)
+        return None if facts is None else facts.revision
+
     def find_size(self, report: Report) -> tuple[str, int] | None:
         from auditor.reports.data.semantic.schema import SemanticReport
 

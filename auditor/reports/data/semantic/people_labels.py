@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain.labels import LabelKind
-from auditor.domain.semantic import EQUIVALENCE
+from auditor.domain.labels import EQUIVALENCE, LabelKind
 from auditor.errors import UsageError
 from auditor.metrics.agreement import count_ratings, fleiss_kappa, krippendorff_alpha
 from auditor.metrics.estimate import Estimate
