@@ -6,13 +6,13 @@ from datetime import date
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.credential_bindings import is_private_address
 from auditor.config.providers.record import Credentials, Provider
 from auditor.config.providers.table import EMBEDDED, provider_of
-from auditor.config.value_checks import check_base_url, check_json_serializable, check_unique
+from auditor.config.value_checks import check_attributes, check_base_url, check_json_serializable, check_unique
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.capabilities import TokenLimitParam
 from auditor.domain.model_families import family_of, split_model_id
@@ -153,6 +153,9 @@ class ModelSection(ConfigSection):
     params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
     """Further request parameters, sent to the provider unchanged. Parameters that ask for several answers (`n`), and
     those that the provider would not be sent, are refused."""
+    attributes: Annotated[dict[str, float | str], BeforeValidator(check_attributes)] = Field(default_factory=dict)
+    """What reports compare models by, as in `{ parameters = "7B", released = 2025-03-01, tuning = "instruct" }`:
+    `parameters` is their number, `released` a date, and any other key a label. They change no request and no result."""
     answers: str | None = None
     """For a model `replay/NAME`: file with its recorded answers, in the columns `model,country,topic,sample,text`; for
     an audit with the probe `semantic` and without `direct`, `question_id,sample,answer[,model]`. Only the rows of NAME

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from datetime import date
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -74,6 +76,47 @@ def check_json_serializable(params: dict[str, Any]) -> dict[str, Any]:
     if problem is not None:
         raise ValueError(f"{problem} cannot be sent as JSON. How to fix: Use a string or a finite number.")
     return params
+
+
+PARAMETERS, RELEASED = "parameters", "released"
+"""Attributes of a model that have a meaning: the number of its parameters, and the date of its release."""
+_UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+
+
+def check_attributes(attributes: Any) -> Any:
+    """Return a model's attributes with `parameters` as a number and all others as texts.
+
+    Raises:
+        ValueError: a value is a list, a table or empty, `parameters` is no number above 0, or `released` no date.
+    """
+    if not isinstance(attributes, dict):
+        return attributes
+    checked: dict[str, float | str] = {}
+    for key, value in attributes.items():
+        text = value.isoformat() if isinstance(value, date) else str(value).strip()
+        if not isinstance(value, (str, int, float, date)) or not text:
+            raise ValueError(f"'{key}' is not a label. How to fix: Write it like tuning = \"instruct\".")
+        if key == PARAMETERS:
+            checked[key] = _parse_parameters(text)
+        elif key == RELEASED and not re.fullmatch(r"\d{4}(-\d{2}(-\d{2})?)?", text):
+            raise ValueError("'released' is not a date. How to fix: Write it like released = 2025-03-01.")
+        else:
+            checked[key] = text
+    return checked
+
+
+def _parse_parameters(text: str) -> float:
+    """The number of parameters, such as 7e9 or "7B"; ValueError if it is none above 0."""
+    match = re.fullmatch(r"([0-9.]+(?:e\+?[0-9]+)?)\s*([KMBT]?)", text, re.IGNORECASE)
+    try:
+        number = float(match[1]) * _UNITS[match[2].upper()] if match else 0.0
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise ValueError(
+            "'parameters' is not a number above 0. How to fix: Write it like parameters = 7e9, or parameters = \"7B\"."
+        )
+    return number
 
 
 def _find_non_json(value: Any) -> str | None:

@@ -30,6 +30,7 @@ _VALUES: Mapping[str, Any] = {
     "weights": "models/llama.gguf",
     "review_prompt": "review.md",
     "params": {"top_p": 0.9},
+    "attributes": {"parameters": "7B", "tuning": "instruct"},
     "price": {"input": 2.5, "output": 10.0},
     "dropped_keywords": ["minLength"],
     "source": "wvs7-sample",

@@ -334,6 +334,8 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     "the interval of the concordance at a higher level (Bonferroni), which is simulated at 95%": (
         "*alignment[].concordance_simultaneous",
     ),
+    "Student's interval of a slope, exact for Gaussian deviations of models; simulated in "
+    "tests/reports/data/agreement/test_model_attributes.py": ("*attributes.trends[].slope",),
     "an increasing function of the agreement of two raters, and so its interval covers where that does": (
         ".judge_quality.ceiling.max_accuracy",
     ),
@@ -351,6 +353,7 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     ),
     "Student's interval of the mean of one value per model, exact for normal values: Student, Biometrika 6, 1908": (
         ".over_models.figures[].summary.mean",
+        "*attributes.figures[].summary.mean",
     ),
     "the band of simulated perfect samplers; a test compares it with one of drawn respondents": (
         ".distribution.models[].w1_floor",

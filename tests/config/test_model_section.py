@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -171,3 +172,45 @@ def test_several_keys_are_each_named_once() -> None:
     for wrong in ([keys[0], keys[0]], [], ["sk-0123456789"]):
         with pytest.raises(ValidationError):
             model(api_key=wrong)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({"parameters": "7B"}, {"parameters": 7e9}),
+        ({"parameters": 135_000_000}, {"parameters": 1.35e8}),
+        ({"parameters": "1.3e10"}, {"parameters": 1.3e10}),
+        ({"released": date(2025, 3, 1)}, {"released": "2025-03-01"}),
+        ({"released": 2025, "layers": 32, "tuning": "rlhf"}, {"released": "2025", "layers": "32", "tuning": "rlhf"}),
+    ],
+)
+def test_attributes_are_a_number_of_parameters_a_date_and_labels(
+    written: dict[str, object], read: dict[str, object]
+) -> None:
+    section = ModelSection.model_validate({"name": "m", "model": "openai/m", "attributes": written})
+    assert section.attributes == read
+    assert ModelSection.model_validate_json(section.model_dump_json()) == section
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ({"parameters": "many"}, "'parameters' is not a number above 0"),
+        ({"parameters": 0}, "'parameters' is not a number above 0"),
+        ({"released": "last spring"}, "'released' is not a date"),
+        ({"tuning": ["a"]}, "'tuning' is not a label"),
+        ({"tuning": ""}, "'tuning' is not a label"),
+    ],
+)
+def test_other_attributes_are_refused(written: dict[str, object], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        ModelSection.model_validate({"name": "m", "model": "openai/m", "attributes": written})
+
+
+def test_attributes_are_in_no_call_and_no_hash() -> None:
+    section = ModelSection.model_validate({"name": "m", "model": "openai/m"})
+    described = section.model_copy(update={"attributes": {"parameters": 7e9, "tuning": "base"}})
+    assert model_fields(described) == model_fields(section)
+    config = read(GOOD)
+    models = [model.model_copy(update={"attributes": {"tuning": "base"}}) for model in config.models]
+    assert config.model_copy(update={"models": models}).hash == config.hash

@@ -24,6 +24,7 @@ from auditor.reports.data.agreement.cultural_findings import build_cultural_find
 from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
 from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
+from auditor.reports.data.agreement.model_attributes import build_attributes_report, collect_report_figures
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
 from auditor.reports.data.agreement.over_models import build_over_models_report
 from auditor.reports.data.agreement.population import compute_population_agreement
@@ -109,6 +110,8 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     sampling = build_sampling_report(source.config, source.call_counts)
     self_consistency = compute_self_consistency(source, sampling)
     probe_reports = build_probe_reports(db, source, sampling)
+    task = build_task_report(source)
+    figures = collect_report_figures(alignment, self_consistency, probe_reports.get("semantic"), task)
     regions, methods = build_regions_report(source), compare_methods(source)
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     return Report(
@@ -136,7 +139,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         refusals=build_refusals_report(source),
         repairs=build_reask_rows(source),
         methods=methods,
-        task=build_task_report(source),
+        task=task,
         tiers=build_tier_rankings(source),
         variance=build_variance_rows(source, load_language_scores(db, source)),
         languages=build_languages_report(db, source),
@@ -155,6 +158,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         over_models=build_over_models_report(
             source, alignment, methods, self_consistency, peer_agreement, regions, countries
         ),
+        attributes=build_attributes_report([source.config], figures),
         **probe_reports,
         probes=measure_installed_probes(db, source),
     )

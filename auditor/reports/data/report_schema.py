@@ -15,6 +15,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.cultural_findings import CulturalFindingsReport
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.agreement.model_attributes import AttributesReport
 from auditor.reports.data.agreement.over_models import OverModelsReport
 from auditor.reports.data.agreement.population import PopulationAgreementRow
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
@@ -211,6 +212,8 @@ class Report(LinkedReport):
     """The same for judges of pairs of answers and of comparisons, of each kind that people labelled."""
     over_models: OverModelsReport | None = None
     """Figures summarized over models, as papers report them; null without scores."""
+    attributes: AttributesReport | None = None
+    """Figures by the attributes of models, and trends over their size; null where no model has attributes."""
     probes: dict[str, Any] = Field(default_factory=dict)
     """Figures of the probes of other packages, by the probe's name, in a form that the probe declares; with the key
     `unavailable`, the reason why there are none. Left out where no such probe was used."""

@@ -23,6 +23,7 @@ from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.reports.sections.judge_quality import build_judge_quality_section
 from auditor.reports.sections.lost_samples import build_lost_samples_section
+from auditor.reports.sections.model_attributes import build_model_attributes_section
 from auditor.reports.sections.over_models import build_over_models_section
 from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.reports.sections.panel import build_panel_section
@@ -64,6 +65,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_variance_section,
     build_consistency_section,
     build_over_models_section,
+    build_model_attributes_section,
     *(partial(build_probe_section, probe) for probe in BUILT_IN_PROBES),
     build_panel_section,
     build_judge_quality_section,

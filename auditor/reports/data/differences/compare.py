@@ -9,9 +9,16 @@ from types import MappingProxyType
 
 import numpy as np
 
+from auditor.config import load_stored_config
+from auditor.domain import Method
 from auditor.metrics.cell_statistics import CONCORDANCE, MAE, PEARSON
 from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.missing_bounds import bounded_difference
+from auditor.reports.data.agreement.model_attributes import (
+    AttributesReport,
+    build_attributes_report,
+    collect_score_figures,
+)
 from auditor.reports.data.coverage.lost_samples import (
     NO_RANGE_REASON,
     SampleCounts,
@@ -42,8 +49,10 @@ from auditor.reports.data.differences.verdict_differences import (
     compare_same_judges,
     compare_two_judges,
 )
+from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.requests.sampling_settings import settings_differ
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.storage import audits
 from auditor.storage.database import Database
 
 ERROR_NOT_MEASURABLE = SeriesDifference(
@@ -111,8 +120,23 @@ def compare_targets(
         judges=judge_differences,
         settlements=compare_resolutions(db, pairs, renamed_models, max_listed),
         judge_drift=compare_judges_with_people(label_figures, pairs),
+        attributes=_build_attributes(db, list(series)),
         tests=len(pairs),
     )
+
+
+def _build_attributes(db: Database, series: Sequence[ScoreSeries]) -> AttributesReport | None:
+    """Figures by attribute of the models of all series, by answers to direct questions where there are any."""
+    configs = [load_stored_config(audits.get_audit(db, name).config) for name in dict.fromkeys(s.audit for s in series)]
+    methods = {one_series.method for one_series in series}
+    method = Method.DIRECT.value if Method.DIRECT.value in methods or not methods else min(methods)
+    scores_by_model: dict[str, list[tuple[FloatArray, FloatArray]]] = {}
+    for one_series in series:
+        if one_series.method == method and not has_rescaled_scores(method):
+            truth = np.array([one_series.survey_scores[cell] for cell in one_series.scores], dtype=np.float64)
+            scores = (np.array(list(one_series.scores.values()), dtype=np.float64), truth)
+            scores_by_model.setdefault(one_series.model, []).append(scores)
+    return build_attributes_report(configs, collect_score_figures(scores_by_model))
 
 
 def _summarize_series(series: ScoreSeries) -> ComparedSeries:

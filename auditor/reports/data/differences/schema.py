@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.reports.data.agreement.model_attributes import AttributesReport
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.report_model import FlatRow, JudgeName, ReportModel, RowTest, p_column
 from auditor.reports.document import Column, CountShare
@@ -209,5 +210,7 @@ class DifferenceReport(ReportModel):
     """One entry for each two audits with conflicts in common."""
     judge_drift: list[JudgeDriftRow]
     """Agreement with people of the judges that two audits share; empty unless people labelled traces of both."""
+    attributes: AttributesReport | None = None
+    """Figures by the attributes of the models of all series; null where none has attributes."""
     tests: int
     """Number of pairs in Holm's correction of the overall figures."""

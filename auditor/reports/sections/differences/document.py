@@ -25,6 +25,7 @@ from auditor.reports.sections.differences.verdicts import (
     describe_resolutions,
     describe_verdicts,
 )
+from auditor.reports.sections.model_attributes import build_attributes_section
 from auditor.reports.sections.tables import tabulate
 
 SIDES = ("first", "second")
@@ -134,6 +135,8 @@ def _build_sections(differences: DifferenceReport) -> Iterator[Section]:
         yield from build_corrected_section(differences)
         yield from build_judge_drift_section(differences)
         yield _build_coverage_section(differences)
+    if differences.attributes is not None:
+        yield build_attributes_section(differences.attributes)
     for i, pair in enumerate(differences.pairs[:MAX_DETAILED_PAIRS], start=1):
         sections = list(build_group_sections(pair, f"pair-{i}"))
         if pair.verdicts is not None:
