@@ -1,18 +1,12 @@
-"""Subgraph of the probe `distribution`: store the survey's shares, then ask for opinions in batches."""
+"""Stage of the probe `distribution`: store the survey's shares, then ask for opinions in batches."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
-from langgraph.types import Send
-
-from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
 from auditor.agents.opinion_questions import (
@@ -23,8 +17,9 @@ from auditor.agents.opinion_questions import (
     plan_subjects,
     questions_about,
 )
+from auditor.agents.probe_stage import ProbeStage
 from auditor.agents.run_context import RunContext
-from auditor.agents.stages import branch_node, record_stage
+from auditor.agents.stages import record_stage
 from auditor.config.distribution import DistributionProbe
 from auditor.domain import Answer, Call, Outcome
 from auditor.domain.opinions import Opinion
@@ -45,30 +40,15 @@ class DistributionPlan(NamedTuple):
     subjects: list[OpinionSubject]
 
 
-class DistributionState(AuditState, total=False):
-    """The audit's state, and the number of cells and groups to ask about."""
-
-    subjects: int
-
-
-def build_distribution_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
-    """Build the graph of the probe; it ends immediately if the probe is not configured."""
-    graph = StateGraph(DistributionState, context_schema=RunContext, output_schema=BranchResult)
-    graph.add_node(store_shares)
-    graph.add_node(ask_opinions, input_schema=Batch)
-    graph.add_edge(START, "store_shares")
-    graph.add_conditional_edges("store_shares", route_subjects, ["ask_opinions", END])
-    graph.add_edge("ask_opinions", END)
-    return graph.compile(name=STAGE)
+def build_distribution_stage() -> ProbeStage:
+    """Build the stage of the probe."""
+    return ProbeStage(STAGE, store_shares, ask_opinions, SUBJECTS_PER_BATCH)
 
 
-@branch_node
-async def store_shares(state: DistributionState, runtime: Runtime[RunContext]) -> DistributionState:
+async def store_shares(context: RunContext) -> int:
     """Store the shares of people's answers, and count whose opinions are asked for."""
-    context = runtime.context
     probe = context.config.probes.find(DistributionProbe)
-    if probe is None:
-        return {"subjects": 0}
+    assert probe is not None
     await record_stage(context, STAGE)
     distributions = await asyncio.to_thread(load_planned_shares, context.config, context.survey)
     shares_json = format_distributions(distributions)
@@ -76,19 +56,11 @@ async def store_shares(state: DistributionState, runtime: Runtime[RunContext]) -
     stored_distributions = SurveyDistributions.model_validate(json.loads(shares_json))
     plan = DistributionPlan(stored_distributions, plan_subjects(probe, stored_distributions, context.cells))
     context.probe_plans[STAGE] = plan
-    return {"subjects": len(plan.subjects)}
+    return len(plan.subjects)
 
 
-def route_subjects(state: DistributionState) -> list[Send] | Literal["__end__"]:
-    """Start one branch for each batch; end without anything to ask."""
-    batches = split_into_batches(state.get("subjects", 0), SUBJECTS_PER_BATCH)
-    return [Send("ask_opinions", batch) for batch in batches] or "__end__"
-
-
-@branch_node
-async def ask_opinions(state: Batch, runtime: Runtime[RunContext]) -> DistributionState:
-    """Ask every model about the cells and groups of the batch, repair unreadable answers, and store the opinions."""
-    context = runtime.context
+async def ask_opinions(context: RunContext, start: int, stop: int) -> None:
+    """Ask every model about the cells and groups of the range, repair unreadable answers, and store the opinions."""
     probe = context.config.probes.find(DistributionProbe)
     assert probe is not None
     plan: DistributionPlan = context.probe_plans[STAGE]
@@ -99,12 +71,11 @@ async def ask_opinions(state: Batch, runtime: Runtime[RunContext]) -> Distributi
             build_opinion_call(context.config, context.survey, plan.distributions, model, question),
         )
         for model in context.config.models
-        for subject in plan.subjects[state["start"] : state["stop"]]
+        for subject in plan.subjects[start:stop]
         for question in questions_about(subject, probe)
     ]
     new_opinions = await _collect_opinions(context, plan.distributions, requests)
     await asyncio.to_thread(save_records, context.db, context.audit_id, new_opinions)
-    return {}
 
 
 class _Request(NamedTuple):

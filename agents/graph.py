@@ -15,7 +15,7 @@ from auditor.agents.cell_graph import build_cell_graph
 from auditor.agents.conflict_nodes import detect, resolve
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
-from auditor.agents.probe_stage import build_probe_graph
+from auditor.agents.probe_stage import build_probe_stage, build_stage_graph
 from auditor.agents.run_context import RunContext
 from auditor.config.installed_probes import load_built_in
 from auditor.config.probes import BUILT_IN_PROBES
@@ -38,10 +38,9 @@ def build_graph(
     graph.add_node("cells", build_cell_graph())
     graph.add_node(score_logprobs, input_schema=LogprobBatch)
     installed_probes = list(installed_probes)
-    for name in BUILT_IN_PROBES:
-        graph.add_node(name, load_built_in(name).build_graph())
-    for name in installed_probes:
-        graph.add_node(name, build_probe_graph(name))
+    stages = [load_built_in(name).build_stage() for name in BUILT_IN_PROBES]
+    for stage in (*stages, *map(build_probe_stage, installed_probes)):
+        graph.add_node(stage.name, build_stage_graph(stage))
     branches = ["cells", "score_logprobs", *BUILT_IN_PROBES, *installed_probes]
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "preflight")

@@ -1,12 +1,13 @@
-"""The stage of a probe of another package: it plans, asks in batches, and stores what the answers say."""
+"""The stages of probes: each plans, asks in batches, and stores what the answers say."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -27,6 +28,8 @@ from auditor.storage.records import save_records
 
 UNITS_PER_BATCH = 32
 """Units in one parallel branch; bounds its memory."""
+Step: TypeAlias = Callable[[RunContext], Awaitable[None]]
+"""A step of a stage, which stores what it does."""
 
 
 @dataclass(frozen=True)
@@ -38,50 +41,105 @@ class ProbePlan:
     respondents: Sequence[str]
 
 
-class ProbeState(AuditState, total=False):
+@dataclass(frozen=True)
+class ProbeStage:
+    """The steps of a probe's stage; each is a node of the graph with the name of its function.
+
+    Attributes:
+        name: name of the probe.
+        plan: stores what is asked about, and returns the number of units; 0 ends the stage.
+        ask: asks about the units of a range, and stores what the answers say. It runs for many ranges at a time.
+        batch_size: units of a range; bounds the memory.
+        before: steps between `plan` and `ask`, one after another.
+        after: steps after all units were asked about.
+    """
+
+    name: str
+    plan: Callable[[RunContext], Awaitable[int]]
+    ask: Callable[[RunContext, int, int], Awaitable[None]]
+    batch_size: int
+    before: Sequence[Step] = ()
+    after: Sequence[Step] = ()
+
+
+class StageState(AuditState, total=False):
     """The audit's state, and the number of units to ask about."""
 
     units: int
 
 
-def build_probe_graph(name: str) -> CompiledStateGraph[Any, RunContext, Any, Any]:
-    """Build the graph of an installed probe: it plans, and asks about its units in parallel batches."""
-    graph = StateGraph(ProbeState, context_schema=RunContext, output_schema=BranchResult)
-    graph.add_node("plan_units", branch_node(partial(_plan_units, name)))
-    graph.add_node("ask_units", branch_node(partial(_ask_units, name)), input_schema=Batch)
-    graph.add_edge(START, "plan_units")
-    graph.add_conditional_edges("plan_units", _route_units, ["ask_units", END])
-    graph.add_edge("ask_units", END)
-    return graph.compile(name=name)
+def build_stage_graph(stage: ProbeStage) -> CompiledStateGraph[Any, RunContext, Any, Any]:
+    """Build the graph of a stage; it ends immediately if the probe is not configured."""
+    graph = StateGraph(StageState, context_schema=RunContext, output_schema=BranchResult)
+    plan, ask = stage.plan.__name__, stage.ask.__name__
+
+    async def run_plan(state: StageState, runtime: Runtime[RunContext]) -> StageState:
+        """Plan."""
+        is_configured = stage.name in runtime.context.config.probes.with_stage
+        return {"units": await stage.plan(runtime.context) if is_configured else 0}
+
+    async def run_ask(state: Batch, runtime: Runtime[RunContext]) -> StageState:
+        """Ask about one range of units."""
+        await stage.ask(runtime.context, state["start"], state["stop"])
+        return {}
+
+    def start_batches(state: StageState) -> list[Send] | Literal["__end__"]:
+        """Start one branch for each range; end without anything to ask."""
+        return [Send(ask, batch) for batch in split_into_batches(state.get("units", 0), stage.batch_size)] or "__end__"
+
+    graph.add_node(plan, branch_node(run_plan))
+    graph.add_node(ask, branch_node(run_ask), input_schema=Batch)
+    for step in (*stage.before, *stage.after):
+        graph.add_node(step.__name__, branch_node(_as_node(step)))
+    graph.add_edge(START, plan)
+    first_names = [plan, *(step.__name__ for step in stage.before)]
+    for node, following in pairwise(first_names):
+        graph.add_conditional_edges(node, partial(_continue_with_units, following), [following, END])
+    graph.add_conditional_edges(first_names[-1], start_batches, [ask] if stage.before else [ask, END])
+    names = [ask, *(step.__name__ for step in stage.after), END]
+    for node, following in pairwise(names):
+        graph.add_edge(node, following)
+    return graph.compile(name=stage.name)
 
 
-async def _plan_units(name: str, state: ProbeState, runtime: Runtime[RunContext]) -> ProbeState:
-    """Plan what the models are asked about."""
-    context, probe = runtime.context, load_probe(name)
-    if probe.probe.needs is not Needs.NOTHING:
-        await wait_for_answers(context)
-        await asyncio.to_thread(save_scores, context)
-    await record_stage(context, name)
-    audit = open_probe_audit(probe, context.config, context.survey, context.db, context.audit_id)
-    plan = ProbePlan(audit, probe.plan(audit), probe.respondents(audit))
-    context.probe_plans[name] = plan
-    return {"units": len(plan.units)}
+def _as_node(step: Step) -> Any:
+    """Make a node of a step."""
+
+    async def run_step(state: StageState, runtime: Runtime[RunContext]) -> StageState:
+        """Run the step."""
+        await step(runtime.context)
+        return {}
+
+    return run_step
 
 
-def _route_units(state: ProbeState) -> list[Send] | Literal["__end__"]:
-    """Start one branch for each batch; end without anything to ask."""
-    return [
-        Send("ask_units", batch) for batch in split_into_batches(state.get("units", 0), UNITS_PER_BATCH)
-    ] or "__end__"
+def _continue_with_units(following: str, state: StageState) -> str:
+    """Go on to a node if there are units, otherwise end."""
+    return following if state.get("units") else END
 
 
-async def _ask_units(name: str, state: Batch, runtime: Runtime[RunContext]) -> ProbeState:
-    """Ask about the units of a batch and store what is read."""
-    context, probe = runtime.context, load_probe(name)
-    plan: ProbePlan = context.probe_plans[name]
-    new_results = await _collect_results(context, probe, plan, plan.units[state["start"] : state["stop"]])
-    await asyncio.to_thread(save_records, context.db, context.audit_id, new_results, probe=name)
-    return {}
+def build_probe_stage(name: str) -> ProbeStage:
+    """Build the stage of a probe without one of its own: it plans, and asks about its units in parallel batches."""
+    probe = load_probe(name)
+
+    async def plan_units(context: RunContext) -> int:
+        """Plan what the models are asked about."""
+        if probe.probe.needs is not Needs.NOTHING:
+            await wait_for_answers(context)
+            await asyncio.to_thread(save_scores, context)
+        await record_stage(context, name)
+        audit = open_probe_audit(probe, context.config, context.survey, context.db, context.audit_id)
+        plan = ProbePlan(audit, probe.plan(audit), probe.respondents(audit))
+        context.probe_plans[name] = plan
+        return len(plan.units)
+
+    async def ask_units(context: RunContext, start: int, stop: int) -> None:
+        """Ask about the units of a range and store what is read."""
+        plan: ProbePlan = context.probe_plans[name]
+        new_results = await _collect_results(context, probe, plan, plan.units[start:stop])
+        await asyncio.to_thread(save_records, context.db, context.audit_id, new_results, probe=name)
+
+    return ProbeStage(name, plan_units, ask_units, UNITS_PER_BATCH)
 
 
 async def _collect_results(

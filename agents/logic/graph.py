@@ -1,17 +1,11 @@
-"""Subgraph of the probe `logic`: store the item sets, then compare their pairs in batches."""
+"""Stage of the probe `logic`: store the item sets, then compare their pairs in batches."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
-from langgraph.types import Send
-
-from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.call_runner import repeat_unusable, run_calls
 from auditor.agents.logic.item_sets import TRACE_ITEMS, build_item_sets
 from auditor.agents.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
@@ -23,8 +17,9 @@ from auditor.agents.logic.questions import (
     plan_pairs,
     questions_about,
 )
+from auditor.agents.probe_stage import ProbeStage
 from auditor.agents.run_context import RunContext
-from auditor.agents.stages import branch_node, record_stage, wait_for_answers
+from auditor.agents.stages import record_stage, wait_for_answers
 from auditor.config.logic import LogicProbe
 from auditor.domain import Answer
 from auditor.domain.comparisons import Comparison, ItemSet
@@ -43,30 +38,15 @@ class LogicPlan(NamedTuple):
     pairs: Sequence[ItemPair]
 
 
-class LogicState(AuditState, total=False):
-    """The audit's state, and the number of pairs to compare."""
-
-    pairs: int
-
-
-def build_logic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
-    """Build the graph of the probe; it ends immediately if the probe is not configured."""
-    graph = StateGraph(LogicState, context_schema=RunContext, output_schema=BranchResult)
-    graph.add_node(store_item_sets)
-    graph.add_node(compare, input_schema=Batch)
-    graph.add_edge(START, "store_item_sets")
-    graph.add_conditional_edges("store_item_sets", route_compare, ["compare", END])
-    graph.add_edge("compare", END)
-    return graph.compile(name=STAGE)
+def build_logic_stage() -> ProbeStage:
+    """Build the stage of the probe."""
+    return ProbeStage(STAGE, store_item_sets, compare, PAIRS_PER_BATCH)
 
 
-@branch_node
-async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> LogicState:
+async def store_item_sets(context: RunContext) -> int:
     """Store the item sets, and count their pairs."""
-    context = runtime.context
     probe = context.config.probes.find(LogicProbe)
-    if probe is None:
-        return {"pairs": 0}
+    assert probe is not None
     if probe.items == TRACE_ITEMS:
         await wait_for_answers(context)
     await record_stage(context, STAGE)
@@ -75,25 +55,18 @@ async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> Lo
     stored_sets = await asyncio.to_thread(comparisons.load_item_sets, context.db, context.audit_id)
     plan = LogicPlan(stored_sets, plan_pairs(stored_sets, probe, context.config.seed))
     context.probe_plans[STAGE] = plan
-    return {"pairs": len(plan.pairs)}
+    return len(plan.pairs)
 
 
-def route_compare(state: LogicState) -> list[Send] | Literal["__end__"]:
-    """Start one branch for each batch of pairs; end without pairs."""
-    return [Send("compare", batch) for batch in split_into_batches(state.get("pairs", 0), PAIRS_PER_BATCH)] or "__end__"
-
-
-@branch_node
-async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
-    """Ask every model all questions about the pairs of the batch, and store the answers."""
-    context = runtime.context
+async def compare(context: RunContext, start: int, stop: int) -> None:
+    """Ask every model all questions about the pairs of the range, and store the answers."""
     config, probe = context.config, context.config.probes.find(LogicProbe)
     assert probe is not None
     plan: LogicPlan = context.probe_plans[STAGE]
     requests = [
         (build_comparison_call(config, probe, judge, plan.sets[pair.set_index], question), judge.name, question)
         for judge in config.models_by_name.values()
-        for pair in plan.pairs[state["start"] : state["stop"]]
+        for pair in plan.pairs[start:stop]
         for question in questions_about(pair, probe)
     ]
     labels = await asyncio.to_thread(load_people_labels, probe.people)
@@ -110,7 +83,6 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     first_comparisons = [(call, read(position, answers[call.key])) for position, (call, _, _) in enumerate(asked)]
     new_comparisons = await repeat_unusable(context, STAGE, first_comparisons, read)
     await asyncio.to_thread(save_records, context.db, context.audit_id, new_comparisons)
-    return {}
 
 
 def _name_items(item_set: ItemSet, question: LogicQuestion) -> LabelledPair:

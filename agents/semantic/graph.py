@@ -1,17 +1,12 @@
-"""Subgraph of the probe `semantic`: store questions, generate paraphrases, collect answers, score, judge pairs."""
+"""Stage of the probe `semantic`: store questions, generate paraphrases, collect answers, score, judge pairs."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
-from langgraph.types import Send
-
-from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
+from auditor.agents.probe_stage import ProbeStage
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import collect_answers
 from auditor.agents.semantic.call_builders import semantic_probe
@@ -24,7 +19,7 @@ from auditor.agents.semantic.pair_verdicts import (
 from auditor.agents.semantic.paraphrases import generate_paraphrases
 from auditor.agents.semantic.questions import save_questions
 from auditor.agents.semantic.scoring import ScoringPlan, score_audit
-from auditor.agents.stages import branch_node, record_stage, wait_for_answers
+from auditor.agents.stages import record_stage, wait_for_answers
 from auditor.config import AuditConfig
 from auditor.config.semantic import TASK_QUESTIONS, SemanticProbe
 from auditor.domain import ENGLISH
@@ -45,39 +40,18 @@ class SemanticPlan(NamedTuple):
     recorded_answers: Mapping[str, Mapping[str, Sequence[MoralAnswerRecord]]]
 
 
-class SemanticState(AuditState, total=False):
-    """The audit's state, and the number of questions."""
-
-    questions: int
-
-
-def build_semantic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
-    """Build the graph of the probe; it ends immediately if the probe is not configured."""
-    graph = StateGraph(SemanticState, context_schema=RunContext, output_schema=BranchResult)
-    graph.add_node(store_questions)
-    graph.add_node(answer, input_schema=Batch)
-    for node in (paraphrase, score, judge):
-        graph.add_node(node)
-    graph.add_edge(START, "store_questions")
-    graph.add_conditional_edges("store_questions", route_paraphrase, ["paraphrase", END])
-    graph.add_conditional_edges("paraphrase", route_answer, ["answer"])
-    graph.add_edge("answer", "score")
-    graph.add_edge("score", "judge")
-    graph.add_edge("judge", END)
-    return graph.compile(name=STAGE)
+def build_semantic_stage() -> ProbeStage:
+    """Build the stage of the probe."""
+    return ProbeStage(STAGE, store_questions, answer, QUESTIONS_PER_BATCH, before=(paraphrase,), after=(score, judge))
 
 
-@branch_node
-async def store_questions(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
+async def store_questions(context: RunContext) -> int:
     """Store the questions and their wordings, and count them."""
-    context = runtime.context
-    probe = context.config.probes.find(SemanticProbe)
-    if probe is None:
-        return {"questions": 0}
+    probe = semantic_probe(context.config)
     if probe.questions == TASK_QUESTIONS:
         await wait_for_answers(context)
     await record_stage(context, STAGE)
-    return {"questions": await asyncio.to_thread(_store_questions, context, probe)}
+    return await asyncio.to_thread(_store_questions, context, probe)
 
 
 def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
@@ -95,20 +69,12 @@ def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
     return len(stored_questions)
 
 
-def route_paraphrase(state: SemanticState) -> Literal["paraphrase", "__end__"]:
-    """Go on to `paraphrase` if there are questions, otherwise end."""
-    return "paraphrase" if state.get("questions") else "__end__"
-
-
-@branch_node
-async def paraphrase(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
+async def paraphrase(context: RunContext) -> None:
     """Generate paraphrases for questions that have too few, if a paraphraser is configured."""
-    context = runtime.context
     probe = semantic_probe(context.config)
     if probe.paraphraser is not None:
         for questions in _question_batches(context):
             await generate_paraphrases(context, probe, questions)
-    return {}
 
 
 def _question_batches(context: RunContext) -> Iterator[Sequence[MoralQuestion]]:
@@ -118,37 +84,24 @@ def _question_batches(context: RunContext) -> Iterator[Sequence[MoralQuestion]]:
         yield questions[start : start + QUESTIONS_PER_BATCH]
 
 
-def route_answer(state: SemanticState) -> list[Send]:
-    """Start one branch for each batch of questions."""
-    return [Send("answer", batch) for batch in split_into_batches(state["questions"], QUESTIONS_PER_BATCH)]
-
-
-@branch_node
-async def answer(state: Batch, runtime: Runtime[RunContext]) -> SemanticState:
-    """Ask every model all wordings of the batch, and the rule of thumb behind each answer."""
-    context = runtime.context
+async def answer(context: RunContext, start: int, stop: int) -> None:
+    """Ask every model all wordings of the range, and the rule of thumb behind each answer."""
     plan: SemanticPlan = context.probe_plans[STAGE]
-    await collect_answers(context, plan.questions[state["start"] : state["stop"]], plan.recorded_answers)
-    return {}
+    await collect_answers(context, plan.questions[start:stop], plan.recorded_answers)
 
 
-@branch_node
-async def score(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
+async def score(context: RunContext) -> None:
     """Embed answers and rules, and score every question; without paraphrases, there is nothing to score."""
-    context = runtime.context
     await record_stage(context, STAGE)
     if not semantic_probe(context.config).paraphrases:
         settings = scoring_settings(context.config, semantic_probe(context.config))
         await asyncio.to_thread(semantic_results.replace_scores, context.db, context.audit_id, [], [], settings)
-        return {}
+        return
     await asyncio.to_thread(score_audit, context.db, context.audit_id, build_scoring_plan(context))
-    return {}
 
 
-@branch_node
-async def judge(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
+async def judge(context: RunContext) -> None:
     """Have the configured judges assess pairs of answers for consistency and contradiction."""
-    context = runtime.context
     await record_stage(context, STAGE)
     probe = semantic_probe(context.config)
     least_consistent = await asyncio.to_thread(find_least_consistent_pairs, context, probe)
@@ -157,7 +110,6 @@ async def judge(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticS
             await judge_consistency(context, probe.consistency, questions)
         if probe.contradiction is not None:
             await judge_contradictions(context, probe.contradiction, questions, least_consistent)
-    return {}
 
 
 def build_scoring_plan(context: RunContext) -> ScoringPlan:

@@ -14,6 +14,7 @@ from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAudit
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
+    from auditor.agents.probe_stage import ProbeStage
     from auditor.agents.run_context import RunContext, TextEncoder
     from auditor.config.audit import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
@@ -159,8 +160,8 @@ class BuiltInProbe(Probe[Any, Any]):
         """List how the questions of an audit that were asked again are counted, by row of the coverage."""
         raise NotImplementedError
 
-    def build_graph(self) -> Any:
-        """Build the probe's stage, a compiled graph; it ends at once without the probe's table."""
+    def build_stage(self) -> ProbeStage:
+        """Build the probe's stage."""
         raise NotImplementedError
 
     def plan_calls(self, audit: ProbeAudit[Any], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:

@@ -7,7 +7,7 @@ survey, in a temporary database. Nothing is written to the audit's own database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -138,7 +138,7 @@ class StoredVectors:
         """Set up with the revision under which they are stored."""
         self.revision = revision
 
-    def encode(self, texts: list[str]) -> NDArray[float32]:
+    def encode(self, texts: Sequence[str]) -> NDArray[float32]:
         """Raise AuditorError: a vector is missing."""
         raise AuditorError(f"{len(texts)} texts have no stored vector, which only their encoder can compute.")
 

@@ -23,7 +23,7 @@ def test_the_state_holds_ids_and_counts() -> None:
     graph = build_graph()
     subgraphs: list[Any] = [subgraph for _, subgraph in graph.get_subgraphs()]
     states = {state for part in (graph, *subgraphs) for state in part.builder.schemas}
-    assert {state.__name__ for state in states} > {"AuditState", "LogicState", "SemanticState"}
+    assert {state.__name__ for state in states} > {"AuditState", "StageState"}
     for state in states:
         assert all(kind in (str, int, dict[str, str | None]) for kind in get_type_hints(state).values()), state
 

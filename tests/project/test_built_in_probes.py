@@ -21,7 +21,7 @@ from auditor.reports.sections.report import SECTION_BUILDERS
 from auditor.storage.row_writing import table_of
 
 REQUIRED_HOOKS = {
-    *("list_records", "answer_record", "build_graph", "check_input", "plan_calls"),
+    *("list_records", "answer_record", "build_stage", "check_input", "plan_calls"),
     *("build_report", "measure_coverage", "build_section", "build_summary_tables"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.distribution import DistributionProbe
 from auditor.config.probe_section import BuiltInProbe, PageOne
@@ -13,6 +13,7 @@ from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
 
 if TYPE_CHECKING:
+    from auditor.agents.probe_stage import ProbeStage
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
@@ -65,10 +66,10 @@ class Distribution(BuiltInProbe):
         c = table_of(Opinion).c
         yield RepeatedQuestions(c.mode, c.model, c.first_outcome, c.outcome)
 
-    def build_graph(self) -> Any:
-        from auditor.agents.distribution import build_distribution_graph
+    def build_stage(self) -> ProbeStage:
+        from auditor.agents.distribution import build_distribution_stage
 
-        return build_distribution_graph()
+        return build_distribution_stage()
 
     def check_input(self, audit: ProbeAudit[DistributionProbe]) -> str | None:
         from auditor.agents.opinion_questions import check_survey

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.logic import LogicProbe
 from auditor.config.probe_section import BuiltInProbe
@@ -12,6 +12,7 @@ from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
 
 if TYPE_CHECKING:
+    from auditor.agents.probe_stage import ProbeStage
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Cell
@@ -64,10 +65,10 @@ class Logic(BuiltInProbe):
         c = table_of(Comparison).c
         yield RepeatedQuestions(None, c.judge, c.first_outcome, c.outcome)
 
-    def build_graph(self) -> Any:
-        from auditor.agents.logic.graph import build_logic_graph
+    def build_stage(self) -> ProbeStage:
+        from auditor.agents.logic.graph import build_logic_stage
 
-        return build_logic_graph()
+        return build_logic_stage()
 
     def check_input(self, audit: ProbeAudit[LogicProbe]) -> str | None:
         from auditor.agents.logic.input_check import check_items

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.probe_section import BuiltInProbe, ProbeEncoder
 from auditor.config.semantic import SemanticProbe
@@ -15,6 +15,7 @@ from auditor.probe_interface import ProbeAudit
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
+    from auditor.agents.probe_stage import ProbeStage
     from auditor.agents.run_context import RunContext
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
@@ -82,10 +83,10 @@ class Semantic(BuiltInProbe):
 
         return list_repeated_questions(audit_id)
 
-    def build_graph(self) -> Any:
-        from auditor.agents.semantic.graph import build_semantic_graph
+    def build_stage(self) -> ProbeStage:
+        from auditor.agents.semantic.graph import build_semantic_stage
 
-        return build_semantic_graph()
+        return build_semantic_stage()
 
     def check_input(self, audit: ProbeAudit[SemanticProbe]) -> str | None:
         from auditor.agents.semantic.questions import check_questions
