@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._special import betaincinv, stdtrit
-from auditor.metrics.confidence import LOWER_QUANTILE, NORMAL_QUANTILE, UPPER_QUANTILE
+from auditor.metrics.confidence import CONFIDENCE_LEVEL, NORMAL_QUANTILE
 from auditor.metrics.estimate import PLURAL_BY_UNIT
 from auditor.metrics.jackknife_interval import (
     MIN_UNITS,
@@ -91,15 +91,17 @@ class UnitCounts:
         """Kinds of units of which fewer than 5 have a case of the rarer of hits and misses."""
         return [unit for unit, labels in self.units.items() if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS]
 
-    def interval(self, design_effect: float | None) -> tuple[float, float]:
-        """The interval over other units, where there is no reason against it; argument as for `effective_cases`."""
-        return clopper_pearson(self.share, self.effective_cases(design_effect))
+    def interval(self, design_effect: float | None, confidence_level: float = CONFIDENCE_LEVEL) -> tuple[float, float]:
+        """The interval over other units, where there is no reason against it; arguments as for `effective_cases`."""
+        n_effective = self.effective_cases(design_effect, confidence_level)
+        return clopper_pearson(self.share, n_effective, confidence_level)
 
-    def effective_cases(self, design_effect: float | None) -> float:
+    def effective_cases(self, design_effect: float | None, confidence_level: float = CONFIDENCE_LEVEL) -> float:
         """Number of independent cases at which the interval is computed, where there is no reason against it.
 
         Args:
             design_effect: how many times the variance is at least that of independent cases.
+            confidence_level: of the interval.
         """
         fewest = min(self.n_units.values())
         if design_effect is None and self._units_with_few_cases():
@@ -108,7 +110,7 @@ class UnitCounts:
             return self.n / max(1.0, design_effect or 1.0)
         binomial_variance = self.share * (1 - self.share) / self.n
         largest_effect = max(1.0, self.variance / binomial_variance, design_effect or 0.0)
-        return self.n / largest_effect * few_units_factor(fewest)
+        return self.n / largest_effect * few_units_factor(fewest, confidence_level)
 
 
 def read_counts(
@@ -173,26 +175,29 @@ def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -
     return float(combine_variances([variance_over(labels) for labels in units.values()], by_cell))
 
 
-def few_units_factor(n_units: int) -> float:
+def few_units_factor(n_units: int, confidence_level: float = CONFIDENCE_LEVEL) -> float:
     """What an effective number of cases is multiplied by because its variance is estimated from few units: (z / t)²."""
-    return float(stdtrit(np.inf, UPPER_QUANTILE) / stdtrit(n_units - 1, UPPER_QUANTILE)) ** 2
+    quantile = (1 + confidence_level) / 2
+    return float(stdtrit(np.inf, quantile) / stdtrit(n_units - 1, quantile)) ** 2
 
 
-def _wilson(share: float, n: float) -> tuple[float, float]:
-    """The 95% interval of Wilson for a share of n cases."""
-    spread = NORMAL_QUANTILE * sqrt(share * (1 - share) / n + NORMAL_QUANTILE**2 / (4 * n * n))
-    centre, factor = share + NORMAL_QUANTILE**2 / (2 * n), 1 + NORMAL_QUANTILE**2 / n
+def _wilson(share: float, n: float, confidence_level: float) -> tuple[float, float]:
+    """The interval of Wilson for a share of n cases."""
+    z = NORMAL_QUANTILE if confidence_level == CONFIDENCE_LEVEL else float(stdtrit(np.inf, (1 + confidence_level) / 2))
+    spread = z * sqrt(share * (1 - share) / n + z**2 / (4 * n * n))
+    centre, factor = share + z**2 / (2 * n), 1 + z**2 / n
     return (centre - spread) / factor, (centre + spread) / factor
 
 
-def clopper_pearson(share: float, n: float) -> tuple[float, float]:
-    """The 95% interval of Clopper & Pearson for a share of n > 0 cases; hits and n may be fractions.
+def clopper_pearson(share: float, n: float, confidence_level: float = CONFIDENCE_LEVEL) -> tuple[float, float]:
+    """The interval of Clopper & Pearson for a share of n > 0 cases; hits and n may be fractions.
 
     That of Wilson for very many cases.
     """
     hits = share * n
     if n > MAX_EXACT_CASES and min(hits, n - hits) > MIN_APPROXIMATE_HITS:
-        return _wilson(share, n)
-    low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, LOWER_QUANTILE))
-    high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, UPPER_QUANTILE))
+        return _wilson(share, n, confidence_level)
+    lower, upper = (1 - confidence_level) / 2, (1 + confidence_level) / 2
+    low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, lower))
+    high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, upper))
     return low, high

@@ -11,7 +11,10 @@ jackknife's over countries plus that over topics.
   Shaikh & Wilhelm, Review of Economic Studies 91, 2024).
 - The interval of the difference from the best other model is that of multiple comparisons with the best (Hsu, Annals of
   Statistics 12, 1984; Hsu, Multiple Comparisons, 1996, ch. 4). It ends at 0 on one side, unless several models may be
-  the best. A model is significantly the best if it alone may be the best.
+  the best. An end at 0 includes a tie: it does not show that the model is worse than another.
+- A model is significantly the best if it alone may be the best by that comparison. If there is no such model, all that
+  no other model beats may be the best: the comparison with the best leaves out some of several equal models in 15% of
+  audits, since it says of a model only that it is not better than all others.
 """
 
 from __future__ import annotations
@@ -50,7 +53,8 @@ class ModelTiers:
         rank_low, rank_high: 95% intervals of the ranks, 1 being the best; they hold simultaneously.
         from_best: the statistic minus that of the best other model; None for a single model.
         from_best_low, from_best_high: 95% intervals of these differences; they hold simultaneously.
-        may_be_best: whether the model is not significantly worse than any other.
+        may_be_best: True for the model that is significantly the best; without one, for all of the first tier. False
+            for models that are significantly worse than another.
     """
 
     values: Floats
@@ -155,16 +159,17 @@ def _transform_figures(statistic: Statistic, figures: Sequence[Floats]) -> tuple
 def _rank_models(comparison: ModelTiers, pairs: _AllPairs) -> ModelTiers:
     """Add the tiers, the intervals of ranks and the comparison with the best, for at least two models."""
     beats = pairs.differences > np.maximum(pairs.critical.all_pairs * pairs.std_errors, TIE_TOLERANCE)
-    from_best, from_best_low, from_best_high, may_be_best = _compare_with_best(pairs, comparison.values)
+    from_best, from_best_low, from_best_high, is_candidate = _compare_with_best(pairs, comparison.values)
+    tiers = _assign_tiers(beats)
     return replace(
         comparison,
-        tiers=_assign_tiers(beats),
+        tiers=tiers,
         rank_low=1 + beats.sum(axis=0),
         rank_high=len(beats) - beats.sum(axis=1),
         from_best=from_best,
         from_best_low=from_best_low,
         from_best_high=from_best_high,
-        may_be_best=may_be_best,
+        may_be_best=is_candidate if is_candidate.sum() == 1 else tiers == 1,
     )
 
 
@@ -199,7 +204,7 @@ def _assign_tiers(beats: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _compare_with_best(pairs: _AllPairs, figures: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
-    """Difference of each model from the best other one, the ends of its interval, and which models may be the best.
+    """Difference of each model from the best other one, the ends of its interval, and which are not shown to be beaten.
 
     Differences are on the scale of the statistic, that of the model minus that of the best other, shape (models,) each.
 
@@ -220,10 +225,10 @@ def _compare_with_best(pairs: _AllPairs, figures: Floats) -> tuple[Floats, Float
     for comparisons in (differences, low, high):
         np.fill_diagonal(comparisons, np.inf)  # a model is not compared with itself
     is_worse = pairs.differences + critical * pairs.std_errors < -TIE_TOLERANCE
-    may_be_best = np.asarray(np.logical_not(is_worse).all(axis=1), dtype=np.bool_)
-    from_candidates = np.where(may_be_best[None, :], low, np.inf).min(axis=1)  # inf for the only candidate
+    is_candidate = np.asarray(np.logical_not(is_worse).all(axis=1), dtype=np.bool_)
+    from_candidates = np.where(is_candidate[None, :], low, np.inf).min(axis=1)  # inf for the only candidate
     worst_case, best_case = np.minimum(0.0, from_candidates), np.maximum(0.0, high.min(axis=1))
     from_best = differences.min(axis=1)
     if pairs.sign > 0:
-        return from_best, worst_case, best_case, may_be_best
-    return -from_best, -best_case, -worst_case, may_be_best
+        return from_best, worst_case, best_case, is_candidate
+    return -from_best, -best_case, -worst_case, is_candidate

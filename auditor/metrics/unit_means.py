@@ -28,6 +28,7 @@ from auditor.metrics._unit_counts import (
     ratio_variance,
     read_counts,
 )
+from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.jackknife_interval import (
     CONSTANT_REASON,
@@ -79,7 +80,12 @@ def share_over_units(
     return _estimate_share(counts, design_effect, empty_reason)
 
 
-def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "nothing to count") -> list[ShareEstimate]:
+def shares_over_units(
+    tables: Sequence[ShareTable],
+    *,
+    empty_reason: str = "nothing to count",
+    confidence_level: float = CONFIDENCE_LEVEL,
+) -> list[ShareEstimate]:
     """Estimate the shares of rows of one figure, such as one per model, with the design effect pooled over them.
 
     A single row with cases has nothing to be pooled with: its interval is that of `share_over_units`.
@@ -89,10 +95,11 @@ def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "noth
     Args:
         tables: one per row.
         empty_reason: the reason given where a row has no case at all.
+        confidence_level: of the intervals over other units, such as `bonferroni_level`.
     """
     counts = [read_counts(*table) for table in tables]
     design_effect = _pool_design_effects(counts) if sum(row.n > 0 for row in counts) > 1 else None
-    shares = [_estimate_share(row, design_effect, empty_reason) for row in counts]
+    shares = [_estimate_share(row, design_effect, empty_reason, confidence_level) for row in counts]
     for n in {share.n for share in shares}:
         _widen_to_monotone(shares, [i for i, share in enumerate(shares) if share.n == n and share.ci_low is not None])
     return shares
@@ -113,7 +120,12 @@ def pooled_design_effect(
 
 
 def mean_over_units(
-    values: ArrayLike, units: Labels, bounds: tuple[float, float] = (-inf, inf), *, empty_reason: str = "no value"
+    values: ArrayLike,
+    units: Labels,
+    bounds: tuple[float, float] = (-inf, inf),
+    *,
+    empty_reason: str = "no value",
+    confidence_level: float = CONFIDENCE_LEVEL,
 ) -> Estimate:
     """Estimate the mean of one value per row, such as a cell, with an interval over other units.
 
@@ -123,6 +135,7 @@ def mean_over_units(
         bounds: smallest and largest possible value. With both, the interval is that of a share of the range; else
             Student's.
         empty_reason: the reason given where there is no value at all.
+        confidence_level: of the interval, such as `bonferroni_level`.
 
     Returns:
         `n` counts values. There is no interval, with a reason, below 5 units of a kind or where all values are equal.
@@ -132,12 +145,14 @@ def mean_over_units(
         ValueError: shapes differ, or a value is infinite or outside the bounds.
     """
     if isfinite(bounds[1] - bounds[0]):
-        return bounded_mean_over_units(values, units, bounds, empty_reason=empty_reason).estimate
+        return bounded_mean_over_units(
+            values, units, bounds, empty_reason=empty_reason, confidence_level=confidence_level
+        ).estimate
     present, unit_index = _read_values(values, units, bounds)
     reason = _reason_against_interval(present, unit_index, bounds) if len(present) else empty_reason
     if reason is not None:
         return Estimate(float(present.mean()) if len(present) else None, len(present), reason=reason)
-    return _unbounded_mean(present, unit_index, bounds)
+    return _unbounded_mean(present, unit_index, bounds, confidence_level)
 
 
 class BoundedMean(NamedTuple):
@@ -155,7 +170,12 @@ class BoundedMean(NamedTuple):
 
 
 def bounded_mean_over_units(
-    values: ArrayLike, units: Labels, bounds: tuple[float, float], *, empty_reason: str = "no value"
+    values: ArrayLike,
+    units: Labels,
+    bounds: tuple[float, float],
+    *,
+    empty_reason: str = "no value",
+    confidence_level: float = CONFIDENCE_LEVEL,
 ) -> BoundedMean:
     """As `mean_over_units` with two finite bounds, with the figures that the interval is computed from."""
     present, unit_index = _read_values(values, units, bounds)
@@ -173,8 +193,8 @@ def bounded_mean_over_units(
         variance = ratio_variance(shares, np.ones_like(shares), unit_index)
         if variance <= 1e-24:
             return BoundedMean(Estimate(mean, n, reason=CONSTANT_REASON), share, None)
-        n_independent, factor = share * (1 - share) / variance, few_units_factor(fewest)
-    low, high = (bounds[0] + width * end for end in clopper_pearson(share, n_independent * factor))
+        n_independent, factor = share * (1 - share) / variance, few_units_factor(fewest, confidence_level)
+    low, high = (bounds[0] + width * end for end in clopper_pearson(share, n_independent * factor, confidence_level))
     return BoundedMean(Estimate(mean, n, low, high, resampled=tuple(unit_index)), share, n_independent)
 
 
@@ -196,15 +216,17 @@ def _reason_against_interval(values: Floats, units: UnitIndex, bounds: tuple[flo
     return reason
 
 
-def _estimate_share(counts: UnitCounts, design_effect: float | None, empty_reason: str) -> ShareEstimate:
-    """Estimate a share; arguments as for `share_over_units`."""
+def _estimate_share(
+    counts: UnitCounts, design_effect: float | None, empty_reason: str, confidence_level: float = CONFIDENCE_LEVEL
+) -> ShareEstimate:
+    """Estimate a share; arguments as for `share_over_units` and `shares_over_units`."""
     if not counts.n:
         return ShareEstimate(None, 0, reason=empty_reason)
     n, cells_interval = round(counts.n), clopper_pearson(counts.share, counts.n_independent)
     reason = counts.reason_against_interval()
     if reason is not None:
         return ShareEstimate(counts.share, n, None, None, reason, (), None, *cells_interval)
-    interval = counts.interval(design_effect)
+    interval = counts.interval(design_effect, confidence_level)
     return ShareEstimate(counts.share, n, *interval, None, tuple(counts.units), None, *cells_interval)
 
 
@@ -217,13 +239,14 @@ def _pool_design_effects(counts: Sequence[UnitCounts]) -> float | None:
     return max(1.0, sum(c.variance for c in usable) / binomial_variance)
 
 
-def _unbounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> Estimate:
+def _unbounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float], confidence_level: float) -> Estimate:
     """The mean with Student's interval; its ends are clipped to the bounds."""
     moments = np.stack([values, np.ones_like(values)], axis=1)
     replicates = replicate_over_units(moments, lambda sums: sums[:, 0] / sums[:, 1], units)
     return estimate_from_replicates(
-        float(values.mean()), len(values), replicates.units, bounds=bounds, cells=replicates.cells
-    )
+        float(values.mean()), len(values), replicates.units, bounds=bounds, cells=replicates.cells,
+        confidence_level=confidence_level,
+    )  # fmt: skip
 
 
 def _widen_to_monotone(shares: list[ShareEstimate], rows: Sequence[int]) -> None:

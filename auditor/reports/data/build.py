@@ -26,10 +26,11 @@ from auditor.reports.data.agreement.languages import build_languages_report, loa
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.model_attributes import build_attributes_report, collect_report_figures
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
-from auditor.reports.data.agreement.over_models import build_over_models_report
+from auditor.reports.data.agreement.over_models import build_over_models_report, find_equal_series
 from auditor.reports.data.agreement.population import compute_population_agreement
 from auditor.reports.data.agreement.regions import build_regions_report
-from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
+from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows, find_influential_units
+from auditor.reports.data.agreement.shortfalls import find_shortfalls
 from auditor.reports.data.agreement.structure import compute_structure
 from auditor.reports.data.agreement.tiers import build_tier_rankings
 from auditor.reports.data.agreement.variance import build_variance_rows
@@ -113,6 +114,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     task = build_task_report(source)
     figures = collect_report_figures(alignment, self_consistency, probe_reports.get("semantic"), task)
     regions, methods = build_regions_report(source), compare_methods(source)
+    equal_series = find_equal_series(source)
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     return Report(
         audit=_summarize_audit(source),
@@ -151,12 +153,15 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         savings=build_savings_rows(source),
         consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         environment=json.loads(source.audit.environment),
-        cultural_findings=build_cultural_findings(source),
+        cultural_findings=build_cultural_findings(source, countries),
+        shortfalls=find_shortfalls(source),
+        influence=find_influential_units(source),
+        equal_series=equal_series,
         examples=build_examples(db, source),
         judge_quality=build_judge_quality(source),
         pair_labels=_build_pair_labels(db, source.audit.id),
         over_models=build_over_models_report(
-            source, alignment, methods, self_consistency, peer_agreement, regions, countries
+            source, alignment, methods, self_consistency, peer_agreement, regions, countries, equal_series
         ),
         attributes=build_attributes_report([source.config], figures),
         **probe_reports,

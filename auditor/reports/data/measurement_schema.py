@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, create_model
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.metrics.range_correction import RangeCorrection
 from auditor.metrics.structure import Structure
@@ -84,6 +84,13 @@ class RegionGapRow(FlatRow):
     ]
     """MAE in the second region minus MAE in the first: positive if the model is worse in the second. The interval is
     over countries and topics; that of the largest of several gaps, and its p-value, are corrected for that choice."""
+    bias_gap: Annotated[
+        Tested,
+        Column("Gap in bias", style="signed", table="region-gaps"),
+        p_column("p of bias (adjusted)", path="bias_gap.adjusted_p_value", table="region-gaps"),
+    ]
+    """Bias in the second region minus bias in the first: positive if the model is more permissive, relative to people,
+    in the second. Its p-value is adjusted for the models, apart from those of `mae_gap`."""
     r_gap: Annotated[Estimate, Column("Gap in r", style="signed", table="region-gaps")]
     """r in the second region minus r in the first: negative if the model is worse in the second. The interval is that
     of the difference on Fisher's z."""
@@ -129,6 +136,9 @@ class GroupErrorRow(ReportModel):
     mae_simultaneous: Estimate
     """`mae` with an interval that holds for all topics, or all countries, of the model together (Bonferroni): for those
     that are picked since their error is the largest."""
+    mae_ratio: Tested
+    """`mae` divided by the geometric mean of those of the model's other topics, or countries; tested against 1. The
+    adjusted p-value is for all models and all topics, or all countries."""
     bias: Estimate
     """Its interval is Student's."""
     pearson_r: float | None = None

@@ -16,9 +16,10 @@ from auditor.reports.data.agreement.cultural_findings import CulturalFindingsRep
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.agreement.model_attributes import AttributesReport
-from auditor.reports.data.agreement.over_models import OverModelsReport
+from auditor.reports.data.agreement.over_models import EqualSeries, OverModelsReport
 from auditor.reports.data.agreement.population import PopulationAgreementRow
-from auditor.reports.data.agreement.sensitivity import SensitivityRow
+from auditor.reports.data.agreement.sensitivity import InfluentialUnit, SensitivityRow
+from auditor.reports.data.agreement.shortfalls import ShortfallsReport
 from auditor.reports.data.agreement.tiers import TierRanking
 from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.conflicts.schema import ConflictsReport
@@ -202,6 +203,12 @@ class Report(LinkedReport):
     consistency_alignment: list[ConsistencyAlignmentRow]
     """Correlation, over models, of consistency with agreement with people; empty for fewer than three models that were
     sampled several times."""
+    shortfalls: ShortfallsReport
+    """Figures beyond a threshold of failure, given how many are compared."""
+    influence: list[InfluentialUnit]
+    """Countries and topics on which nearly all uncertainty of a model's distance from people rests."""
+    equal_series: list[EqualSeries]
+    """Series with equal scores in all cells, which means over models count once."""
     cultural_findings: CulturalFindingsReport | None = None
     """The strongest differences from people by country and topic; null without scores."""
     examples: list[ExampleReport] = Field(default_factory=list)

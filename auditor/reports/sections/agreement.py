@@ -17,6 +17,8 @@ from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     compare_interval,
+    compare_test,
+    describe_correction,
     describe_estimate,
     group_findings,
     join_first,
@@ -31,10 +33,17 @@ ERROR_CAPTION = "Mean absolute difference of each model’s scores from people�
 CONCORDANCE_WORDS = ((-1.0, "hardly"), (PARTLY_AGREES, "partly"), (0.75, "well"), (0.9, "closely"))
 """How closely a model agrees with people, by the smallest concordance of each word."""
 
+_SPECIAL_PHRASES: Mapping[str, tuple[str, str, str]] = {
+    "perfect": ("has", "have", "people’s score in every cell"),
+    "constant": ("hardly agrees", "hardly agree", "with people: it gives every cell the same score"),
+    "reversed": ("reverses", "reverse", "people: its scores fall exactly where theirs rise"),
+    "contradicts": ("contradicts", "contradict", "people: its scores fall where theirs rise"),
+}
+"""The same for models of a kind that agreement in words does not describe; they are named."""
 _HEADLINE_PHRASES: Mapping[Status, tuple[str, str, str]] = {
     "positive": ("agrees", "agree", "with people at least partly"),
     "negative": ("hardly agrees", "hardly agree", "with people"),
-    "unclear": ("may or may not agree", "may or may not agree", "with people even partly"),
+    "unclear": ("may agree", "may agree", "with people at least partly, or hardly at all"),
     "neutral": ("cannot", "cannot", "be judged without a 95% CI"),
 }
 """The verb for one series of scores and for several, and the rest of the predicate."""
@@ -48,10 +57,8 @@ def classify_alignment(row: AlignmentRow) -> Status:
 
     A perfect model and one with equal scores have no interval, and need none.
     """
-    if row.mae.value == 0:
-        return "positive"
-    if _is_constant(row) or _is_reversed(row):
-        return "negative"
+    if (kind := _find_kind(row)) is not None:
+        return "positive" if kind == "perfect" else "negative"
     return compare_interval(row.concordance_simultaneous, PARTLY_AGREES)
 
 
@@ -60,10 +67,12 @@ def describe_alignment(row: AlignmentRow) -> str:
     mae, r = row.mae, row.pearson_r
     if mae.value is None and r.value is None:
         return f"cannot be compared with people: {row.pearson_r.reason}"
+    order = ""
+    if r.value is not None:
+        figure = describe_estimate("r", r, "cell" if mae.value is None else "")
+        order = f"{_describe_order(row)} ({figure}{describe_correction(r)})"
     if mae.value is None:
-        return (
-            f"{_describe_order(row)} ({describe_estimate('r', r, 'cell')}); it has no mean absolute error: {mae.reason}"
-        )
+        return f"{order}; it has no mean absolute error: {mae.reason}"
     figures = "; ".join(
         (
             describe_estimate("mean absolute error", mae, "cell"),
@@ -71,8 +80,7 @@ def describe_alignment(row: AlignmentRow) -> str:
             describe_estimate("concordance", row.concordance),
         )
     )
-    order = f" {_describe_order(row)} ({describe_estimate('r', r)})." if r.value is not None else ""
-    return f"{describe_closeness(row)} ({figures}).{order}".removesuffix(".")
+    return f"{describe_closeness(row)} ({figures}){f'. {order}' if order else ''}"
 
 
 def describe_agreement(row: AlignmentRow) -> str:
@@ -90,17 +98,12 @@ def describe_closeness(row: AlignmentRow) -> str:
 
     The interval is that for all series together, so that the words of all are right in 95% of audits.
     """
-    if row.mae.value == 0:
-        return "has people’s score in every cell"
-    if _is_constant(row):
-        return "hardly agrees with people: it gives every cell the same score"
-    if _is_reversed(row):
-        return "reverses people: its scores fall exactly where theirs rise"
+    if (kind := _find_kind(row)) is not None:
+        verb, _, predicate = _SPECIAL_PHRASES[kind]
+        return f"{verb} {predicate}"
     concordance = row.concordance_simultaneous
     if concordance.ci_low is None or concordance.ci_high is None:
         return "cannot be judged without a 95% CI of its concordance"
-    if concordance.ci_high < 0:
-        return "contradicts people: its scores fall where theirs rise"
     words = [
         next(word for smallest, word in reversed(CONCORDANCE_WORDS) if end >= smallest)
         for end in (concordance.ci_low, concordance.ci_high)
@@ -110,16 +113,18 @@ def describe_closeness(row: AlignmentRow) -> str:
     return f"agrees {words[0] if words[0] == words[1] else ' to '.join(words)} with people"
 
 
-def _is_constant(row: AlignmentRow) -> bool:
-    """Whether the model gives every cell the same score, while people do not."""
-    is_uncorrelated = row.concordance.value is not None and abs(row.concordance.value) < ROUNDING_ERROR
-    return is_uncorrelated and row.pearson_r.value is None
-
-
-def _is_reversed(row: AlignmentRow) -> bool:
-    """Whether the model's scores fall exactly where people's rise."""
-    r = row.pearson_r.value
-    return r is not None and r < -1 + ROUNDING_ERROR
+def _find_kind(row: AlignmentRow) -> str | None:
+    """Which of `_SPECIAL_PHRASES` describes a model: perfect, constant, reversed or contradicting; else None."""
+    r, concordance = row.pearson_r.value, row.concordance_simultaneous
+    if row.mae.value == 0:
+        return "perfect"
+    if row.concordance.value is not None and abs(row.concordance.value) < ROUNDING_ERROR and r is None:
+        return "constant"
+    if r is not None and r < -1 + ROUNDING_ERROR:
+        return "reversed"
+    if concordance.ci_high is not None and concordance.ci_high < 0:
+        return "contradicts"
+    return None
 
 
 def _describe_order(row: AlignmentRow) -> str:
@@ -129,7 +134,7 @@ def _describe_order(row: AlignmentRow) -> str:
         "negative": "It orders countries and topics against people",
         "unclear": "It is not shown to order countries and topics as people do",
         "neutral": "Whether it orders countries and topics as people do cannot be judged",
-    }[compare_interval(row.pearson_r)]
+    }[compare_test(row.pearson_r)]
 
 
 def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
@@ -150,24 +155,53 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
     if not (comparable := [row for row in rows if row.mae.value is not None]):
         return " ".join(f"{SeriesLabels(False).label(row)}: {_describe_order(row)}." for row in rows)
     rows = comparable
+    if len(rows) > 1 and (special := [row for row in rows if _find_kind(row) is not None]):
+        names = _name_special(special)
+        others = [row for row in rows if row not in special]
+        rest = f" {_summarize_ordinary(others, 'other ')}" if others else ""
+        return f"{names}{rest}{_describe_fragile(rows)}"
+    if len(rows) == 1:
+        return f"The model {describe_closeness(rows[0])}{_format_mae_range(rows)}.{_describe_fragile(rows)}"
+    return f"{_summarize_ordinary(rows)}{_describe_fragile(rows)}"
+
+
+def _name_special(rows: Sequence[AlignmentRow]) -> str:
+    """Name the perfect, constant, reversed and contradicting models, in a sentence for each kind."""
+    labels = SeriesLabels(shows_method=len({row.method for row in rows}) > 1)
+    sentences = []
+    for kind, (one, several, predicate) in _SPECIAL_PHRASES.items():
+        if members := [row for row in rows if _find_kind(row) == kind]:
+            names = join_first([labels.label(row) for row in members], "model")
+            verb = one if len(members) == 1 else several
+            if len(members) > 1:
+                predicate = predicate.replace("it gives", "each gives").replace("its scores", "their scores")
+            sentences.append(f"{names} {verb} {predicate}{_format_mae_range(members)}.")
+    return " ".join(sentences)
+
+
+def _summarize_ordinary(rows: Sequence[AlignmentRow], kind: str = "") -> str:
+    """Say how many series agree with people at least partly, hardly, or neither is shown.
+
+    Args:
+        kind: of which the series are, before the noun.
+    """
     statuses = [classify_alignment(row) for row in rows]
     members = {
         status: [row for row, row_status in zip(rows, statuses, strict=True) if row_status == status]
         for status in _HEADLINE_PHRASES
     }
-    if len(rows) == 1:
-        return f"The model {describe_closeness(rows[0])}{_format_mae_range(rows)}.{_describe_fragile(rows)}"
     predicates = [
         (len(members[status]), f"{verbs[len(members[status]) > 1]} {phrase}{_format_mae_range(members[status])}")
         for status, (*verbs, phrase) in _HEADLINE_PHRASES.items()
         if members[status]
     ]
-    noun = "models" if len({row.method for row in rows}) == 1 else "series of scores"
-    fragile = _describe_fragile(rows)
+    noun = "model" if len({row.method for row in rows}) == 1 else "series of scores"
+    plural = f"{noun}s" if noun == "model" else noun
     if len(predicates) == 1:
-        return f"{'Both' if len(rows) == 2 else f'All {len(rows)}'} {noun} {predicates[0][1]}.{fragile}"
+        subject = {1: f"The {kind}{noun}", 2: f"{'The two' if kind else 'Both'} {kind}{plural}"}
+        return f"{subject.get(len(rows), f'All {len(rows)} {kind}{plural}')} {predicates[0][1]}."
     *parts, last_part = (f"{n} {predicate}" for n, predicate in predicates)
-    return f"Of {len(rows)} {noun}, {', '.join(parts)} and {last_part}.{fragile}"
+    return f"Of {len(rows)} {kind}{plural}, {', '.join(parts)} and {last_part}."
 
 
 def _describe_fragile(rows: Sequence[AlignmentRow]) -> str:

@@ -18,7 +18,8 @@ from auditor.reports.sections.experiments.nonresponse import (
 )
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
-    compare_interval,
+    compare_test,
+    describe_correction,
     describe_interval,
     group_findings,
     join_first,
@@ -45,7 +46,7 @@ def build_baselines_section(report: Report) -> Section | None:
         return None
     labels = SeriesLabels.of(report)
     gains = group_findings(
-        (labels.label(row), describe_gain(row), compare_interval(row.within_topics)) for row in report.gain or []
+        (labels.label(row), describe_gain(row), compare_test(row.within_topics)) for row in report.gain or []
     )
     blocks: list[Block] = [
         Paragraph(summarize_guesses(report), "finding"),
@@ -161,7 +162,7 @@ def describe_gain(row: GainRow) -> str:
         "unclear": "is not shown to capture differences between countries",
         "neutral": "may or may not capture differences between countries",
     }
-    return findings[compare_interval(r)]
+    return f"{findings[compare_test(r)]}{describe_correction(r)}"
 
 
 def _build_gain_table(rows: Sequence[GainRow], labels: SeriesLabels) -> Table:

@@ -11,10 +11,12 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_percent, format_styled, pluralize
 from auditor.reports.sections.failures import list_unusable_models
 from auditor.reports.sections.lost_samples import list_lost_sample_cautions
+from auditor.reports.sections.over_models import describe_equal_series
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
 from auditor.reports.sections.population import list_recall_cautions
 from auditor.reports.sections.requests import describe_mixed_forms
 from auditor.reports.sections.sampling_marks import SamplingMarks
+from auditor.reports.sections.sensitivity import list_influence_cautions
 
 MIN_COVERAGE = 0.95
 MAX_OBEDIENCE = 0.05
@@ -34,6 +36,8 @@ def list_cautions(report: Report) -> list[str]:
         *list_lost_sample_cautions(report),
         *list_unusable_models(report),
         *_equal_sample_cautions(report),
+        *describe_equal_series(report),
+        *list_influence_cautions(report),
         *_sampling_cautions(report),
         *describe_mixed_forms(report),
         *_panel_cautions(report),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import log
 from statistics import fmean
 
 from auditor.metrics.estimate import Estimate
@@ -22,6 +23,7 @@ from auditor.reports.document import (
     Table,
 )
 from auditor.reports.number_format import format_number
+from auditor.reports.sections.cultural_findings import describe_distance
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     build_finding,
@@ -43,11 +45,18 @@ def build_group_errors_section(report: Report) -> Section | None:
     labels = _label_series_with_errors(report)
     if not labels:
         return None
-    findings = _list_largest_errors(report)
-    no_finding = "The audit is too small to identify the topic or country on which a model is furthest from people."
+    findings = _list_distances(report)
+    tested = [row for row in (*report.topics, *report.countries) if row.mae_ratio.p_value is not None]
+    no_finding = (
+        "No model is shown to be further from people in one country than in its others, or on one topic than on its "
+        "others."
+        if tested
+        else "The audit is too small to show that a model is further from people in one country, or on one topic."
+    )
     note = (
-        "Positive: the model is more permissive than people. Negative: it is stricter. The 95% CIs of the largest "
-        "errors above are corrected for the number of topics or countries. Those in the tables are not."
+        "Positive: the model is more permissive than people. Negative: it is stricter. Sentences name a country or "
+        "topic only where the error differs from that of the model’s others, given the number of models and of "
+        "countries, or topics (Holm). 95% CIs are of one country or topic alone."
     )
     blocks: list[Block] = [
         List(findings, is_findings=True) if findings else Paragraph(no_finding, "finding"),
@@ -81,41 +90,37 @@ def _build_mae_table(report: Report, rows: Sequence[GroupErrorRow], noun: str, o
     )
 
 
-def _list_largest_errors(report: Report) -> list[ListItem]:
-    """State for each series on which topic, and in which country, its error is largest; none without an interval."""
+def _list_distances(report: Report) -> list[ListItem]:
+    """State for each series in which country, and on which topic, its error differs most from that in the others."""
+    labels = SeriesLabels.of(report)
     findings: list[ListItem] = []
     for label in _label_series_with_errors(report):
-        errors = [
-            (noun, max(estimates.items(), key=lambda item: item[1].value or 0.0), len(estimates))
-            for noun, rows in (("on the topic", report.topics), ("in", report.countries))
-            if (estimates := _collect_measured(report, rows, label))
-        ]
-        parts = [
-            f"{noun} {name} ({describe_estimate('MAE', error)}, the largest of {n})"
-            for noun, (name, error), n in errors
-            if n > 1 and error.ci_low is not None
-        ]
-        if parts:
-            findings.append(build_finding(label, f"is furthest from people {' and '.join(parts)}"))
+        for noun, rows in (("topic", report.topics), ("country", report.countries)):
+            shown = [row for row in rows if labels.label(row) == label and row.mae_ratio.is_significant]
+            if shown:
+                row = max(shown, key=lambda row: abs(log(row.mae_ratio.value or 1.0)))
+                findings.append(build_finding(label, describe_distance(noun, row.name, row.mae, row.mae_ratio)))
     return findings
-
-
-def _collect_measured(report: Report, rows: Iterable[GroupErrorRow], label: str) -> dict[str, Estimate]:
-    """The simultaneous estimates of one series by topic or country, of those that have a value."""
-    by_place = _collect(report, rows, "mae_simultaneous")
-    estimates = {place: by_series[label] for place, by_series in by_place.items() if label in by_series}
-    return {place: estimate for place, estimate in estimates.items() if estimate.value is not None}
 
 
 def build_map_section(report: Report) -> Section | None:
     """Build the section with the maps; None if no country with a score is on the map."""
     labels = _label_series_with_errors(report)
     errors, bias = (_collect(report, report.countries, field) for field in ("mae", "bias"))
-    mean_errors = _average_errors(errors, labels)
+    repeated = {model for group in report.equal_series for model in group.models[1:]}
+    counted = [SeriesLabels.of(report).label(row) for row in report.alignment if row.model not in repeated]
+    mean_errors = _average_errors(errors, [label for label in labels if label in counted])
     world_map = error_map(mean_errors)
     if world_map.spec is None:
         return None
-    n_series = len({label for row in errors.values() for label, error in row.items() if error.value is not None})
+    n_series = len(
+        {
+            label
+            for row in errors.values()
+            for label, error in row.items()
+            if error.value is not None and label in counted
+        }
+    )
     noun = "series of scores (a model and a method each)" if SeriesLabels.of(report).shows_method else "models"
     average_text = f", averaged over {n_series} {noun}" if n_series > 1 else ""
     figure = Figure(
@@ -180,7 +185,10 @@ def _average_errors(errors: Mapping[str, EstimatesBySeries], labels: Sequence[st
     """Mean over series of the errors in each country; with the interval and n if there is a single series."""
     if len(labels) == 1:
         return _to_country_estimates({country: row[labels[0]] for country, row in errors.items()})
-    means = {country: _mean_value(row.values()) for country, row in errors.items()}
+    means = {
+        country: _mean_value(error for label, error in row.items() if label in labels)
+        for country, row in errors.items()
+    }
     return [CountryEstimate(country, mean) for country, mean in means.items() if mean >= 0]
 
 

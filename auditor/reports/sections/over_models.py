@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from auditor.domain import Method
 from auditor.reports.data.agreement.over_models import (
     ERROR_BIN_WIDTH,
     CutOffTierRow,
@@ -14,7 +15,7 @@ from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Cell, Column, Disclosure, HeatMap, HeatMapCell, Paragraph, Section, Table
 from auditor.reports.number_format import format_number, pluralize
-from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.phrasing import SeriesLabels, join_with_and
 from auditor.reports.sections.tables import tabulate
 
 TITLES = {
@@ -49,7 +50,7 @@ def build_over_models_section(report: Report, *, has_details: bool = True) -> Se
     disclosure = Disclosure("Tiers by cut-off, heat maps, and the distribution of errors", details, in_print="closed")
     blocks: list[Block] = [
         Paragraph(_summarize(over_models), "finding"),
-        *[Paragraph(note, "note") for note in _describe_equal_scores(over_models.equal_scores)],
+        *[Paragraph(note, "note") for note in describe_equal_series(report)],
         _build_figures_table(over_models.figures),
         *([disclosure] if has_details else []),
     ]
@@ -69,12 +70,13 @@ def _summarize(over_models: OverModelsReport) -> str:
     )
 
 
-def _describe_equal_scores(groups: Iterable[Sequence[str]]) -> Iterable[str]:
-    """Say which models have the same log-probability scores."""
-    for models in groups:
+def describe_equal_series(report: Report) -> Iterator[str]:
+    """Yield a sentence for each group of models with the same scores in all cells: means count them once."""
+    for group in report.equal_series:
+        scores = "log-probability" if group.method == Method.LOGPROB else group.method
         yield (
-            f"{', '.join(models[:-1])} and {models[-1]} have the same log-probability scores in all cells, as one "
-            "model with several temperatures has. Rankings and means over models count them as different models."
+            f"{join_with_and(group.models)} have the same {scores} scores in all cells, as one model under "
+            "several names has. Means over models count them once."
         )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Code, Inline, ListItem, Name, Status, Strong, Text
 from auditor.reports.number_format import describe_estimate as describe_estimate
 from auditor.reports.number_format import describe_interval as describe_interval
-from auditor.reports.number_format import format_count, pluralize
+from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.text_safety import slugify
 
 if TYPE_CHECKING:
@@ -131,6 +131,23 @@ def compare_interval(estimate: Estimate, reference: float | None = 0.0) -> Statu
     if reference is None or estimate.ci_low is None or estimate.ci_high is None:
         return "neutral"
     return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"
+
+
+def compare_test(test: Tested) -> Status:
+    """Whether a tested figure is above 0 (positive) or below it (negative), given all tests of its family, or unclear.
+
+    Neutral without a test.
+    """
+    if test.adjusted_p_value is None or test.value is None:
+        return "neutral"
+    return "unclear" if not test.is_significant else "positive" if test.value > 0 else "negative"
+
+
+def describe_correction(test: Tested) -> str:
+    """Say why a test is not significant though its interval, that of one test alone, excludes 0; else empty."""
+    if test.adjusted_p_value is None or test.is_significant or compare_interval(test) == "unclear":
+        return ""
+    return f"; not beyond chance given all tests of this kind, p = {format_number(test.adjusted_p_value)}"
 
 
 def mark_code(sentence: str) -> list[Inline]:

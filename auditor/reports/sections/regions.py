@@ -46,7 +46,7 @@ BOUNDS_CAPTION = (
     "region lost more than 5% of its samples, or if the shares lost in the two regions differ by more than 5 "
     "percentage points. The 95% CI covers the gap over all planned samples (Imbens & Manski 2004)."
 )
-P_VALUE_NOTE = "P-values test the gap in MAE and are adjusted for the number of models (Holm)."
+P_VALUE_NOTE = "P-values test the gaps in MAE and in bias, and are adjusted for the number of models (Holm)."
 UNKNOWN_SIGN_NOTE = (
     " Gaps are computed from the usable samples. If lost samples could reverse a gap, its sign is not known; the next "
     "table has the smallest and largest possible gaps."
@@ -169,12 +169,14 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
     if gaps[0].compared == 2:
         return (
             f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE means larger "
-            f"errors in the first. A gap in r is mostly a difference of people’s range. {P_VALUE_NOTE}"
+            "errors in the first, one in bias more permissive scores. A gap in r is mostly a difference of people’s "
+            f"range. {P_VALUE_NOTE}"
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
     left_out_text = f" Excluded, with fewer than five countries: {', '.join(left_out)}." if left_out else ""
     return (
-        "Largest gap in MAE between two regions, for each model, and the gap in r between the same two. The largest of "
-        "several gaps is biased upwards. The 95% CIs, for other countries and topics like these, are corrected for "
-        f"that: they hold for all pairs of regions simultaneously. {P_VALUE_NOTE}{left_out_text}"
+        "Largest gap in MAE between two regions, for each model, and the gaps in bias and r between the same two. The "
+        "largest of several gaps is biased upwards. The 95% CIs, for other countries and topics like these, are "
+        "corrected for that: they hold for all pairs of regions simultaneously. "
+        f"{P_VALUE_NOTE}{left_out_text}"
     )

@@ -14,6 +14,7 @@ from auditor.reports.data.agreement.languages import (
     UnevenLanguageRow,
 )
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.agreement.shortfalls import MAX_VARIANCE
 from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow, ConsistencyRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, List, Name, Paragraph, Section, Table, Text
@@ -24,12 +25,13 @@ from auditor.reports.sections.phrasing import (
     SeriesLabels,
     build_finding,
     compare_interval,
+    compare_test,
+    describe_correction,
     describe_estimate,
     join_names,
 )
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
-from auditor.reports.sections.weaknesses import MAX_VARIANCE
 
 _METHODS_EXPLANATION = (
     "Log-probabilities also show a model’s preferences: how much more probable a positive end of a sentence is than a "
@@ -154,6 +156,7 @@ def describe_method_difference(row: MethodDifferenceRow) -> str:
     figures = (
         f"r = {format_number(row.direct_r)} for answers, {format_number(row.logprob_r)} for log-probabilities"
         f"{measures}; {describe_estimate('Δr', change, 'cell', style='signed')}"
+        f"{describe_correction(change)}"
     )
     findings = {
         "positive": "agrees better with people by its answers than by its log-probabilities",
@@ -161,7 +164,7 @@ def describe_method_difference(row: MethodDifferenceRow) -> str:
         "unclear": "shows no statistically distinguishable difference between answers and log-probabilities",
         "neutral": "has a difference of unknown uncertainty",
     }
-    return f"{findings[compare_interval(change)]} ({figures})"
+    return f"{findings[compare_test(change)]} ({figures})"
 
 
 # --- languages ----------------------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from auditor.metrics.leave_out import MAX_INFLUENCE
 from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.agreement.sensitivity import SensitivityRow
+from auditor.reports.data.agreement.sensitivity import InfluentialUnit, SensitivityRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Disclosure, Link, Paragraph, Section, Text
 from auditor.reports.number_format import format_number, pluralize
-from auditor.reports.sections.phrasing import SeriesLabels, join_with_and
+from auditor.reports.sections.phrasing import SeriesLabels, join_first, join_with_and
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 FIGURE_LABELS = {"pearson_r": "r", "mae": "mean absolute error", "bias": "bias"}
@@ -57,6 +60,21 @@ def _describe_largest_changes(report: Report) -> str:
 def _get_figures(row: AlignmentRow) -> dict[str, float | None]:
     """The figures of one model over all cells, by their name in `SensitivityRow`."""
     return {"pearson_r": row.pearson_r.value, "mae": row.mae.value, "bias": row.bias.value}
+
+
+def list_influence_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution for each country or topic on which nearly all uncertainty of a distance from people rests."""
+    labels = SeriesLabels.of(report)
+    by_unit: dict[tuple[str, str, str], list[InfluentialUnit]] = {}
+    for unit in report.influence:
+        by_unit.setdefault((unit.kind, unit.name, unit.figure), []).append(unit)
+    for (kind, name, figure), units in by_unit.items():
+        plural = "countries" if kind == "country" else "topics"
+        without = [f"{labels.label(unit)} {format_number(unit.without)}" for unit in units]
+        yield (
+            f"{name} is unlike all other {plural}: more than {MAX_INFLUENCE:.0%} of the uncertainty over {plural} of "
+            f"{FIGURES_IN_SENTENCES[figure]} rests on it. Without it: {join_first(without)}."
+        )
 
 
 def build_sensitivity_section(report: Report) -> Section | None:

@@ -170,7 +170,7 @@ PAGE_ONE: Sequence[Callable[[Report], Iterable[Block]]] = (
 OVERVIEW_CAPTION = (
     "MAE is the mean absolute difference from people’s scores (lower is better), bias its mean with the sign "
     "(positive: more permissive). The concordance is 1 only if scores are equal to people’s. 95% CIs are for other "
-    "countries and topics like these."
+    "countries and topics like these; words about agreement rest on wider ones, which hold for all models together."
 )
 
 
@@ -186,7 +186,8 @@ def _describe_question(report: Report) -> list[Inline]:
         Name(low),
         ") to +1 (",
         Name(high),
-        ").",
+        "). People’s score is the mean of their answers, while the question is about most people: where opinions are "
+        "divided, these two differ.",
     ]
 
 

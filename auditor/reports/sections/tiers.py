@@ -31,8 +31,8 @@ _EXPLANATION = (
     "Rankings are on the cells for which all ranked models have a score. A model of a lower tier is significantly "
     "worse than at least one model of the tier above; no model of the first tier is worse than any. Best and worst "
     "rank are the ends of the 95% CI of the rank. Both are corrected for the number of pairs. “From the best other” is "
-    "the difference from the best other model (Hsu’s method, which cuts CIs off at 0: with one end at 0, the "
-    "difference is significant). “May be the best”: no other model is significantly better."
+    "the difference from the best other model (Hsu’s method, which cuts CIs off at 0). “May be the best”: the model "
+    "that is significantly the best by that method; without one, all of the first tier."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,13 +56,26 @@ def test_words_hold_for_the_whole_interval_of_the_concordance(
     ("low", "high", "text"),
     [
         (0.3, 0.7, "It orders countries and topics as people do, to some degree (r = 0.50, 95% CI 0.30 to 0.70)"),
-        (-0.7, -0.3, "It orders countries and topics against people (r = 0.50"),
+        (-0.7, -0.3, "It orders countries and topics against people (r = −0.50"),
         (-0.1, 0.7, "It is not shown to order countries and topics as people do (r = 0.50"),
         (None, None, "Whether it orders countries and topics as people do cannot be judged (r = 0.50"),
     ],
 )
 def test_r_says_how_a_model_orders_countries_and_topics(low: float | None, high: float | None, text: str) -> None:
-    assert f". {text}" in describe_alignment(make_alignment_row(0.5, low, high))
+    r = -0.5 if (high or 0) < 0 else 0.5
+    row = make_alignment_row(r, low, high)
+    if low == -0.1:
+        row = row.model_copy(update={"pearson_r": replace(row.pearson_r, p_value=0.2, adjusted_p_value=0.2)})
+    assert f". {text}" in describe_alignment(row)
+
+
+def test_an_interval_above_0_is_no_finding_if_the_test_is_not_significant_among_all_models() -> None:
+    row = make_alignment_row(0.5, 0.05, 0.8)
+    row = row.model_copy(update={"pearson_r": replace(row.pearson_r, p_value=0.03, adjusted_p_value=0.24)})
+    assert describe_alignment(row).endswith(
+        "It is not shown to order countries and topics as people do (r = 0.50, 95% CI 0.05 to 0.80; not beyond chance "
+        "given all tests of this kind, p = 0.24)"
+    )
 
 
 def test_constant_perfect_and_reversed_models_have_words_of_their_own() -> None:
@@ -76,6 +90,9 @@ def test_constant_perfect_and_reversed_models_have_words_of_their_own() -> None:
         assert classify_alignment(row) == status
         assert describe_alignment(row).startswith(text)
         assert summarize_alignment([row]).startswith(f"The model {text}")
+        named = summarize_alignment([make_alignment_row(), row.model_copy(update={"model": "elm"})])
+        assert named.startswith(f"elm {text} (mean absolute error")
+        assert "The other model agrees with people at least partly" in named
 
 
 def test_scores_on_another_scale_have_r_only() -> None:
@@ -96,9 +113,9 @@ def test_the_headline_counts_models_by_kind_of_agreement() -> None:
         make_alignment_row(**make_concordance(0.4)),
     ]
     assert summarize_alignment(rows) == (
-        "Of 4 models, 2 agree with people at least partly (mean absolute error 0.20 to 0.20), 1 may or may not agree "
-        "with people even partly (mean absolute error 0.20) and 1 cannot be judged without a 95% CI (mean absolute "
-        "error 0.20)."
+        "Of 4 models, 2 agree with people at least partly (mean absolute error 0.20 to 0.20), 1 may agree with "
+        "people at least partly, or hardly at all (mean absolute error 0.20) and 1 cannot be judged without a 95% CI "
+        "(mean absolute error 0.20)."
     )
     assert summarize_alignment(rows[:2]).startswith("Both models agree with people at least partly (mean")
     assert summarize_alignment(rows[:1]) == ("The model agrees partly to well with people (mean absolute error 0.20).")

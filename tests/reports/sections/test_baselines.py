@@ -44,7 +44,9 @@ from tests.reports.sections.node_text import text_of
 def test_knowledge_of_countries_is_described_by_its_interval(
     value: float | None, low: float | None, high: float | None, text: str
 ) -> None:
-    estimate = Tested(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")
+    p_value = None if low is None or high is None else 0.3 if low < 0 < high else 0.01
+    reason = None if low else "too few"
+    estimate = Tested(value, 9, low, high, reason, p_value=p_value, adjusted_p_value=p_value)
     assert text in describe_gain(GainRow(model="m", method="direct", within_topics=estimate))
 
 

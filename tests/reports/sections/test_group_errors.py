@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, HeatMap, List, Name, Table
-from auditor.reports.number_format import format_number
 from auditor.reports.sections.group_errors import build_group_errors_section
 from auditor.reports.sections.profiles import build_profile, sort_by_size
 from tests.reports.sections.block_access import blocks_of, cells_of
@@ -21,6 +21,7 @@ def error_row(name: str, model: str, value: float | None) -> GroupErrorRow:
     mae = Estimate(value, 3, reason="no answer")
     return GroupErrorRow(
         name=name, model=model, method="direct", n=3, n_dropped=0, mae=mae, mae_simultaneous=mae, bias=mae,
+        mae_ratio=Tested(None, 3, reason="no answer"),
         lost_samples=LostSamples(planned=3, lost=0, share=0.0),
     )  # fmt: skip
 
@@ -51,18 +52,22 @@ def test_every_topic_and_country_has_a_row(report: Report) -> None:
     assert [column.title for column in topics.columns[1:]] == [Name(row.model) for row in report.alignment]
 
 
-def test_the_largest_error_is_given_with_the_interval_corrected_for_the_choice(report: Report) -> None:
-    section = build_group_errors_section(report)
+def test_a_place_is_named_only_if_its_error_differs_from_that_of_the_others(report: Report) -> None:
+    mae, name = Estimate(0.45, 9, 0.3, 0.6), report.topics[0].name
+    far = Tested(3.0, 9, 2.0, 4.5, p_value=1e-4, adjusted_p_value=0.01)
+    unclear = [row.model_copy(update={"mae_ratio": replace(far, adjusted_p_value=0.2)}) for row in report.topics]
+    none = build_group_errors_section(report.model_copy(update={"topics": unclear, "countries": []}))
+    assert none is not None
+    assert "No model is shown to be further from people in one country" in text_of(none)
+    assert not blocks_of(none, List)
+    topics = [unclear[0].model_copy(update={"mae": mae, "mae_ratio": far}), *unclear[1:]]
+    section = build_group_errors_section(report.model_copy(update={"topics": topics, "countries": []}))
     assert section is not None
     [findings] = blocks_of(section, List)
-    assert len(findings.items) == len(report.alignment)
-    model = report.alignment[0].model
-    rows = [row for row in report.topics if row.model == model]
-    worst = max(rows, key=lambda row: row.mae.value or 0.0)
-    text = text_of(findings.items[0])
-    assert text.startswith(f"{model} is furthest from people on the topic {worst.name} (MAE = ")
-    assert f"{format_number(worst.mae_simultaneous.ci_low)} to {format_number(worst.mae_simultaneous.ci_high)}" in text
-    assert f"the largest of {len(rows)}) and in " in text
+    assert [text_of(item) for item in findings.items] == [
+        f"{topics[0].model} is further from people on {name} than on its other topics (mean absolute error = 0.45, 95% "
+        "CI 0.30 to 0.60; 3.00 times that of the others, 95% CI 2.00 to 4.50).neutral"
+    ]
 
 
 def test_rescaled_scores_have_no_errors(report: Report) -> None:

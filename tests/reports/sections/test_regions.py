@@ -19,6 +19,7 @@ LOST = LostSamples(planned=100, lost=3, share=0.03)
 GAP = RegionGapRow(
     model="alder", method="direct", first="Western", second="Other",
     mae_gap=Tested(0.1, 40, 0.02, 0.2, p_value=0.02, adjusted_p_value=0.04),
+    bias_gap=Tested(0.1, 40, -0.1, 0.3, p_value=0.3, adjusted_p_value=0.6),
     r_gap=Estimate(-0.2, 40, -0.3, -0.1), first_lost_samples=LOST.model_copy(update={"lost": 2}),
     second_lost_samples=LOST, compared=2, left_out=[],
 )  # fmt: skip
@@ -58,13 +59,15 @@ def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> 
 def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
     table = gap_table(report, GAP)
     assert cells_of(table)[0][:2] == ["alder", (Name("Other"), " minus ", Name("Western"))]
-    assert cells_of(table)[0][2:] == [GAP.mae_gap, 0.04, GAP.r_gap, CountShare(3, 100), CountShare(2, 100)]
-    titles = [column.title for column in table.columns[5:]]
+    assert cells_of(table)[0][2:] == [
+        GAP.mae_gap, 0.04, GAP.bias_gap, 0.6, GAP.r_gap, CountShare(3, 100), CountShare(2, 100),
+    ]  # fmt: skip
+    titles = [column.title for column in table.columns[7:]]
     assert titles == ["Samples lost in Other", "Samples lost in Western"]
     caption = text_of(table.caption)
-    assert "Other minus Western. A positive gap in MAE means larger errors in the first." in caption
-    assert "P-values test the gap in MAE and are adjusted for the number of models (Holm)." in caption
-    assert len(table.columns) == 7
+    assert "Other minus Western. A positive gap in MAE means larger errors in the first, one in bias" in caption
+    assert "P-values test the gaps in MAE and in bias, and are adjusted for the number of models (Holm)." in caption
+    assert len(table.columns) == 9
 
 
 def test_bounds_are_shown_where_samples_are_lost(report: Report) -> None:
@@ -80,7 +83,7 @@ def test_bounds_are_shown_where_samples_are_lost(report: Report) -> None:
 
 def test_lost_samples_name_their_regions_where_the_pairs_differ(report: Report) -> None:
     table = gap_table(report, GAP, GAP.model_copy(update={"first": "Asia", "second": "Africa"}))
-    assert [text_of(cast(Text, row[5])) for row in cells_of(table)] == ["Other 3%, Western 2%", "Africa 3%, Asia 2%"]
+    assert [text_of(cast(Text, row[7])) for row in cells_of(table)] == ["Other 3%, Western 2%", "Africa 3%, Asia 2%"]
 
 
 def test_the_caption_says_that_the_largest_of_several_gaps_is_corrected(report: Report) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Tested
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
@@ -15,7 +15,9 @@ from tests.reports.sections.block_access import cells_of
 def make_method_row(
     value: float | None = 0.2, low: float | None = 0.1, high: float | None = 0.3
 ) -> MethodDifferenceRow:
-    difference = Estimate(value, 40, low, high, None if low is not None else "too few")
+    p_value = None if low is None or high is None else 0.3 if low < 0 < high else 0.01
+    reason = None if low is not None else "too few"
+    difference = Tested(value, 40, low, high, reason, p_value=p_value, adjusted_p_value=p_value)
     return MethodDifferenceRow(model="m", measures=["echo"], difference=difference, direct_r=0.6, logprob_r=0.4)
 
 
@@ -45,7 +47,7 @@ def test_the_section_has_a_plot_and_a_table_of_the_difference(report: Report) ->
     section = build_methods_section(report.model_copy(update={"methods": [row, make_method_row(None, None, None)]}))
     assert section is not None
     [table] = [block for block in section.blocks if isinstance(block, Table)]
-    assert cells_of(table)[0] == ["m", 0.6, 0.4, "echo", row.difference]
+    assert cells_of(table)[0] == ["m", 0.6, 0.4, "echo", row.difference, 0.01]
     [figure] = [block for block in section.blocks if isinstance(block, Figure)]
     assert figure.table_id == table.id
 

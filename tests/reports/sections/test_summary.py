@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.agreement.cultural_findings import CulturalFinding
 from auditor.reports.data.build import build_report
 from auditor.reports.data.coverage.lost_samples import LostSamples
@@ -96,12 +96,13 @@ def test_the_brief_report_is_page_one_and_short_with_eight_models(report: Report
         ),
         (
             {
-                "kind": "distance", "name": "Nigeria", "nearest": "Sweden", "mae": Estimate(0.4, 8, 0.3, 0.5),
-                "nearest_mae": Estimate(0.1, 8, 0.05, 0.2), "lost_samples": LostSamples(planned=8, lost=2, share=0.25),
+                "kind": "distance", "name": "Nigeria", "mae": Estimate(0.4, 8, 0.3, 0.5),
+                "mae_ratio": Tested(3.1, 8, 2.0, 4.8, p_value=1e-4, adjusted_p_value=0.01),
+                "lost_samples": LostSamples(planned=8, lost=2, share=0.25),
             },
-            "is closest to people in Sweden (mean absolute error = 0.10, 95% CI 0.05 to 0.20) and furthest from "
-            "people in Nigeria (mean absolute error = 0.40, 95% CI 0.30 to 0.50). Of the planned samples for Nigeria, "
-            "25% have no usable score",
+            "is further from people in Nigeria than in its other countries (mean absolute error = 0.40, 95% CI 0.30 to "
+            "0.50; 3.10 times that of the others, 95% CI 2.00 to 4.80). Of the planned samples for Nigeria, 25% have "
+            "no usable score",
         ),
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.metrics.estimate import Estimate, Tested
+from auditor.reports.data.agreement.shortfalls import Shortfall, ShortfallsReport, Threshold
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.caution import list_cautions
@@ -14,40 +15,46 @@ from auditor.reports.sections.weaknesses import list_weaknesses
 from tests.reports.sections.node_text import text_of
 
 
+def make_shortfall(
+    threshold: Threshold, figure: Estimate, *, topic: str | None = None, model: str = "alder"
+) -> Shortfall:
+    return Shortfall(model=model, method="direct", threshold=threshold, topic=topic, figure=figure)
+
+
 def test_each_check_names_the_models_that_fail_it(report: Report) -> None:
-    varying_consistency = report.self_consistency[0].model_copy(
-        update={"variance": Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)}
+    gap = report.regions.gaps[0].model_copy(
+        update={
+            "mae_gap": Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.04),
+            "bias_gap": Tested(-0.3, 9, -0.4, -0.1, adjusted_p_value=0.01),
+            "worst_case": None,
+        }
     )
-    low_agreement = report.peer_agreement[0].model_copy(
-        update={"agreement": Estimate(value=0.6, n=9, ci_low=0.3, ci_high=0.8)}
-    )
-    estimate = Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.04)
-    gap = report.regions.gaps[0].model_copy(update={"mae_gap": estimate, "worst_case": None})
-    large_error = Estimate(value=0.9, n=9, ci_low=0.8, ci_high=1.0)
-    topics = [
-        report.topics[0].model_copy(update={"name": "divorce", "model": model, "method": method, "mae": large_error})
-        for model in ("alder", "birch")
-        for method in ("direct", "logprob")
+    rows = [
+        make_shortfall("variance", Estimate(0.2, 9, 0.13, 0.3)),
+        make_shortfall("valid share", Estimate(0.6, 600, 0.5, 0.68)),
+        make_shortfall("topic error", Estimate(0.9, 9, 0.8, 1.0), topic="divorce"),
+        make_shortfall("topic error", Estimate(0.6, 9, 0.5, 0.7), topic="theft"),
+        make_shortfall("topic error", Estimate(0.9, 9, 0.8, 1.0), topic="divorce", model="birch"),
     ]
     update = {
-        "self_consistency": [varying_consistency],
-        "peer_agreement": [low_agreement],
         "regions": report.regions.model_copy(update={"gaps": [gap]}),
-        "topics": topics,
+        "shortfalls": ShortfallsReport(compared=40, rows=rows),
     }
     weak_report = report.model_copy(update=update)
     assert list_weaknesses(weak_report) == [
         "The mean absolute error is larger in Non-Western than in Western countries for alder (by 0.20).",
-        "The measured mean absolute error is above 0.4 for alder (1 of 1 topic, most on divorce: 0.90), birch (1 of 1 "
-        "topic, most on divorce: 0.90).",
-        "The mean variance of the samples of a cell is above 0.12 for alder (0.20).",
-        "Less than 70% of the verdicts are VALID for alder (60% of 9 verdicts).",
+        "Scores are more permissive, relative to people’s, in Western than in Non-Western countries for alder (by "
+        "0.30).",
+        "The mean absolute error is above 0.4 for alder (on 2 topics, most on divorce: 0.90, at least 0.80), birch (on "
+        "divorce: 0.90, at least 0.80).",
+        "The mean variance of the samples of a cell is above 0.12 for alder (0.20, at least 0.13).",
+        "Less than 70% of the verdicts are VALID for alder (60% of 600 verdicts, at most 68%).",
     ]
     assert not set(list_weaknesses(weak_report)) & set(list_cautions(weak_report))
     agreement = build_agreement_section(weak_report)
     assert agreement is not None
     [section] = [block for block in agreement.blocks if getattr(block, "id", "") == "weaknesses"]
-    assert "for alder (1 of 1 topic, most on divorce: 0.90)" in text_of(section)
+    assert "birch (on divorce: 0.90, at least 0.80)" in text_of(section)
 
 
 @pytest.mark.parametrize(("bound_low", "is_warned"), [(-0.1, False), (0.1, True)])
@@ -65,23 +72,9 @@ def test_a_gap_whose_sign_lost_samples_leave_open_is_no_weakness(
 
 
 def test_more_than_four_names_are_counted(report: Report) -> None:
-    rows = [
-        report.self_consistency[0].model_copy(
-            update={"model": f"m{i}", "variance": Estimate(value=0.2 + i / 10, n=9, ci_low=0.1, ci_high=0.9)}
-        )
-        for i in range(6)
-    ]
-    sentences = " ".join(list_weaknesses(report.model_copy(update={"self_consistency": rows})))
-    assert "for m5 (0.70), m4 (0.60), m3 (0.50), m2 (0.40) and 2 more models." in sentences
-
-
-def test_missing_figures_are_no_weakness(report: Report) -> None:
-    not_measured = Estimate(value=None, n=0, reason="not measured")
-    rows = [row.model_copy(update={"variance": not_measured}) for row in report.self_consistency]
-    update = {
-        "self_consistency": rows,
-        "peer_agreement": [],
-        "topics": [],
-        "regions": report.regions.model_copy(update={"gaps": []}),
-    }
-    assert list_weaknesses(report.model_copy(update=update)) == []
+    rows = [make_shortfall("variance", Estimate(0.2 + i / 10, 9, 0.15 + i / 10, 0.9), model=f"m{i}") for i in range(6)]
+    sentences = " ".join(
+        list_weaknesses(report.model_copy(update={"shortfalls": ShortfallsReport(compared=6, rows=rows)}))
+    )
+    assert "for m5 (0.70, at least 0.65), m4 (0.60, at least 0.55), m3" in sentences
+    assert "and 2 more models." in sentences

@@ -1,21 +1,23 @@
 """The strongest differences between models and people by country and topic, corrected for the selection.
 
-All intervals that a finding may be selected from hold together (Bonferroni): the mean signed difference in each country
-and on each topic, and the mean absolute error in each country, of all series of scores.
+The intervals of mean signed differences that a finding may be selected from hold together (Bonferroni), over all
+countries, topics and series of scores. That a model is further from people in one country than in its others is tested
+in each country, with p-values adjusted for all of them (Holm).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.cell_statistics import BIAS
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.agreement.groups import estimate_over_cells
 from auditor.reports.data.coverage.lost_samples import LostSamples, SampleCounts, count_samples
+from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
@@ -27,17 +29,16 @@ class CulturalFinding(ReportModel):
     model: str
     method: str
     kind: Literal["country", "topic", "distance"]
-    """`country`, `topic`: the mean signed difference there is not 0. `distance`: errors differ between countries."""
+    """`country`, `topic`: the mean signed difference there is not 0. `distance`: the model is further from people in
+    this country than in its other countries, or closer."""
     name: str
-    """The country or topic; for `distance`, the country with the largest mean absolute error."""
-    nearest: str | None = None
-    """For `distance`, the country with the smallest mean absolute error; else null."""
+    """The country or topic."""
     bias: Estimate | None = None
     """Mean of the model's score minus people's, from -2 to 2; null for `distance`."""
     mae: Estimate | None = None
-    """For `distance`, mean absolute error in `name`, from 0 to 2; else null."""
-    nearest_mae: Estimate | None = None
-    """For `distance`, mean absolute error in `nearest`; else null."""
+    """For `distance`, mean absolute error in `name`, from 0 to 2, with the interval of this country alone."""
+    mae_ratio: Tested | None = None
+    """For `distance`, `mae` divided by the geometric mean of those of the model's other countries; else null."""
     n_same_sign: int | None = None
     """Cells in which the model differs from people in the direction of `bias`; null for `distance`."""
     n_places: int | None = None
@@ -45,7 +46,7 @@ class CulturalFinding(ReportModel):
     n_places_same_sign: int | None = None
     """How many of these have an interval on the same side of 0 as that of `bias`; null for `distance`."""
     margin: float
-    """Smallest difference that the interval allows; for `distance`, the space between both intervals."""
+    """Smallest difference that the interval allows: of the bias from 0, of `mae` from the other countries' mean."""
     lost_samples: LostSamples
     """Planned samples in `name` without a usable score."""
 
@@ -56,10 +57,12 @@ class CulturalFinding(ReportModel):
 
 
 class CulturalFindingsReport(ReportModel):
-    """Differences by country and topic whose interval excludes 0, largest margin first; one per model and kind."""
+    """Differences by country and topic that are shown, largest margin first; one per model and kind."""
 
     compared: int
-    """Number of intervals that hold together; findings are selected from these."""
+    """Number of mean signed differences whose intervals hold together; findings are selected from these."""
+    compared_distances: int
+    """Number of countries of all series in which the distance from people is compared with that of the others."""
     rows: list[CulturalFinding]
     reason: str | None = None
     """Why no interval could be computed; null if there is any."""
@@ -76,13 +79,17 @@ class _Place(NamedTuple):
     in_place: NDArray[np.bool_]
 
 
-def build_cultural_findings(source: ReportSource) -> CulturalFindingsReport | None:
-    """Find each series' clearest difference in a country, on a topic, and between countries; None without scores."""
+def build_cultural_findings(source: ReportSource, countries: Sequence[GroupErrorRow]) -> CulturalFindingsReport | None:
+    """Find each series' clearest difference in a country, on a topic, and between countries; None without scores.
+
+    Args:
+        countries: errors of all series in each country.
+    """
     columns = [i for i, (method, _) in enumerate(source.columns) if not has_rescaled_scores(method)]
     places = [place for column in columns for place in _iterate_places(source, column)]
     if not places:
         return None
-    n_compared = sum(2 if place.kind == "country" else 1 for place in places)
+    n_compared = len(places)
     samples = count_samples(source)
     rows: list[CulturalFinding] = []
     reasons: list[str] = []
@@ -91,18 +98,17 @@ def build_cultural_findings(source: ReportSource) -> CulturalFindingsReport | No
         biased_places: list[CulturalFinding] = []
         for kind in ("country", "topic"):
             members = [place for place in series_places if place.kind == kind]
-            biases = [_estimate(BIAS, place, n_compared) for place in members]
+            biases = [_estimate_bias(place, n_compared) for place in members]
             reasons += [bias.reason or "" for bias in biases if bias.ci_low is None]
             biased_places += _select_bias(source, members, biases, samples[column])
         # A model that differs in every country differs on nearly every topic: one of the two findings is enough.
         is_general = bool(biased_places) and biased_places[0].kind == "country" and biased_places[0].holds_everywhere
         rows += biased_places[:1] if is_general else biased_places
-        countries = [place for place in series_places if place.kind == "country"]
-        maes = [_estimate(MAE, place, n_compared) for place in countries]
-        rows += _select_distance(source, countries, maes, samples[column])
+        rows += _select_distance(row for row in countries if (row.method, row.model) == source.columns[column])
     has_interval = len(reasons) < len(places)
     return CulturalFindingsReport(
         compared=n_compared,
+        compared_distances=sum(row.mae_ratio.p_value is not None for row in countries),
         rows=sorted(rows, key=lambda row: -row.margin),
         reason=None if has_interval else reasons[0],
     )
@@ -124,10 +130,10 @@ def _iterate_places(source: ReportSource, column: int) -> Iterator[_Place]:
                 yield _Place(column, kind, name, scores[shared], truth[shared], in_place)
 
 
-def _estimate(statistic: Statistic, place: _Place, n_compared: int) -> Estimate:
-    """A statistic of a place, with an interval that holds together with all others."""
+def _estimate_bias(place: _Place, n_compared: int) -> Estimate:
+    """The mean signed difference of a place, with an interval that holds together with all others."""
     unit = "topic" if place.kind == "country" else "country"
-    return estimate_over_cells(statistic, place.scores, place.truth, unit, n_compared)
+    return estimate_over_cells(BIAS, place.scores, place.truth, unit, n_compared)
 
 
 def _select_bias(
@@ -163,33 +169,26 @@ def _select_bias(
     ]
 
 
-def _select_distance(
-    source: ReportSource, places: Sequence[_Place], maes: Sequence[Estimate], samples: SampleCounts
-) -> list[CulturalFinding]:
-    """The countries that a series is nearest to and farthest from; empty if no two intervals are apart."""
-    bounded = [
-        (place, mae, mae.ci_low, mae.ci_high)
-        for place, mae in zip(places, maes, strict=True)
-        if mae.ci_low is not None and mae.ci_high is not None
-    ]
-    if len(bounded) < 2:
-        return []
-    farthest = max(bounded, key=lambda item: item[1].value or 0.0)
-    nearest = min(bounded, key=lambda item: item[1].value or 0.0)
-    margin = farthest[2] - nearest[3]
-    if margin <= 0:
-        return []
-    method, model = source.columns[farthest[0].column]
-    return [
+def _select_distance(rows: Iterable[GroupErrorRow]) -> list[CulturalFinding]:
+    """The country in which one series' distance from people differs most from that in its others; empty if in none."""
+    findings = [
         CulturalFinding(
-            model=model,
-            method=method,
+            model=row.model,
+            method=row.method,
             kind="distance",
-            name=farthest[0].name,
-            nearest=nearest[0].name,
-            mae=farthest[1],
-            nearest_mae=nearest[1],
-            margin=margin,
-            lost_samples=samples.count_lost(farthest[0].in_place),
+            name=row.name,
+            mae=row.mae,
+            mae_ratio=row.mae_ratio,
+            margin=_measure_margin(row),
+            lost_samples=row.lost_samples,
         )
+        for row in rows
+        if row.mae_ratio.is_significant
     ]
+    return sorted(findings, key=lambda finding: -finding.margin)[:1]
+
+
+def _measure_margin(row: GroupErrorRow) -> float:
+    """The smallest difference of an error from the mean of the others that the interval of their ratio allows."""
+    low, high = row.mae_ratio.ci_low or 1.0, row.mae_ratio.ci_high or 1.0
+    return max(0.0, 1 - 1 / low, 1 / high - 1) * (row.mae.value or 0.0)

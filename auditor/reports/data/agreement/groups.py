@@ -1,4 +1,4 @@
-"""Agreement with people by topic and country."""
+"""Agreement with people by topic and country, and whether a model is further from people there than elsewhere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from auditor.metrics._complete_cases import complete_cases
 from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
 from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.correlation import pearson
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
+from auditor.metrics.place_errors import compare_place_errors
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
 from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
 from auditor.reports.data.measurement_schema import (
@@ -22,15 +24,19 @@ from auditor.reports.data.measurement_schema import (
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 
+NO_RATIO = Tested(None, 0, reason="there is no mean absolute error")
+
 
 def compute_topic_errors(source: ReportSource) -> list[GroupErrorRow]:
     """Compute MAE and bias of each model on each topic, over countries."""
-    return _build_place_rows(source, source.topics, source.topic_index, "country")
+    rows = _build_place_rows(source, source.topics, source.topic_index, "country")
+    return adjust_rows(rows, "mae_ratio", "errors on topics compared with a model’s other topics")
 
 
 def compute_country_errors(source: ReportSource) -> list[GroupErrorRow]:
     """Compute MAE and bias of each model in each country, over topics."""
-    return _build_place_rows(source, source.countries, source.country_index, "topic")
+    rows = _build_place_rows(source, source.countries, source.country_index, "topic")
+    return adjust_rows(rows, "mae_ratio", "errors in countries compared with a model’s other countries")
 
 
 def _build_place_rows(
@@ -46,8 +52,24 @@ def _build_place_rows(
     samples = count_samples(source)
     has_cell = ~np.isnan(source.score_matrix) & ~np.isnan(source.survey_scores)  # shape (series, cells)
     n_compared = [len(np.unique(place_index[mask])) for mask in has_cell]
+    unit_index = source.topic_index if unit == "topic" else source.country_index
+    ratios = [
+        {}
+        if has_rescaled_scores(method)
+        else compare_place_errors(source.score_matrix[column], source.survey_scores, place_index, unit_index, unit)
+        for column, (method, _) in enumerate(source.columns)
+    ]
     return [
-        _build_place_row(source, column, samples[column], name, place_index == place, unit, n_compared[column])
+        _build_place_row(
+            source,
+            column,
+            samples[column],
+            name,
+            place_index == place,
+            unit,
+            n_compared[column],
+            ratios[column].get(place, NO_RATIO),
+        )
         for place, name in enumerate(place_names)
         for column in range(len(source.columns))
     ]
@@ -61,6 +83,7 @@ def _build_place_row(
     in_place: NDArray[np.bool_],
     unit: str,
     n_compared: int,
+    mae_ratio: Tested,
 ) -> GroupErrorRow:
     """Compute MAE and bias of one series over the cells of one country or topic.
 
@@ -69,6 +92,7 @@ def _build_place_row(
         in_place: whether each cell is in the place, shape (cells,).
         unit: see `_build_place_rows`.
         n_compared: number of places for which the simultaneous interval holds.
+        mae_ratio: of the error to those of other places.
     """
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column, in_place], source.survey_scores[in_place]
@@ -90,6 +114,7 @@ def _build_place_row(
         n_dropped=len(scores) - len(x),
         mae=estimate_error(MAE),
         mae_simultaneous=estimate_error(MAE, max(1, n_compared)),
+        mae_ratio=mae_ratio,
         bias=estimate_error(BIAS),
         pearson_r=pearson(x, y).value,
         lost_samples=samples.count_lost(in_place),

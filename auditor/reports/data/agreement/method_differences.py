@@ -9,10 +9,11 @@ import numpy as np
 from auditor.domain import LogprobMeasure, Method
 from auditor.metrics.cell_statistics import PEARSON
 from auditor.metrics.correlation import pearson
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife import paired_jackknife
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
-from auditor.reports.data.report_model import ModelName, ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel, p_column
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.document import Column
 
@@ -26,7 +27,7 @@ class MethodDifferenceRow(ReportModel):
     logprob_r: Annotated[float | None, Column("r of log-probabilities")]
     measures: Annotated[list[str], Column("Measure", key="measure")]
     """Measures that the log-probabilities were read with; empty where none could be read."""
-    difference: Annotated[Estimate, Column("Difference in r", style="signed", emphasis=True)]
+    difference: Annotated[Tested, Column("Difference in r", style="signed", emphasis=True), p_column()]
     """Paired difference; interval over countries and topics."""
 
 
@@ -38,7 +39,8 @@ def compare_methods(source: ReportSource) -> list[MethodDifferenceRow]:
         for model in source.models
         if {(Method.DIRECT.value, model), (Method.LOGPROB.value, model)} <= column_by_series.keys()
     ]
-    return [_build_method_row(source, *columns) for columns in model_columns]
+    rows = [_build_method_row(source, *columns) for columns in model_columns]
+    return adjust_rows(rows, "difference", "answers compared with log-probabilities")
 
 
 def _build_method_row(source: ReportSource, model: str, direct_column: int, logprob_column: int) -> MethodDifferenceRow:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Annotated, Literal
 
 import numpy as np
@@ -72,6 +71,16 @@ class ErrorDistributionRow(ReportModel):
     """Number of cells with an absolute error in [0, 0.1), [0.1, 0.2), and so on; the last includes 2."""
 
 
+class EqualSeries(ReportModel):
+    """Models whose scores by one method are the same in all cells, as those of one model under two names are.
+
+    Means of agreement over models count them once.
+    """
+
+    method: str
+    models: list[str]
+
+
 class OverModelsReport(ReportModel):
     """Figures over models, each of which counts once; models of one family are not averaged."""
 
@@ -80,9 +89,6 @@ class OverModelsReport(ReportModel):
     """Standard deviation, over cells of all models, of the variance of the direct scores of a cell's samples."""
     cut_off_tiers: list[CutOffTierRow]
     errors: list[ErrorDistributionRow]
-    equal_scores: list[list[str]]
-    """Models whose log-probability scores are the same in all cells, as those of one model at two temperatures are:
-    figures over models count them as several."""
 
 
 def build_over_models_report(
@@ -93,13 +99,27 @@ def build_over_models_report(
     peer_agreement: Sequence[PeerAgreementRow],
     regions: RegionsReport,
     countries: Sequence[GroupErrorRow],
+    equal_series: Sequence[EqualSeries],
 ) -> OverModelsReport | None:
-    """Summarize the figures of the models; None for a task, or without scores."""
+    """Summarize the figures of the models; None for a task, or without scores.
+
+    Args:
+        equal_series: of which means of agreement count the first model only.
+    """
     if not alignment:
         return None
+    repeated = {(group.method, model) for group in equal_series for model in group.models[1:]}
+    counted = [row for row in alignment if (row.method, row.model) not in repeated]
+    regions = regions.model_copy(
+        update={
+            "rows": [row for row in regions.rows if (row.method, row.model) not in repeated],
+            "gaps": [gap for gap in regions.gaps if (gap.method, gap.model) not in repeated],
+        }
+    )
+    countries = [row for row in countries if (row.method, row.model) not in repeated]
     return OverModelsReport(
         figures=[
-            *_summarize_agreement(alignment, methods),
+            *_summarize_agreement(counted, methods),
             *_summarize_regions(regions),
             *_summarize_countries(countries, get_grouping(source.survey).region_by_country),
             *_summarize_consistency(consistency, peer_agreement),
@@ -107,7 +127,6 @@ def build_over_models_report(
         variance_deviation=_deviation_of_variances(source),
         cut_off_tiers=list(_sort_into_tiers(alignment)),
         errors=list(_count_errors(source)),
-        equal_scores=_find_equal_scores(source),
     )
 
 
@@ -205,20 +224,28 @@ def _count_errors(source: ReportSource) -> Iterator[ErrorDistributionRow]:
         yield ErrorDistributionRow(model=model, method=method, counts=counts.tolist())
 
 
-def _find_equal_scores(source: ReportSource) -> list[list[str]]:
-    """Groups of at least two models with the same log-probability scores, in the order of the models."""
-    columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.LOGPROB]
-    columns = [i for i in columns if not np.isnan(source.score_matrix[i]).all()]
-    equal = [
-        (i, j)
-        for i, j in combinations(columns, 2)
-        if np.allclose(source.score_matrix[i], source.score_matrix[j], rtol=0, atol=1e-9, equal_nan=True)
-    ]
+def find_equal_series(source: ReportSource) -> list[EqualSeries]:
+    """Groups of at least two models with the same scores by one method in all cells, in the order of the models."""
     groups: list[list[int]] = []
-    for i, j in equal:
-        group = next((members for members in groups if i in members), None)
+    for column, (method, _) in enumerate(source.columns):
+        scores = source.score_matrix[column]
+        if np.isnan(scores).all():
+            continue
+        group = next(
+            (
+                members
+                for members in groups
+                if source.columns[members[0]][0] == method
+                and np.allclose(source.score_matrix[members[0]], scores, rtol=0, atol=1e-9, equal_nan=True)
+            ),
+            None,
+        )
         if group is None:
-            groups.append([i, j])
-        elif j not in group:
-            group.append(j)
-    return [[source.columns[i][1] for i in group] for group in groups]
+            groups.append([column])
+        else:
+            group.append(column)
+    return [
+        EqualSeries(method=source.columns[group[0]][0], models=[source.columns[i][1] for i in group])
+        for group in groups
+        if len(group) > 1
+    ]

@@ -51,6 +51,7 @@ class _RegionPair(NamedTuple):
     first: str
     second: str
     mae_gap: Tested
+    bias_gap: Tested
     r_gap: Estimate
     n_compared: int
     left_out: tuple[str, ...]
@@ -68,6 +69,11 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
     region_by_cell = np.array([by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
     n_countries = {name: list(by_country.values()).count(name) for name in region_names}
     counts = count_samples(source)
+    gaps = [
+        _build_gap_row(source, column, counts[column], pair, region_by_cell)
+        for column in range(len(source.columns))
+        for pair in _compare_regions(source, column, region_names, region_by_cell)
+    ]
     return RegionsReport(
         grouping=grouping.name,
         title=grouping.title,
@@ -77,13 +83,7 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
             for name in region_names
         ],
         gaps=adjust_rows(
-            (
-                _build_gap_row(source, column, counts[column], pair, region_by_cell)
-                for column in range(len(source.columns))
-                for pair in _compare_regions(source, column, region_names, region_by_cell)
-            ),
-            "mae_gap",
-            "gaps between regions",
+            adjust_rows(gaps, "mae_gap", "gaps between regions"), "bias_gap", "gaps in bias between regions"
         ),
         ungrouped=[country for country in source.countries if country not in by_country],
     )
@@ -146,15 +146,17 @@ def _compare_regions(
         source.topic_index[is_compared],
     )
     regions = region_by_cell[is_compared]
-    missing_mae = Tested(None, 0, reason=RESCALED_SCORES_REASON)
+    missing = Tested(None, 0, reason=RESCALED_SCORES_REASON)
     if len(region_names) == 2:
-        gaps = [gap_jackknife(statistic, *cell_arrays, regions == region_names[1]) for statistic in (MAE, PEARSON)]
+        is_second = regions == region_names[1]
+        gaps = [gap_jackknife(statistic, *cell_arrays, is_second) for statistic in (MAE, BIAS, PEARSON)]
         score_reason = missing_score_reason(source, column)
-        mae_gap, r_gap = (with_missing_reason(gap, score_reason) for gap in gaps)
+        mae_gap, bias_gap, r_gap = (with_missing_reason(gap, score_reason) for gap in gaps)
         yield _RegionPair(
             region_names[0],
             region_names[1],
-            missing_mae if is_rescaled else mae_gap,
+            missing if is_rescaled else mae_gap,
+            missing if is_rescaled else bias_gap,
             r_gap,
             n_compared=2,
             left_out=(),
@@ -164,8 +166,9 @@ def _compare_regions(
         if selected.value is not None:
             pair = (selected.low_group, selected.high_group)
             pair_r_gap = widest_gap(PEARSON, *cell_arrays, regions, pair=pair)
-            pair_mae_gap = missing_mae if is_rescaled else selected
-            yield _RegionPair(*pair, pair_mae_gap, pair_r_gap, selected.compared, selected.left_out)
+            errors = (selected, widest_gap(BIAS, *cell_arrays, regions, pair=pair))
+            pair_mae_gap, pair_bias_gap = (missing, missing) if is_rescaled else errors
+            yield _RegionPair(*pair, pair_mae_gap, pair_bias_gap, pair_r_gap, selected.compared, selected.left_out)
 
 
 def _build_gap_row(
@@ -193,6 +196,7 @@ def _build_gap_row(
         first=pair.first,
         second=pair.second,
         mae_gap=mae_gap,
+        bias_gap=pair.bias_gap,
         r_gap=r_gap,
         first_lost_samples=lost[0],
         second_lost_samples=lost[1],

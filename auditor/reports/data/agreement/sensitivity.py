@@ -1,4 +1,4 @@
-"""How the figures of agreement change without one cultural zone of countries, and without one family of topics."""
+"""How the figures of agreement change without one cultural zone of countries, one family of topics, or one of these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
-from auditor.metrics.leave_out import leave_out_range
+from auditor.metrics.leave_out import find_influential_unit, leave_out_range
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
@@ -117,3 +117,48 @@ def _find_families(source: ReportSource) -> tuple[GroupNoun, NDArray[np.str_]]:
         "topic family" if family_by_topic.keys() & set(source.topics) else "topic",
         np.array([family_by_topic.get(cell.topic, cell.topic) for cell in source.cells], dtype=np.str_),
     )
+
+
+# --- influence --------------------------------------------------------------------------------------------------
+
+
+class InfluentialUnit(ReportModel):
+    """A country or topic on which nearly all uncertainty of one model's figure over its kind rests."""
+
+    model: str
+    method: str
+    figure: Figure
+    """The mean absolute error, or r for scores without errors."""
+    kind: Literal["country", "topic"]
+    name: str
+    share: float
+    """Share of the jackknife variance over countries, or over topics, that is due to this one: above 0.8."""
+    without: float
+    """The figure without it."""
+
+
+def find_influential_units(source: ReportSource) -> list[InfluentialUnit]:
+    """Find the countries and topics with more than 0.8 of the variance of a series' main figure over their kind."""
+    units: list[InfluentialUnit] = []
+    places: tuple[tuple[Literal["country", "topic"], Sequence[str], NDArray[np.intp]], ...] = (
+        ("country", source.countries, source.country_index),
+        ("topic", source.topics, source.topic_index),
+    )
+    for column, (method, model) in enumerate(source.columns):
+        figure: Figure = "pearson_r" if has_rescaled_scores(method) else "mae"
+        arrays = (source.score_matrix[column], source.survey_scores)
+        for kind, names, index in places:
+            influence = find_influential_unit(STATISTICS[figure], *arrays, index)
+            if influence is not None:
+                units.append(
+                    InfluentialUnit(
+                        model=model,
+                        method=method,
+                        figure=figure,
+                        kind=kind,
+                        name=names[int(influence.unit)],
+                        share=influence.share,
+                        without=influence.value_without,
+                    )
+                )
+    return units

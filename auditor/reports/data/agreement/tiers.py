@@ -44,8 +44,8 @@ class TierRow(ReportModel):
     it ends at 0 for the model that is significantly the best, and for models that are significantly not the best. An
     end at 0 is a result of the method, not an estimate; whether a model may be the best is in `may_be_best`."""
     may_be_best: Annotated[bool | None, Column("May be the best")]
-    """Whether no other model is significantly better, of those compared with the best only. A model is the best, at the
-    5% level, if this is true of it alone."""
+    """True for the model that is significantly the best of all (Hsu); without one, for all models of tier 1. Models for
+    which it is false are significantly worse than another."""
 
 
 class TierRanking(ReportModel):

@@ -66,7 +66,7 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
                 cosine_reason,
             ),
             variance=_mean_over_cells(
-                source, source.variance_matrix[i], _variance_bounds(source.variance_matrix[i]), too_few_reason
+                source, source.variance_matrix[i], bound_variances(source.variance_matrix[i]), too_few_reason
             ),
             sign_agreement=_mean_over_cells(
                 source, source.column_values("sign_agreement", i), (0.0, 1.0), sign_reasons[i]
@@ -91,7 +91,7 @@ def _sign_reason(variances: FloatArray, missing_reason: str) -> str:
     return "the signs of the samples are not recorded" if has_samples else missing_reason
 
 
-def _variance_bounds(variances: FloatArray) -> tuple[float, float]:
+def bound_variances(variances: FloatArray) -> tuple[float, float]:
     """Smallest and largest possible sample variance of scores in [-1, 1]: 2 for two samples at opposite ends.
 
     The variance of a cell in several languages is scaled up, and may be larger.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.unit_means import ShareTable, shares_over_units
 from auditor.reports.data.measurement_schema import PeerAgreementRow
@@ -39,6 +40,17 @@ def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
         )
         for i, model in enumerate(models)
     ]
+
+
+def estimate_valid_shares(source: ReportSource, confidence_level: float) -> dict[str, ShareEstimate]:
+    """The shares of VALID verdicts of `compute_peer_agreement` by model, with intervals at another level."""
+    judged_models = {count.model for count in source.judge_counts}
+    models = [model for model in source.models if model in judged_models]
+    counts = _CellCounts(source.votes, models)
+    is_valid = source.votes.valid == 1
+    valid, given = counts.count_verdicts(is_valid), counts.count_verdicts(np.ones_like(is_valid))
+    shares = counts.estimate_shares(valid, given, "no verdict is usable", confidence_level)
+    return dict(zip(models, shares, strict=True))
 
 
 def _aspect_shares(votes: VoteArrays, counts: _CellCounts, aspect: str) -> list[ShareEstimate]:
@@ -81,7 +93,13 @@ class _CellCounts:
         """Number of counted verdicts that are hits, shape (counts,); `is_hit` has the shape (verdicts,)."""
         return self._count(self._votes.trace_index[self._votes.always & is_hit])
 
-    def estimate_shares(self, hits: FloatArray, totals: FloatArray, missing_reason: str) -> list[ShareEstimate]:
+    def estimate_shares(
+        self,
+        hits: FloatArray,
+        totals: FloatArray,
+        missing_reason: str,
+        confidence_level: float = CONFIDENCE_LEVEL,
+    ) -> list[ShareEstimate]:
         """Shares of hits, one per model; `hits` and `totals` have the shape (counts,).
 
         Verdicts on one trace are not independent of each other, so the independent cases are the traces.
@@ -90,4 +108,4 @@ class _CellCounts:
             ShareTable(hits[positions], totals[positions], self.units[model], self.n_traces[positions])
             for model, positions in self.positions.items()
         ]
-        return shares_over_units(tables, empty_reason=missing_reason)
+        return shares_over_units(tables, empty_reason=missing_reason, confidence_level=confidence_level)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.reports.data.report_schema import Report
+from auditor.reports.sections.caution import list_cautions
 from auditor.storage.database import Database
 from auditor.surveys import region_of
 from tests.reports.conftest import import_scores
@@ -48,17 +49,18 @@ def test_errors_are_counted_in_tenths(db: Database) -> None:
     assert counts["dogwood"] == [0, 3, *[0] * 9, 1, *[0] * 8]
 
 
-def test_models_with_equal_log_probability_scores_are_named_and_have_no_errors(db: Database) -> None:
-    report = import_models(db, method="logprob")
+@pytest.mark.parametrize("method", ["direct", "logprob"])
+def test_models_with_equal_scores_are_named_and_counted_once_in_means(db: Database, method: str) -> None:
+    report = import_models(db, method)
+    assert [(group.method, group.models) for group in report.equal_series] == [(method, ["birch", "cedar"])]
     assert report.over_models is not None
-    assert report.over_models.equal_scores == [["birch", "cedar"]]
-    assert report.over_models.errors == []
-
-
-def test_equal_direct_scores_are_no_reason_for_a_remark(db: Database) -> None:
-    report = import_models(db)
-    assert report.over_models is not None
-    assert report.over_models.equal_scores == []
+    [row] = [row for row in report.over_models.figures if row.figure == "pearson_r" and row.region is None]
+    r = {alignment.model: alignment.pearson_r.value or 0.0 for alignment in report.alignment}
+    assert row.summary.mean.n == 2
+    assert row.summary.mean.value == pytest.approx((r["birch"] + r["dogwood"]) / 2)
+    scores = "direct" if method == "direct" else "log-probability"
+    sentence = f"birch and cedar have the same {scores} scores in all cells"
+    assert [caution for caution in list_cautions(report) if caution.startswith(sentence)]
 
 
 def test_correlations_by_country_need_three_topics(db: Database) -> None:
