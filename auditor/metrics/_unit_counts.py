@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._special import betaincinv, stdtrit
-from auditor.metrics.confidence import CONFIDENCE_LEVEL, NORMAL_QUANTILE
+from auditor.metrics.confidence import CONFIDENCE_LEVEL, LOWER_QUANTILE, NORMAL_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import PLURAL_BY_UNIT
 from auditor.metrics.jackknife_interval import (
     MIN_UNITS,
@@ -177,7 +177,7 @@ def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -
 
 def few_units_factor(n_units: int, confidence_level: float = CONFIDENCE_LEVEL) -> float:
     """What an effective number of cases is multiplied by because its variance is estimated from few units: (z / t)²."""
-    quantile = (1 + confidence_level) / 2
+    quantile = UPPER_QUANTILE if confidence_level == CONFIDENCE_LEVEL else (1 + confidence_level) / 2
     return float(stdtrit(np.inf, quantile) / stdtrit(n_units - 1, quantile)) ** 2
 
 
@@ -197,7 +197,9 @@ def clopper_pearson(share: float, n: float, confidence_level: float = CONFIDENCE
     hits = share * n
     if n > MAX_EXACT_CASES and min(hits, n - hits) > MIN_APPROXIMATE_HITS:
         return _wilson(share, n, confidence_level)
-    lower, upper = (1 - confidence_level) / 2, (1 + confidence_level) / 2
+    lower, upper = LOWER_QUANTILE, UPPER_QUANTILE
+    if confidence_level != CONFIDENCE_LEVEL:
+        lower, upper = (1 - confidence_level) / 2, (1 + confidence_level) / 2
     low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, lower))
     high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, upper))
     return low, high

@@ -9,6 +9,7 @@ from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.metrics.paired_errors import paired_error
+from auditor.metrics.place_errors import compare_place_errors
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
@@ -81,6 +82,19 @@ def _naive_all_places(sample: PlaceSample) -> Interval:
     return float(is_missed), float(is_missed), float(is_missed)
 
 
+def _mae_ratio(sample: PlaceSample) -> Interval:
+    """0 where the interval of the first place's error relative to the others covers, else 1."""
+    n_places, n_topics = sample.all_places.shape
+    places, topics = np.repeat(np.arange(n_places), n_topics), np.tile(np.arange(n_topics), n_places)
+    errors = sample.all_places.ravel()
+    ratio = compare_place_errors(errors, np.zeros_like(errors), places, topics, "topic")[0]
+    if ratio.ci_low is None or ratio.ci_high is None:
+        return np.nan, None, None
+    logs = np.log(sample.all_maes)
+    is_missed = float(not ratio.ci_low <= np.exp(logs[0] - logs[1:].mean()) <= ratio.ci_high)
+    return is_missed, is_missed, is_missed
+
+
 PLACE_FIGURES = (
     Figure(
         "mae of a place",
@@ -89,6 +103,7 @@ PLACE_FIGURES = (
         "Student's on the scale of the MAE",
     ),
     Figure("mae of all places", _mae_of_all_places, _naive_all_places, "each place at 95%", has_width_rule=False),
+    Figure("mae of a place relative to the others", _mae_ratio, has_width_rule=False),
     Figure("bias of a place", _bias),
     Figure(
         "bias of all places",

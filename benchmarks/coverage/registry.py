@@ -85,17 +85,22 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".baselines[].mae_difference",
     ),
     "largest mae gap": (".regions.gaps[].mae_gap",),
+    "bias gap": (".regions.gaps[].bias_gap",),
     "r gap": (".regions.gaps[].r_gap",),
     "third quartile": (".conflicts.third_quartile",),
     # One country over topics, or one topic over countries.
-    "mae of a place": (".countries[].mae", ".topics[].mae"),
+    "mae of a place": (".countries[].mae", ".topics[].mae", ".cultural_findings.rows[].mae"),
     "mae of all places": (
         ".countries[].mae_simultaneous",
         ".topics[].mae_simultaneous",
-        ".cultural_findings.rows[].mae",
-        ".cultural_findings.rows[].nearest_mae",
+        ".shortfalls.rows[].figure",
     ),
     "bias of all places": (".cultural_findings.rows[].bias",),
+    "mae of a place relative to the others": (
+        ".countries[].mae_ratio",
+        ".topics[].mae_ratio",
+        ".cultural_findings.rows[].mae_ratio",
+    ),
     "bias of a place": (
         ".countries[].bias",
         ".topics[].bias",

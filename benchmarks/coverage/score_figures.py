@@ -162,6 +162,7 @@ SCORE_FIGURES = (
         ),
         "Welch's, over cells",
     ),
+    Figure("bias gap", _gap(BIAS)),
     Figure("largest mae gap", _largest_gap, max_error=_max_gap_error),
     Figure(
         "r gap",

@@ -25,7 +25,7 @@ def test_a_ratio_is_to_the_geometric_mean_of_the_others() -> None:
 
 def find_places(errors: np.ndarray) -> set[int]:
     ratios = compare_place_errors(errors, TRUTH, COUNTRIES, TOPICS, "topic")
-    adjusted = holm([ratio.p_value for ratio in ratios.values()])
+    adjusted = holm(np.array([ratio.p_value for ratio in ratios.values()], dtype=np.float64))
     return {place for place, p_value in zip(ratios, adjusted, strict=True) if p_value < 0.05}
 
 

@@ -53,10 +53,11 @@ def import_scores(
     truth: Mapping[tuple[str, str], float | None],
     scores: Mapping[tuple[str, str, str], float | None],
     method: str = "direct",
+    name: str = "imported",
 ) -> Report:
     """Import scores, keyed by (model, country, topic), and build the report of their audit."""
     audit = audits.save_audit(
-        db, name="imported", config=None, config_hash=None, survey=survey_of(truth), environment={"auditor": "0.1.0"}
+        db, name=name, config=None, config_hash=None, survey=survey_of(truth), environment={"auditor": "0.1.0"}
     )
     rows = [
         CellScore(model, Cell(country, topic), method, score, n_ok=int(score is not None), n_planned=1)
@@ -64,4 +65,4 @@ def import_scores(
     ]
     save_records(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
-    return build_report(db, "imported")
+    return build_report(db, name)

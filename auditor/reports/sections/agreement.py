@@ -158,8 +158,8 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
     if len(rows) > 1 and (special := [row for row in rows if _find_kind(row) is not None]):
         names = _name_special(special)
         others = [row for row in rows if row not in special]
-        rest = f" {_summarize_ordinary(others, 'other ')}" if others else ""
-        return f"{names}{rest}{_describe_fragile(rows)}"
+        ordinary = f" {_summarize_ordinary(others, 'other ')}" if others else ""
+        return f"{names}{ordinary}{_describe_fragile(rows)}"
     if len(rows) == 1:
         return f"The model {describe_closeness(rows[0])}{_format_mae_range(rows)}.{_describe_fragile(rows)}"
     return f"{_summarize_ordinary(rows)}{_describe_fragile(rows)}"

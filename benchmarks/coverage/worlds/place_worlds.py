@@ -79,6 +79,7 @@ class PlaceWorld:
             "mae difference of a place": float(maes[-1] - maes[0]),
             "mae of all places": 0.0,
             "bias of all places": 0.0,
+            "mae of a place relative to the others": 0.0,
         }
         return PlaceSample(
             survey, survey + errors[0], survey + errors[-1], errors[:-1], maes[:-1], place_errors[:-1], truths

@@ -208,6 +208,7 @@ def summarize_population(survey: Floats, first: Floats, second: Floats) -> dict[
         "r difference of equal models": r - correlate(second),
         "mae difference": mae - float(np.abs(worse - survey).mean()),
         "r gap": correlate(survey + error / 2) - r,
+        "bias gap": -float(error.mean()) / 2,
         "mae gap": -mae / 2,
         "largest mae gap": 0.0,
     }
@@ -241,6 +242,7 @@ def make_gaussian_truths() -> dict[str, float]:
         "r difference of equal models": 0.0,
         "mae difference": mae - worse_mae,
         "r gap": correlate(0.5) - r,
+        "bias gap": -MEAN_ERROR / 2,
         "mae gap": -mae / 2,
         "largest mae gap": 0.0,
     }
@@ -280,6 +282,7 @@ SCORE_TRUTHS: dict[str, dict[str, float]] = {
         "r difference of equal models": 0.00000,
         "mae difference": -0.12396,
         "r gap": 0.28306,
+        "bias gap": -0.05003,
         "mae gap": -0.20611,
         "largest mae gap": 0.0,
         "within-topic r": 0.41417,

@@ -122,8 +122,8 @@ def test_three_findings_are_shown_with_the_number_compared(report: Report) -> No
     [shown] = blocks_of(block, List)
     assert len(shown.items) == 3
     assert (
-        f"These findings were selected from {findings.compared} figures, each for one country or one topic."
-        in text_of(block)
+        f"These findings were selected from {findings.compared} mean differences, each for one country or one topic, "
+        f"and from {findings.compared_distances} distances in single countries." in text_of(block)
     )
 
 
