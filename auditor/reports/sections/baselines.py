@@ -19,7 +19,6 @@ from auditor.reports.sections.experiments.nonresponse import (
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     compare_test,
-    describe_correction,
     describe_interval,
     group_findings,
     join_first,
@@ -162,12 +161,15 @@ def describe_gain(row: GainRow) -> str:
         "unclear": "is not shown to capture differences between countries",
         "neutral": "may or may not capture differences between countries",
     }
-    return f"{findings[compare_test(r)]}{describe_correction(r)}"
+    return findings[compare_test(r)]
 
 
 def _build_gain_table(rows: Sequence[GainRow], labels: SeriesLabels) -> Table:
     """The table of r within topics for each series of scores."""
-    caption = "r within topics: each topic’s mean is subtracted from the scores of the model and of people."
+    caption = (
+        "r within topics: each topic’s mean is subtracted from the scores of the model and of people. Sentences rest "
+        "on p-values adjusted for the number of models (Holm), the 95% CIs are of one model alone."
+    )
     columns = [Column("Model", "name"), Column("r within topics", "estimate", emphasis=True)]
     return Table("gain", "r within topics", caption, columns, [[labels.label(row), row.within_topics] for row in rows])
 

@@ -32,7 +32,8 @@ KEYS = [
     "baselines", "guesses", "donor_countries", "population", "structure", "ceiling", "nonresponse",
     "refusals", "repairs", "methods", "task", "tiers", "variance",
     "languages", "savings",
-    "consistency_alignment", "shortfalls", "influence", "equal_series", "cultural_findings", "examples", "judge_quality", "pair_labels",
+    "consistency_alignment", "shortfalls", "influence", "equal_series",
+    "cultural_findings", "examples", "judge_quality", "pair_labels",
     "distribution", "over_models", "probes",
 ]  # fmt: skip
 
