@@ -42,7 +42,7 @@ STATUS_LABELS = {
     ConflictStatus.OPEN: "open",
     ConflictStatus.DISPUTED: "contested",
     ConflictStatus.MAJORITY: "settled by judges",
-    ConflictStatus.PERSON: "settled by people",
+    ConflictStatus.PERSON: "decided by people",
 }
 VERDICT_SYMBOLS = {
     Ruling.VALID: StatusSymbol("✓", "VALID", "$text-success"),

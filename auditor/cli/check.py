@@ -137,7 +137,7 @@ def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Pa
     from auditor.atomic_files import write_atomically
     from auditor.reports.junit import render_junit
     from auditor.reports.output import render_document
-    from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, build_check_document, describe_verdict
+    from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, build_check_document, describe_result
 
     document = build_check_document(result)
     if junit_path is not None:
@@ -148,7 +148,7 @@ def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Pa
         print_message(f"Written: {markdown_path.resolve()}")
     if as_json:
         print_json(result.model_dump(mode="json"))
-        print_message(describe_verdict(result))
+        print_message(describe_result(result))
         if not result.has_thresholds:
             print_message(NO_THRESHOLDS_NOTE)
     else:

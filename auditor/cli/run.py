@@ -211,6 +211,7 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     """
     from auditor.cli.failures import report_run_failures
     from auditor.cli.report import resolve_report_format, write_report
+    from auditor.reports.number_format import pluralize
 
     audit_report = audit.report()
     _print_summary(audit_report, progress)
@@ -221,7 +222,8 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     states = audit_report.conflicts.states
     if n_waiting := states.get("open", 0) + states.get("disputed", 0):
         command = format_command("review", audit.name, storage=audit.storage)
-        print_message(f"{n_waiting} conflicts need a human decision: {command}")
+        waiting = pluralize(n_waiting, "conflict needs", "conflicts need")
+        print_message(f"{waiting} a human decision: {command}")
     report_run_failures(audit, config)
 
 

@@ -92,6 +92,7 @@ def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) ->
 
     Example: auditor surveys check my_wvs.csv
     """
+    from auditor.reports.number_format import pluralize
     from auditor.surveys import findings_by_check, load_survey, load_survey_facts
 
     survey = load_survey(source)
@@ -102,7 +103,8 @@ def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) ->
     else:
         rows = [[line] for lines in by_check for line in _limit_findings(lines)]
         print_table(["finding"], rows) if rows else None
-        print_message(f"{survey.name}: {format_survey_size(survey)}; {n_findings or 'no'} implausible values.")
+        findings = pluralize(n_findings, "implausible value") if n_findings else "no implausible values"
+        print_message(f"{survey.name}: {format_survey_size(survey)}; {findings}.")
     if n_findings:
         raise typer.Exit(1)
 

@@ -60,7 +60,7 @@ class ConflictKind(StrEnum):
         "methods",
         ConflictKindSpec(
             sides=ConflictSides.METHODS,
-            explanation="one model’s scores by two methods differ; only people settle these",
+            explanation="one model’s scores by two methods differ; only people decide these",
             unvoted_label="between two methods of one model",
         ),
     )
@@ -88,7 +88,7 @@ class ConflictKind(StrEnum):
 
     @property
     def is_voted(self) -> bool:
-        """Whether judges vote on conflicts of this kind; otherwise only people settle them."""
+        """Whether judges vote on conflicts of this kind; otherwise only people decide them."""
         return not self.spec.unvoted_label
 
     @property

@@ -28,7 +28,7 @@ POSSIBLE_VALUES: Mapping[Statistic, tuple[float, float]] = {PEARSON: (-1.0, 1.0)
 """Smallest and largest possible value of each statistic of scores in [-1, 1]."""
 DIFFERENCE_VALUES = (-2.0, 2.0)
 """Smallest and largest possible difference of two of these statistics."""
-NO_BOUNDS_REASON = "so many samples are lost that the cells could all have the same score: no bounds of r"
+NO_BOUNDS_REASON = "so many samples are lost that the cells could all have the same score, for which r is not defined"
 NO_CELLS_REASON = "no cell has a score of people"
 NO_SCORES_REASON = "no sample has a usable score"
 

@@ -25,7 +25,7 @@ STATE_WORDS = {
     "contested": (ConflictStatus.DISPUTED,),
     "settled": (ConflictStatus.MAJORITY, ConflictStatus.PERSON),
     "settled-by-judges": (ConflictStatus.MAJORITY,),
-    "settled-by-people": (ConflictStatus.PERSON,),
+    "decided-by-people": (ConflictStatus.PERSON,),
 }
 FLAG_FIELDS = {
     "todo": ("todo", True),
@@ -135,13 +135,15 @@ def _parse_states(value: str) -> tuple[ConflictStatus, ...]:
     word = value.lower()
     if word in STATE_WORDS:
         return STATE_WORDS[word]
+    if word == "settled-by-people":  # as versions up to 0.2 wrote
+        return STATE_WORDS["decided-by-people"]
     if word in set(ConflictStatus):
         return (ConflictStatus(word),)
     raise UsageError(f"unknown value 'state:{value}'.", _suggest_name(value, STATE_WORDS))
 
 
 def _name_states(states: Sequence[ConflictStatus]) -> list[str]:
-    """Return the words for some statuses: one for those that judges and those that people settled, if both are in."""
+    """Return the words for some statuses: one for those that judges and those that people decided, if both are in."""
     remaining, words = list(dict.fromkeys(states)), []
     for word, named_states in STATE_WORDS.items():
         if set(named_states) <= set(remaining):

@@ -108,7 +108,7 @@ def test_check_exits_with_1_if_there_are_findings(folder: Path) -> None:
     assert check_command.returncode == 1
     assert findings
     printed_check = auditor("surveys", "check", "my_wvs.csv", cwd=folder, COLUMNS="300")
-    assert f"{len(findings)} implausible values." in printed_check.stderr
+    assert f"{len(findings)} implausible value" in printed_check.stderr
     rows = [f"{c},{t},{s}" for c, t, s in [("Japan", "divorce", 0.1), ("Japan", "abortion", -0.4)]]
     rows += ["Kenya,divorce,-0.3", "Kenya,abortion,-0.6"]
     (folder / "plain.csv").write_text("country,topic,score\n" + "\n".join(rows) + "\n")
@@ -182,4 +182,4 @@ def test_check_shows_20_findings_of_a_kind_and_counts_the_others(folder: Path) -
     assert printed_check.returncode == 1
     assert printed_check.stdout.count("have similar spelling") == 20
     assert f"… and {len(spelling_findings) - 20:,} more of this kind; --json lists all." in printed_check.stdout
-    assert f"{len(findings)} implausible values." in printed_check.stderr
+    assert f"{len(findings)} implausible value" in printed_check.stderr

@@ -73,7 +73,7 @@ def test_refusals_are_asked_again_once_and_stay_in_the_coverage(server: FakeServ
     assert report.refusals.total.value == pytest.approx(3 / 18)
     [row] = [row for row in report.alignment if row.model == "model-a"]
     assert (row.n, row.lost_samples.lost) == (CELLS, 0)
-    assert "3 of the planned direct samples had no usable answer and were asked for again" in brief(storage)
+    assert "3 of the planned answers had no usable answer and were asked for again" in brief(storage)
 
 
 def test_a_second_answer_is_final_and_used_by_later_runs(server: FakeServer, storage: str) -> None:

@@ -92,7 +92,7 @@ def test_ten_conflicts_are_decided_by_keys_and_by_mouse(review: Review, storage:
 
     browser.call("Page.reload")
     browser.wait_for("document.body.classList.contains('-first-byte')", WAIT_S)
-    wait_for_text(browser, "10 settled by people")
+    wait_for_text(browser, "10 decided by people")
     hosts = {urlsplit(url).netloc for url in browser.requested_urls if not url.startswith("data:")}
     assert hosts == {urlsplit(review.address).netloc}, "nothing foreign is requested"
 

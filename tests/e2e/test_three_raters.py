@@ -88,4 +88,4 @@ def test_three_raters_at_once_lose_nothing_and_see_the_same(postgres: Postgres, 
         terminal.press("Escape")
         n_own = len({entry.key for entry in entries if entry.rating.rater == rater})
         terminal.wait_for(rf"\({n_own} by you\)")
-        terminal.wait_for(f"● {N_CONFLICTS - n_contested} settled by people")
+        terminal.wait_for(f"● {N_CONFLICTS - n_contested} decided by people")

@@ -57,10 +57,10 @@ def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Pa
         assert len(rating_log.load_entries(db, audit.id)) == 9, "what was shown as saved is there"
 
     tmux.start(command)
-    tmux.wait_for(r"○ 11 open   ● 9 settled by people")
+    tmux.wait_for(r"○ 11 open   ● 9 decided by people")
     review(9, 20)
     tmux.press("Escape")
-    tmux.wait_for(r"● 20 settled by people")
+    tmux.wait_for(r"● 20 decided by people")
     tmux.press("Escape")
     tmux.wait_for(r"✓ done")
     tmux.press("q")
@@ -97,7 +97,7 @@ def test_a_decision_and_quit_in_one_write_end_the_review_with_the_decision_saved
     tmux.press("Enter")
     tmux.wait_for("not decided by you")
     tmux.press("-l", "1q")
-    tmux.wait_for("● 1 settled by people")
+    tmux.wait_for("● 1 decided by people")
     tmux.press("-l", "qq")
     tmux.wait_for("exit code 0")
     with open_database(url) as db:

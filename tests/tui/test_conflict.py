@@ -63,7 +63,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
         await open_first_conflict(driver)
         await driver.press("1")
         assert "✓ saved: ◀ left answer chosen" in driver.text
-        assert "settled by people" in driver.text
+        assert "decided by people" in driver.text
         for words in ("alder", "birch", "Survey", "survey ◆", "VALID", "is closer"):
             assert words in driver.text
         assert [(entry.rating.act, entry.rating.rater) for entry in driver.log] == [(RatingAction.DECIDE, "ada")]
@@ -311,7 +311,7 @@ async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None
         await open_first_conflict(driver)
         await driver.press("1", "escape")
         assert "◀ left" in driver.text
-        assert "● 1 settled by people" in driver.text
+        assert "● 1 decided by people" in driver.text
 
 
 async def test_an_unblinded_review_shows_everything_at_once(run: Run) -> None:

@@ -89,7 +89,7 @@ async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run,
         session.decide(session.load_item(session.conflict_keys()[0]), Decision.BOTH)
         driver.page.reload_audits()
         await driver.settle()
-        assert "○ 19 open   ● 1 settled by people" in driver.text
+        assert "○ 19 open   ● 1 decided by people" in driver.text
 
 
 def test_a_dead_process_is_not_a_runner(db: Database, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ async def test_a_message_is_shown_when_nothing_is_left(run: Run, db: Database) -
     async with run() as driver:
         await driver.press("space")
         assert driver.messages == ["No conflict of this list is left for you to decide."]
-        assert "● 20 settled by people" in driver.text
+        assert "● 20 decided by people" in driver.text
 
 
 async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
@@ -182,7 +182,7 @@ async def test_decisions_of_others_are_shown_after_a_reload(run: Run, db: Databa
         other_session = ReviewSession(db, audits.get_audit(db, "moral"), "grace")
         other_session.decide(other_session.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
         await driver.press("R")
-        assert "● 1 settled by people" in driver.text
+        assert "● 1 decided by people" in driver.text
 
 
 async def test_leaving_and_other_screens(run: Run) -> None:

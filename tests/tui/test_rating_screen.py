@@ -173,7 +173,7 @@ async def test_another_raters_decision_shows_on_the_open_conflict(run: Run, db: 
         item = other.load_item(driver.conflict.conflict_key)
         other.decide(item, Decision.LEFT)
         driver.conflict._check_for_changes()
-        assert await driver.reaches(lambda d: "settled by people" in d.text)
+        assert await driver.reaches(lambda d: "decided by people" in d.text)
         assert driver.conflict.item is not None
         assert driver.conflict.item.row.status is ConflictStatus.PERSON
         assert "Another rater has decided this conflict" in driver.messages[-1]

@@ -33,8 +33,9 @@ SMALL_MAP_WIDTH_PX = 520
 LARGE_MAP_WIDTH_PX = 760
 DIFFERENCE_BOUNDS = (-0.7, -0.5, -0.3, -0.1, 0.1, 0.3, 0.5, 0.7)
 """Differences at which the colour changes."""
-ERROR_BOUNDS = (0.1, 0.2, 0.3, 0.4)
-"""Mean absolute errors at which the colour changes."""
+ERROR_STEPS = (0.05, 0.1, 0.2, 0.3, 0.4)
+"""Distances between the mean absolute errors at which the colour changes; a map has the smallest that covers it."""
+ROUNDING_ERROR = 1e-9
 HEIGHT_SHARE = 0.453
 """Height of the map as a share of its width; it is cut at 57° south."""
 DOT_RADIUS_SHARE = 0.0062
@@ -104,7 +105,6 @@ class _ColorScale:
 _DIFFERENCE_SCALE = _ColorScale(
     DIFFERENCE_BOUNDS, DIFFERENCE_COLORS, ("← Stricter than people", "More permissive →"), True
 )
-_ERROR_SCALE = _ColorScale(ERROR_BOUNDS, ERROR_COLORS, ("Mean absolute error (lower is better)", ""), False)
 
 
 def difference_map(estimates: Sequence[CountryEstimate], width_px: int = SMALL_MAP_WIDTH_PX) -> WorldMap:
@@ -114,7 +114,21 @@ def difference_map(estimates: Sequence[CountryEstimate], width_px: int = SMALL_M
 
 def error_map(estimates: Sequence[CountryEstimate], width_px: int = LARGE_MAP_WIDTH_PX) -> WorldMap:
     """Map the mean absolute error by country: the stronger the colour, the further from people."""
-    return _world_map(estimates, width_px, _ERROR_SCALE)
+    titles = ("Mean absolute error (lower is better)", "")
+    scale = _ColorScale(error_bounds([estimate.value for estimate in estimates]), ERROR_COLORS, titles, False)
+    return _world_map(estimates, width_px, scale)
+
+
+def error_bounds(errors: Sequence[float]) -> list[float]:
+    """Errors at which the colour changes: multiples of a step, such that the colours cover all errors."""
+    low, high = max(min(errors, default=0.0), 0.0), max(errors, default=0.0)
+    n_bounds = len(ERROR_COLORS) - 1
+    for step in ERROR_STEPS:
+        first = int(low / step + ROUNDING_ERROR) + 1
+        bounds = [round(step * (first + i), 2) for i in range(n_bounds)]
+        if high <= bounds[-1] + step or step == ERROR_STEPS[-1]:
+            break
+    return bounds
 
 
 def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _ColorScale) -> WorldMap:
@@ -219,8 +233,9 @@ def _legend_layers(scale: _ColorScale, width_px: int, map_height: int) -> list[d
         for i, color in enumerate(scale.colors)
     ]
     bands.append(Swatch(left - 2.4 * BAND_WIDTH_PX, band_y, BAND_WIDTH_PX, BAND_HEIGHT_PX, PAPER))
+    digits = 1 if all(round(bound, 1) == bound for bound in scale.bounds) else 2
     labels = [
-        LegendText(scale.format(bound, 1), left + (i + 1) * BAND_WIDTH_PX, label_y)
+        LegendText(scale.format(bound, digits), left + (i + 1) * BAND_WIDTH_PX, label_y)
         for i, bound in enumerate(scale.bounds)
     ]
     labels.append(LegendText("No data", left - 1.9 * BAND_WIDTH_PX, label_y))

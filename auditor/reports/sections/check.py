@@ -1,9 +1,11 @@
-"""The document of a check: the verdict, and the outcome of each gate."""
+"""The document of a check: its result, and the outcome of each gate."""
 
 from __future__ import annotations
 
 from auditor.reports.data.gates.schema import CheckResult, GateStatus
 from auditor.reports.document import Cell, Code, Column, Document, Name, Paragraph, Section, Table
+from auditor.reports.number_format import pluralize
+from auditor.reports.sections.phrasing import join_first
 
 STATUS_LABELS = {
     GateStatus.PASSED: "✓ passed",
@@ -11,12 +13,6 @@ STATUS_LABELS = {
     GateStatus.UNDECIDED: "? undecided",
     GateStatus.SKIPPED: "– skipped",
 }
-VERDICT_REASONS = {
-    GateStatus.PASSED: "every gate that applies passed",
-    GateStatus.FAILED: "a gate failed",
-    GateStatus.UNDECIDED: "at least one gate could not be decided",
-}
-
 
 NO_THRESHOLDS_NOTE = (
     "No thresholds are set, so only completion and coverage were tested. Set some in [check] or by options such as "
@@ -24,9 +20,28 @@ NO_THRESHOLDS_NOTE = (
 )
 
 
-def describe_verdict(check_result: CheckResult) -> str:
-    """The verdict of a check with its reason, in one line."""
-    return f"{check_result.audit}: {check_result.verdict} ({VERDICT_REASONS[check_result.verdict]})."
+def describe_result(check_result: CheckResult) -> str:
+    """The result of a check with its reason, in one line."""
+    return f"{check_result.audit}: {check_result.verdict} ({_explain_result(check_result)})."
+
+
+def _explain_result(check_result: CheckResult) -> str:
+    """Why a check has its result: the gates that decide it."""
+    if check_result.verdict == GateStatus.PASSED:
+        return "every gate that applies passed"
+    names = {
+        status: list(dict.fromkeys(gate.name for gate in check_result.gates if gate.verdict == status))
+        for status in (GateStatus.FAILED, GateStatus.UNDECIDED)
+    }
+    if check_result.verdict == GateStatus.FAILED:
+        return (
+            f"failed: {join_first(names[GateStatus.FAILED], 'gate')}" if names[GateStatus.FAILED] else "a gate failed"
+        )
+    reason = "not enough data to decide"
+    if names[GateStatus.UNDECIDED]:
+        reason += f" {join_first(names[GateStatus.UNDECIDED], 'gate')}"
+    n_failed = len(names[GateStatus.FAILED])
+    return f"{reason}; {pluralize(n_failed, 'gate')} failed so far" if n_failed else reason
 
 
 def build_check_document(check_result: CheckResult) -> Document:
@@ -60,7 +75,7 @@ def build_check_document(check_result: CheckResult) -> Document:
             Section("gates", "Gates", [Table("gate-results", "Gates", caption, columns, rows)]),
         ],
         opening=[
-            Paragraph(describe_verdict(check_result), role="lead"),
+            Paragraph(describe_result(check_result), role="lead"),
             *([] if check_result.has_thresholds else [Paragraph(NO_THRESHOLDS_NOTE)]),
         ],
     )

@@ -37,7 +37,7 @@ STATE_LABELS = {
     "open": "open",
     "disputed": "contested",
     "majority": "settled by judges",
-    "person": "settled by people",
+    "person": "decided by people",
 }
 STATE_STATUS: dict[str, Status] = {"open": "open", "disputed": "open", "majority": "settled", "person": "settled"}
 VOTING_RULE_LABELS = {
@@ -55,7 +55,9 @@ def build_conflicts_section(report: Report) -> Section | None:
     """Build the section; None without a survey or task."""
     if not report.audit.survey.title and report.task is None:
         return None
-    blocks: list[Block] = [Paragraph(describe_conflicts(report), "finding"), *_build_method_tables(report.conflicts)]
+    finding, *details = describe_conflicts(report)
+    blocks: list[Block] = [Paragraph(finding, "finding"), *([Paragraph(" ".join(details))] if details else [])]
+    blocks += _build_method_tables(report.conflicts)
     if report.conflicts.total:
         voting = " ".join(filter(None, (describe_voting(report.conflicts), describe_probe_votes(report))))
         blocks += [Paragraph(voting)] if voting else []
@@ -64,8 +66,8 @@ def build_conflicts_section(report: Report) -> Section | None:
     return Section("conflicts", "Where do the models disagree?", blocks, contents_title="Conflicts")
 
 
-def describe_conflicts(report: Report) -> str:
-    """Describe how many conflicts there are, how many are in each status, and how a conflict is defined."""
+def describe_conflicts(report: Report) -> list[str]:
+    """How many conflicts there are, how many are in each status, and how a conflict is defined."""
     conflicts = report.conflicts
     voted_kinds = [row for row in conflicts.kinds if ConflictKind(row.kind).is_voted]
     total = sum(row.total for row in voted_kinds)
@@ -98,7 +100,7 @@ def describe_conflicts(report: Report) -> str:
     ]
     if unvoted_counts:
         sentences.append(f"Further conflicts are {' and '.join(unvoted_counts)}. Judges do not vote on them.")
-    return " ".join(sentences)
+    return sentences
 
 
 def _describe_definition(report: Report) -> str:

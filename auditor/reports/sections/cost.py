@@ -102,8 +102,9 @@ def _describe_known_cost(total: CostRow) -> Iterator[str]:
 
 def describe_savings(row: SavingsRow) -> str:
     """State how many calls of a stage were made, compared with the full design, and which settings saved the others."""
-    noun, qualifier = ("direct answers", "") if row.stage == "direct" else ("verdicts", "about ")
+    noun, qualifier = ("answers", "") if row.stage == "direct" else ("verdicts", "about ")
+    setting = "this setting" if len(row.means) == 1 else "these settings"
     return (
-        f"{format_count(row.made)} {noun} were requested, of {qualifier}{format_count(row.full)} in the full design "
-        f"({format_percent(row.made, row.full)}). Settings that reduced the number: {', '.join(row.means)}."
+        f"{format_count(row.made)} {noun} were requested ({format_percent(row.made, row.full)} of the full design), "
+        f"because of {join_with_and(row.means)}. Without {setting}, it would be {qualifier}{format_count(row.full)}."
     )

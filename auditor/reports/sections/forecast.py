@@ -88,9 +88,7 @@ def describe_detectable_differences(detectable: DetectableDifferences) -> str:
         return f"The smallest detectable difference between models is not available: {detectable.reason}."
     r, caution = detectable.pearson_r, ""
     if r is not None and r > LARGE_R_DIFFERENCE:
-        caution = (
-            f" A difference in r above {LARGE_R_DIFFERENCE:g} means that the design can hardly separate models by r."
-        )
+        caution = " This design hardly distinguishes models by r: compare them by mean absolute error."
     r_text = "" if r is None else f" and about {format_number(r)} in r"
     size = (
         f"{pluralize(detectable.countries, 'country', 'countries')}, {pluralize(detectable.topics, 'topic')} and "

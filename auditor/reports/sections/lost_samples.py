@@ -83,15 +83,13 @@ def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
     known = [(case.pearson_r, case.mae) for case in worst_cases if _get_range(case.mae) or _get_range(case.pearson_r)]
     unbounded = [case for case in worst_cases if not (_get_range(case.mae) or _get_range(case.pearson_r))]
     if not known:
-        return f"no bounds are known: {unbounded[0].pearson_r.reason}"
+        return f"no bounds are available: {unbounded[0].pearson_r.reason}"
     texts = []
-    names = (
-        ("r lies", "the mean absolute error") if len(worst_cases) == 1 else ("each r lies", "each mean absolute error")
-    )
+    names = ("r", "the mean absolute error") if len(worst_cases) == 1 else ("each r", "each mean absolute error")
     for name, figures in zip(names, zip(*known, strict=True), strict=True):
         if ranges := [ends for figure in figures if (ends := _get_range(figure)) is not None]:
             low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
-            texts.append(f"{name} between {format_number(low)} and {format_number(high)}")
+            texts.append(f"{name} {'' if texts else 'lies '}between {format_number(low)} and {format_number(high)}")
     has_interval = [figure.ci_low is not None for pair in known for figure in pair if _get_range(figure)]
     note = (
         "ends of the 95% CIs"
@@ -101,7 +99,9 @@ def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
         else "without sampling error"
     )
     unknown = (
-        f"; no bounds are known for {len(unbounded)} of them: {unbounded[0].pearson_r.reason}" if unbounded else ""
+        f". For {len(unbounded)} of these models, bounds are not available: {unbounded[0].pearson_r.reason}"
+        if unbounded
+        else ""
     )
     return f"{' and '.join(texts)} ({note}){unknown}"
 

@@ -57,7 +57,9 @@ EXTREMES_NOTE = (
     "models has no interval."
 )
 OTHER_FIGURES: dict[NotRun, str] = {
-    "no_counterpart": "of other models (--as MY=THEIRS)",
+    "no_counterpart": (
+        "of models that are not among yours. To set one of your models beside a published one: --as MY=THEIRS"
+    ),
     "recorded_only": "computed only from released scores (--recorded FOLDER)",
 }
 """Published figures that no figure of an experiment is set beside, in words."""

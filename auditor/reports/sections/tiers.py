@@ -121,7 +121,9 @@ def describe_closest(report: Report) -> str:
         if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
             if len(candidates) == 1:  # without the error: it is of the cells of all models, each model's own is shown
                 return f"Closest to people: {candidates[0]}."
-            return f"Closest to people: {join_first(candidates)}; these data do not tell which is the closest."
+            if len(candidates) == len(ranking.rows):
+                return "No model is shown to be closer to people than another."
+            return f"Closest to people: {join_first(candidates)}. No one of them is shown to be closer than the others."
     return ""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from xml.etree.ElementTree import Element
 
 import pytest
 
 from auditor.reports.charts.theme import DIFFERENCE_COLORS, ERROR_COLORS
-from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
+from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_bounds, error_map
 from auditor.surveys.countries import DATA_FOLDER, country_name
 from tests.support.drawn_figures import COUNTRIES, country_estimates, draw, texts_of, tooltips_of
 
@@ -58,9 +59,22 @@ def test_differences_have_the_colors_of_the_heat_maps(country: str, value: float
     assert color_of(country, value) == DIFFERENCE_COLORS[index]
 
 
-@pytest.mark.parametrize(("value", "index"), [(0, 0), (0.1, 1), (0.25, 2), (0.4, 4), (1.5, 4)])
-def test_errors_have_stronger_colors_the_larger_they_are(value: float, index: int) -> None:
-    assert color_of("Japan", value, is_error=True) == ERROR_COLORS[index]
+@pytest.mark.parametrize(
+    ("errors", "bounds"),
+    [
+        ([0.46, 0.68], [0.5, 0.55, 0.6, 0.65]),
+        ([0.12, 0.33], [0.15, 0.2, 0.25, 0.3]),
+        ([0.0, 0.5], [0.1, 0.2, 0.3, 0.4]),
+        ([0.05, 0.9], [0.2, 0.4, 0.6, 0.8]),
+        ([0.1, 2.0], [0.4, 0.8, 1.2, 1.6]),
+    ],
+)
+def test_the_scale_of_errors_covers_the_data(errors: list[float], bounds: list[float]) -> None:
+    assert error_bounds(errors) == bounds
+    spec = error_map(
+        [CountryEstimate(name, error) for name, error in zip(("Japan", "Chile"), errors, strict=True)]
+    ).spec
+    assert {f'"color": "{ERROR_COLORS[i]}"' in json.dumps(spec) for i in (0, len(ERROR_COLORS) - 1)} == {True}
 
 
 def test_names_without_a_place_are_returned_and_not_drawn() -> None:

@@ -16,8 +16,8 @@ from tests.reports.sections.node_text import assert_consistent
     ("thresholds", "verdict"),
     [
         ({"min_pearson": -1}, "passed (every gate that applies passed)."),
-        ({"min_pearson": 1}, "failed (a gate failed)."),
-        ({"max_cost_usd": 1000}, "undecided (at least one gate could not be decided)."),
+        ({"min_pearson": 1}, "failed (failed: min_pearson)."),
+        ({"max_cost_usd": 1000}, "undecided (not enough data to decide max_cost_usd)."),
     ],
 )
 def test_the_document_has_the_verdict_and_a_row_for_each_gate(

@@ -41,10 +41,11 @@ def test_calls_without_an_answer_may_have_been_charged(report: Report, lost_usd:
 def test_savings_are_relative_to_the_full_design() -> None:
     row = SavingsRow(stage="review", made=50, full=100, means=["panel.judges_per_trace = 1", "panel.adaptive"])
     assert describe_savings(row) == (
-        "50 verdicts were requested, of about 100 in the full design (50%). "
-        "Settings that reduced the number: panel.judges_per_trace = 1, panel.adaptive."
+        "50 verdicts were requested (50% of the full design), because of panel.judges_per_trace = 1 and "
+        "panel.adaptive. Without these settings, it would be about 100."
     )
-    assert "50 direct answers were requested, of 100 in" in describe_savings(row.model_copy(update={"stage": "direct"}))
+    one = describe_savings(row.model_copy(update={"stage": "direct", "means": ["samples"]}))
+    assert one.endswith("because of samples. Without this setting, it would be 100.")
 
 
 def test_the_table_has_every_row_and_the_total(report: Report) -> None:

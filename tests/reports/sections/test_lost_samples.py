@@ -65,7 +65,7 @@ def test_bounds_without_an_interval_are_named_as_such(report: Report) -> None:
     unbounded = BoundedEstimate(None, 40, reason="nothing is known")
     worst_case = WorstCaseFigures(pearson_r=unbounded, mae=unbounded, bias=unbounded)
     [warning] = list_lost_sample_cautions(with_losses(report, 1.0, worst_case=worst_case))
-    assert warning.endswith("no bounds are known: nothing is known.")
+    assert warning.endswith("no bounds are available: nothing is known.")
 
 
 def test_several_models_share_one_warning(report: Report) -> None:
@@ -90,8 +90,7 @@ def test_models_without_bounds_or_an_interval_are_named_as_such(report: Report) 
         (
             unbounded,
             "each r lies between 0.25 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends of the 95% "
-            "CIs); no bounds are known for 1 of "
-            "them: a lost comparison may have any value.",
+            "CIs). For 1 of these models, bounds are not available: a lost comparison may have any value.",
         ),
         (
             bounded_only,

@@ -112,7 +112,7 @@ def test_coverage_adds_up_in_every_breakdown(report: Report) -> None:
         breakdown = row["by"], row["what"]
         planned[breakdown] = planned.get(breakdown, 0) + int(row["planned"])
     assert {by for by, _ in planned} == {"all", "model", "judge", "country", "topic"}
-    assert planned["country", "direct samples"] == planned["all", "direct samples"]
+    assert planned["country", "answers"] == planned["all", "answers"]
 
 
 def test_every_row_is_as_long_as_its_heading(report: Report) -> None:

@@ -23,7 +23,7 @@ MAX_LOST_SHARE = 0.05
 """Share of lost samples above which figures have worst-case bounds."""
 MAX_LOSS_GAP = 0.05
 """Difference between two groups' shares of lost samples above which their difference has worst-case bounds."""
-NO_RANGE_REASON = "a lost comparison of log-probabilities may have any value: no bounds"
+NO_RANGE_REASON = "a lost comparison of log-probabilities may have any value"
 UNKNOWN_SIGN_REASON = "sign not known because of lost samples"
 
 

@@ -40,7 +40,7 @@ class CoverageRow(ReportModel):
     def counted_label(self) -> str:
         """Name of the counted items, in the plural."""
         if self.stage == "direct":
-            return f"{self.method} {'comparisons' if self.method == Method.LOGPROB else 'samples'}"
+            return f"{self.method} comparisons" if self.method == Method.LOGPROB else "answers"
         if self.stage == "review":
             return "verdicts"
         if self.stage in BUILT_IN_PROBES:

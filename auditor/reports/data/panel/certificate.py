@@ -223,12 +223,12 @@ def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
 
 
 def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
-    """Yield one sentence per method on whether models that peers find VALID agree more with people."""
+    """Yield one sentence per method on whether models that judges find VALID agree more with people."""
     for row in panel.peer_alignment:
         r, method_phrase = row.r, f" (by {row.method})" if len(panel.peer_alignment) > 1 else ""
         figures = describe_model_correlation(r)
         if r.value is None or r.p_value is None:
-            yield f"It is not known whether peers prefer models that agree with people{method_phrase} ({figures})."
+            yield f"It is not known whether judges prefer models that agree with people{method_phrase} ({figures})."
         elif r.p_value >= SIGNIFICANCE_LEVEL:
             yield (
                 f"No relation between peer agreement and agreement with people{method_phrase} is shown ({figures}). "
@@ -236,4 +236,4 @@ def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
             )
         else:
             verb = "agree" if r.value > 0 else "disagree"
-            yield f"Peers prefer models that {verb} with people{method_phrase} ({figures})."
+            yield f"Judges prefer models that {verb} with people{method_phrase} ({figures})."

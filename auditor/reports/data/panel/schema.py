@@ -91,7 +91,7 @@ class VotingRuleRow(ReportModel):
 
 
 class PeerAlignmentRow(ReportModel):
-    """Whether models that peers find VALID agree more with people: a correlation over models, by method."""
+    """Whether models that judges find VALID agree more with people: a correlation over models, by method."""
 
     method: Annotated[str, Column("Method", "name")]
     r: Annotated[ModelCorrelation, *CORRELATION_COLUMNS]

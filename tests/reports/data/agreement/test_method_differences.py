@@ -46,7 +46,7 @@ def test_conflicts_between_two_methods_of_a_model_are_counted(db: Database) -> N
     assert row.largest == [("Japan", "t0", 0.5, -0.5), ("Japan", "t2", -0.4, -0.9)]
     text = render_report(report, "markdown")
     assert re.search(
-        r"^\| alder \| direct \| logprob \| 50% \(these cells 7% to 93%; n 4; .*\) \| 1 \|$", text, re.MULTILINE
+        r"^\| alder \| direct \| logprob \| 50% \(7% to 93% for these cells; n 4; .*\) \| 1 \|$", text, re.MULTILINE
     )
     assert "third quartile of this audit’s differences is" in text
 

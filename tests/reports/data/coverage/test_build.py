@@ -100,8 +100,8 @@ def test_empty_scores_are_missing_and_gates_do_not_pass_on_low_coverage(db: Data
     assert rows == {"m": (8, 122, 130), "n": (0, 1, 1)}
     check = check_report(report, CheckSection(min_pearson=0.5))
     assert check.exit_code == 4
-    assert "8 of 130 direct samples are usable" in str(check)
-    assert any("of the planned direct samples" in caution for caution in list_cautions(report))
+    assert "8 of 130 answers are usable" in str(check)
+    assert any("of the planned answers" in caution for caution in list_cautions(report))
 
 
 def test_the_samples_in_an_imported_file_were_planned_for_each_method(db: Database, tmp_path: Path) -> None:
