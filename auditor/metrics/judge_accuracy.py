@@ -6,7 +6,9 @@ The apparent share of VALID by a judge, corrected for its sensitivity and specif
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import hypot
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +22,11 @@ from auditor.metrics._labelled_traces import (
     student_estimate,
 )
 from auditor.metrics._special import stdtrit
+from auditor.metrics._unit_counts import Labels, clopper_pearson
 from auditor.metrics.confidence import UPPER_QUANTILE
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.jackknife_interval import jackknife_interval
+from auditor.metrics.unit_replicates import replicate_over_units
 
 Bools = NDArray[np.bool_]
 
@@ -187,3 +192,74 @@ def _is_surely_positive(gain: float, influence: Floats, sample: LabelledTraces) 
         return False
     half_width = float(stdtrit(sample.df, UPPER_QUANTILE)) * sample.total_variance(influence) ** 0.5
     return bool(gain > half_width)
+
+
+def balanced_accuracy(
+    judge: ArrayLike,
+    labels: ArrayLike,
+    units: Labels,
+    *,
+    inclusion: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
+) -> Tested:
+    """Estimate the mean of a judge's sensitivity and specificity, which is 1/2 for verdicts no better than chance.
+
+    It is about other traces of these cells, not these traces: also with all traces labelled, a judge that tosses coins
+    may be right more often than not by chance. The interval is the jackknife's over cells, such as countries × topics.
+    Where the labels show no error, or only errors, it is that of Clopper & Pearson for both rates, combined.
+
+    Args:
+        units: for each of one or two kinds of units, such as `country`, the unit of each trace, shape (traces,).
+        judge, labels, inclusion, strata: as for `judge_quality`.
+
+    Returns:
+        In [0, 1]; `n` counts labels. The p-value is of 1/2, two-sided. No value, with a reason, without a labelled
+        trace of either kind.
+
+    Raises:
+        ValueError: as for `judge_quality`.
+    """
+    sample = _read_verdicts(judge, labels, inclusion, strata)
+    positive, verdicts, weights = sample.labels, sample.labelled_judge, sample.weights
+    moments = np.stack([positive, positive * verdicts, 1 - positive, (1 - positive) * (1 - verdicts)], axis=1)
+    moments *= weights[:, None]
+    totals = moments.sum(axis=0)
+    reason = sample.reason_against_value() or _missing_side_reason(float(totals[0]), float(totals[2]))
+    if reason is not None:
+        return Tested(None, sample.n, reason=reason)
+
+    def beyond_chance(sums: Floats) -> Floats:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            excess: Floats = (sums[:, 1] / sums[:, 0] + sums[:, 3] / sums[:, 2]) / 2 - 0.5
+        return excess
+
+    codes = [np.unique(np.asarray(names)[sample.is_labelled], return_inverse=True)[1] for names in units.values()]
+    cells = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
+    unit = "cell" if len(units) > 1 else next(iter(units))
+    [excess] = beyond_chance(totals[None]).tolist()
+    if abs(excess) == 0.5:
+        n_cells = [len(np.unique(cells[side > 0])) for side in (positive, 1 - positive)]
+        return _without_variation(excess, sample.n, n_cells, unit)
+    replicates = replicate_over_units(moments, beyond_chance, {unit: cells})
+    interval = jackknife_interval(excess, replicates.units, bounds=(-0.5, 0.5))
+    if interval.low is None or interval.high is None:
+        return Tested(excess + 0.5, sample.n, reason=interval.reason)
+    return Tested(
+        excess + 0.5,
+        sample.n,
+        interval.low + 0.5,
+        interval.high + 0.5,
+        resampled=(unit,),
+        p_value=interval.p_value,
+    )
+
+
+def _without_variation(excess: float, n: int, n_cells: Sequence[int], unit: str) -> Tested:
+    """The balanced accuracy of a judge without an error, or always in error, on labels of so many cells of each kind.
+
+    The p-value is the probability that coins agree with labels of so many cells throughout, or never.
+    """
+    distance = hypot(*(1 - clopper_pearson(1.0, float(count))[0] for count in n_cells)) / 2
+    p_value = min(1.0, 2 * 0.5 ** sum(n_cells))
+    ends = (1 - distance, 1.0) if excess > 0 else (0.0, distance)
+    return Tested(excess + 0.5, n, max(0.0, ends[0]), min(1.0, ends[1]), resampled=(unit,), p_value=p_value)

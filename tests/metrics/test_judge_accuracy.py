@@ -6,7 +6,8 @@ from scipy.stats import beta
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_accuracy import judge_quality, rogan_gladen
+from auditor.metrics.judge_accuracy import NO_NEGATIVE_REASON, balanced_accuracy, judge_quality, rogan_gladen
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.prediction_powered import prediction_powered_mean
 
 NAN = float("nan")
@@ -178,3 +179,32 @@ def test_intervals_cover_under_stratification(prevalence: float) -> None:
             covered[3] += _covers(corrected, truth.mean())
     assert (covered[:3] / n_runs > 0.92).all()
     assert prevalence == 0.93 or covered[3] / n_corrected > 0.92
+
+
+def test_balanced_accuracy_names_coins_in_few_audits_and_finds_judges_that_see_something() -> None:
+    """Five judges that toss coins, Holm over them: one is said to be better than chance in at most 5% of audits."""
+    rng, n_false, n_found = np.random.default_rng(8), 0, 0
+    units = {"country": np.arange(480) % 12, "topic": np.arange(480) // 12 % 10}
+    for _ in range(100):
+        truth = (rng.random(480) < 0.6).astype(float)
+        labels = np.where(rng.permutation(480) < 172, truth, NAN)
+        coins = [balanced_accuracy((rng.random(480) < 0.7).astype(float), labels, units) for _ in range(5)]
+        n_false += any(test.is_significant and (test.value or 0) > 0.5 for test in adjust_tests(coins, "judges"))
+        fair = np.where(rng.random(480) < 0.35, 1 - truth, truth)
+        found = balanced_accuracy(fair, labels, units)
+        n_found += found.p_value is not None and 5 * found.p_value < 0.05
+    assert n_false <= 10
+    assert n_found >= 75
+
+
+def test_balanced_accuracy_by_hand_and_without_errors() -> None:
+    judge, labels = np.array([1, 1, 0, 0, 1, 0] * 10, dtype=float), np.array([1, 1, 1, 0, 0, 0] * 10, dtype=float)
+    units = {"item": np.arange(60)}
+    assert balanced_accuracy(judge, labels, units).value == pytest.approx((2 / 3 + 2 / 3) / 2)
+    weighted = balanced_accuracy(judge, labels, units, strata=judge)  # all traces labelled: the weights are 1
+    assert weighted.value == pytest.approx(2 / 3)
+    perfect = balanced_accuracy(labels, labels, units)
+    assert perfect.value == 1
+    assert perfect.ci_low == pytest.approx(1 - 2**0.5 / 2 * (1 - 0.025 ** (1 / 30)), abs=1e-9)
+    assert balanced_accuracy(1 - labels, labels, units).ci_low == 0
+    assert balanced_accuracy(judge, np.ones(60), units).reason == NO_NEGATIVE_REASON

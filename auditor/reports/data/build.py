@@ -115,6 +115,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     figures = collect_report_figures(alignment, self_consistency, probe_reports.get("semantic"), task)
     regions, methods = build_regions_report(source), compare_methods(source)
     equal_series = find_equal_series(source)
+    judge_quality = build_judge_quality(source)
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     return Report(
         audit=_summarize_audit(source),
@@ -135,7 +136,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         topics=compute_topic_errors(source),
         countries=countries,
         self_consistency=self_consistency,
-        panel=build_panel_report(source, alignment, peer_agreement),
+        panel=build_panel_report(source, alignment, peer_agreement, judge_quality),
         peer_agreement=peer_agreement,
         conflicts=build_conflicts_report(db, source),
         refusals=build_refusals_report(source),
@@ -158,7 +159,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         influence=find_influential_units(source),
         equal_series=equal_series,
         examples=build_examples(db, source),
-        judge_quality=build_judge_quality(source),
+        judge_quality=judge_quality,
         pair_labels=_build_pair_labels(db, source.audit.id),
         over_models=build_over_models_report(
             source, alignment, methods, self_consistency, peer_agreement, regions, countries, equal_series

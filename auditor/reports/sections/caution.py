@@ -160,7 +160,25 @@ def _sampling_cautions(report: Report) -> Iterator[str]:
 
 
 def _panel_cautions(report: Report) -> Iterator[str]:
-    """Yield cautions about repeated verdicts and low agreement of the judges."""
+    """Yield cautions about judges that are no better than chance, depend on each other, or hardly agree."""
+    quality, copying = report.judge_quality, report.panel.copying
+    rows = [] if quality is None else [row for row in quality.judges if row.balanced_accuracy.value is not None]
+    if names := [row.judge for row in rows if not row.is_better_than_chance]:
+        yield (
+            f"People’s labels do not show that the verdicts of {join_first(names, 'judge')} are better than chance; "
+            "“Can the judges be trusted?” has the figures."
+        )
+    if copying.alike and copying.alpha_without_alike is not None:
+        groups = "; ".join(join_first(group, "judge") for group in copying.alike)
+        with_all, without = (
+            describe_estimate("alpha", alpha)
+            for alpha in (report.panel.krippendorff_alpha, copying.alpha_without_alike)
+        )
+        cause = "verdicts are equal" if copying.alike == copying.groups else "errors are more alike than other judges’"
+        yield (
+            f"Judges depend on each other, since their {cause}: {groups}. Their agreement is no independent evidence: "
+            f"Krippendorff’s {with_all} with all judges, and {without} with one judge of each group."
+        )
     if report.panel.repeated:
         yield (
             f"{pluralize(report.panel.repeated, 'verdict')} of {format_count(report.panel.asked)} repeat the answer of "

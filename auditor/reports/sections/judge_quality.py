@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from auditor.domain.labels import RaterKind
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.charts.reliability_diagram import ReliabilityPoint, reliability_diagram
-from auditor.reports.data.judge_quality.schema import AnnotatorTestRow, JudgeAccuracyRow, JudgeQualityReport
+from auditor.reports.data.judge_quality.schema import (
+    AnnotatorTestRow,
+    JudgeAccuracyRow,
+    JudgeQualityReport,
+    is_better_than_chance,
+)
+from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Figure, FigureGrid, Inline, List, ListItem, Paragraph, Section, Status
 from auditor.reports.number_format import (
@@ -19,6 +25,7 @@ from auditor.reports.number_format import (
     describe_interval,
     describe_p_value,
     format_share,
+    format_signed,
     pluralize,
 )
 from auditor.reports.sections.estimate_plots import build_interval_figure
@@ -44,7 +51,9 @@ def build_judge_quality_section(report: Report) -> Section | None:
     if not quality.is_measured:
         return Section("judge-quality", TITLE, [excess], NAVIGATION_TITLE)
     blocks: list[Block] = [
-        replace(excess, role="finding"),
+        *(Paragraph(sentence, "finding") for sentence in describe_accuracy(quality)),
+        *(Paragraph(sentence) for sentence in describe_panel_accuracy(quality)),
+        excess if quality.judges else replace(excess, role="finding"),
         List([_describe_judge(row) for row in quality.judges], is_findings=True),
         List(_list_remarks(quality)),
         *_build_corrected(quality),
@@ -75,6 +84,20 @@ def suggest_labels(report: Report) -> Paragraph | None:
     )
 
 
+def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
+    """Yield how the panel's majority compares with its best judge and with independent judges, if it is known."""
+    panel = quality.panel
+    if panel is None or panel.majority.value is None:
+        return
+    gain, loss = (_to_points(difference) for difference in (panel.gain, panel.loss))
+    yield (
+        f"The panel’s majority agrees with people on {format_share(panel.majority.value)} of the traces: "
+        f"{format_signed(gain.value, 0)} percentage points beside its best judge, {panel.best_judge} "
+        f"({describe_interval(gain, 0, 'signed')}), and {format_signed(loss.value, 0)} beside judges of the same "
+        f"accuracy with independent errors ({describe_interval(loss, 0, 'signed')})."
+    )
+
+
 def describe_excess(report: Report) -> Paragraph:
     """By how much the judges' share of VALID differs from people's, or how to get enough labels; needs labels."""
     quality = report.judge_quality
@@ -102,7 +125,7 @@ def _to_points(share: Estimate) -> Estimate:
 
 
 def _describe_judge(row: JudgeAccuracyRow) -> ListItem:
-    """One sentence on a judge; in favour if it agrees with people beyond chance."""
+    """One sentence on a judge; in favour if it is shown to be better than chance."""
     if row.accuracy.value is None:
         return ListItem(f"{row.judge}: accuracy {describe_estimate('', row.accuracy)}.", "unclear")
     accuracy = describe_interval(row.accuracy, 0, "percent")
@@ -118,14 +141,14 @@ def _describe_judge(row: JudgeAccuracyRow) -> ListItem:
     if rates:
         joined = ", and ".join(rates)
         text += f" {joined[0].upper()}{joined[1:]}."
-    return ListItem(text, _classify(row.kappa))
+    return ListItem(text, _classify(row.balanced_accuracy))
 
 
-def _classify(kappa: Estimate) -> Status:
-    """Whether a judge agrees with people beyond chance."""
-    if kappa.ci_low is None or kappa.ci_high is None:
+def _classify(balanced: Tested) -> Status:
+    """Whether a judge is better than chance, given the number of judges."""
+    if not balanced.is_significant:
         return "unclear"
-    return "positive" if kappa.ci_low > 0 else "negative" if kappa.ci_high < 0 else "unclear"
+    return "positive" if is_better_than_chance(balanced) else "negative"
 
 
 def _list_remarks(quality: JudgeQualityReport) -> list[str]:

@@ -12,6 +12,7 @@ from auditor.reports.data.judge_quality.schema import (
     JudgeAccuracyRow,
     JudgeQualityReport,
     JudgeSplitRow,
+    PanelAccuracyRow,
     TransportRow,
 )
 from auditor.reports.document import Table
@@ -26,10 +27,18 @@ def build_accuracy_tables(quality: JudgeQualityReport) -> Iterator[Table]:
     caption = (
         "Sensitivity: share of the traces that people find VALID on which the judge agrees; specificity: of those that "
         "people find INVALID. Excess: its share of VALID minus people’s. If unsure: accuracy if all raters that are "
-        f"unsure disagreed or agreed. {THESE_TRACES_NOTE} n counts labels."
+        f"unsure disagreed or agreed. {THESE_TRACES_NOTE} Balanced accuracy: mean of sensitivity and specificity, 0.5 "
+        "by chance; its CI and p-value, adjusted for all judges, are for other traces of these cells. n counts labels."
     )
     derived = {"if_unsure": _format_unsure_bounds}
     yield tabulate("judge-accuracy", "Accuracy of each judge", caption, quality.judges, JudgeAccuracyRow, derived)
+    caption = (
+        "Accuracy of the majority, minus that of the best judge, and beside a majority of judges with the same "
+        "sensitivity and specificity whose errors are independent. The best judge is chosen by the same labels, which "
+        "flatters it a little. 95% CIs are for other traces of these cells. n counts labels."
+    )
+    panels = [quality.panel] if quality.panel is not None else []
+    yield tabulate("panel-accuracy", "Accuracy of the panel", caption, panels, PanelAccuracyRow)
     caption = (
         "Expected calibration error: mean distance between the stated confidence and the share of right verdicts "
         "(lower is better), with its mean and 95% of its values if the confidence were right. Slope: 1 if it is "

@@ -45,7 +45,7 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
     if n_open := states.get("open", 0) + states.get("disputed", 0):
         conflicts = pluralize(n_open, "conflict")
         review = [
-            f"To measure the judges, decide the {conflicts} that they could not resolve: ",
+            f"Decide the {conflicts} that the judges could not resolve: ",
             Code(f"auditor review {name}"),
             ". Your decisions do not change any model’s agreement with people.",
         ]
@@ -57,9 +57,21 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
         Code(f"auditor check {name} {_name_thresholds(report)}"),
         ".",
     ]
+    yield from _describe_labels(report)
     yield from filter(None, [review])
     yield from _describe_precision(report)
     yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
+
+
+def _describe_labels(report: Report) -> Iterator[Text]:
+    """Yield how to measure the judges, where too few labels say how often they are right."""
+    quality = report.judge_quality
+    if quality is not None and not quality.is_measured and quality.reason is None:
+        yield [
+            "To measure the judges, label a random sample of traces, not the conflicts: ",
+            Code(f"auditor review {shlex.quote(report.audit.name)} --sample {quality.suggested_labels}"),
+            ".",
+        ]
 
 
 def _describe_choice(report: Report) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from auditor.reports.data.agreement.alignment import rank_by_error
+from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
@@ -144,7 +145,8 @@ def _build_judges(report: Report) -> Iterator[Block]:
     """5. How accurate the judges are, where people labelled a random sample of the traces."""
     quality = report.judge_quality
     if quality is not None and quality.labels:
-        yield Section("summary-judges", "Can the judges be trusted?", [describe_excess(report)])
+        accuracy = [Paragraph(sentence) for sentence in describe_accuracy(quality)]
+        yield Section("summary-judges", "Can the judges be trusted?", [*accuracy, describe_excess(report)])
 
 
 def _build_probes(report: Report) -> Iterator[Block]:

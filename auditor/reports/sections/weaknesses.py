@@ -46,7 +46,13 @@ def _describe_variance(report: Report) -> Iterator[str]:
 
 
 def _describe_peer_agreement(report: Report) -> Iterator[str]:
-    """Yield a sentence that names the models whose share of VALID verdicts is shown to be too low, if any."""
+    """Yield a sentence that names the models whose share of VALID verdicts is shown to be too low, if any.
+
+    Nothing where people's labels do not show that the majority of the judges is better than chance.
+    """
+    quality = report.judge_quality
+    if quality is not None and quality.panel is not None and not quality.panel.is_better_than_chance:
+        return
     rows = sorted(_select(report, "valid share"), key=lambda row: row.figure.value or 0.0)
     labels = [
         f"{row.model} ({format_share(row.figure.value)} of {format_count(row.figure.n)} verdicts, at most "

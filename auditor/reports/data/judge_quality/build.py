@@ -18,6 +18,7 @@ from auditor.reports.data.judge_quality.error_factors import build_factor_rows, 
 from auditor.reports.data.judge_quality.judges import (
     Groups,
     build_judge_rows,
+    build_panel_row,
     build_split_rows,
     count_refused_splits,
 )
@@ -54,6 +55,7 @@ def build_judge_quality(source: ReportSource) -> JudgeQualityReport | None:
         min_labels=MIN_MODEL_LABELS,
         excess=measure_panel_excess(traces),
         judges=build_judge_rows(traces),
+        panel=build_panel_row(traces),
         splits=build_split_rows(traces, groups),
         refused_splits=count_refused_splits(traces, groups),
         ceiling=measure_rater_agreement(traces),

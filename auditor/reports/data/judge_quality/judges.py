@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.confidence_calibration import ConfidenceCalibration, confidence_calibration_error
 from auditor.metrics.difference_interval import subtract_independent
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_accuracy import judge_quality
+from auditor.metrics.effective_judges import panel_accuracy
+from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.judge_accuracy import balanced_accuracy, judge_quality
 from auditor.metrics.label_plan import detectable_difference
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns
@@ -22,6 +24,7 @@ from auditor.reports.data.judge_quality.schema import (
     Dimension,
     JudgeAccuracyRow,
     JudgeSplitRow,
+    PanelAccuracyRow,
     RefusedSplitRow,
 )
 from auditor.reports.data.report_source import FloatArray
@@ -34,7 +37,34 @@ Groups = Mapping[Dimension, NDArray[np.str_]]
 
 def build_judge_rows(traces: LabelledTraces) -> list[JudgeAccuracyRow]:
     """Estimate the accuracy of each judge, in the order of the judges."""
-    return [_build_judge_row(traces, i) for i in range(len(traces.matrix.judges))]
+    rows = [_build_judge_row(traces, i) for i in range(len(traces.matrix.judges))]
+    return adjust_rows(rows, "balanced_accuracy", "balanced accuracies")
+
+
+def build_panel_row(traces: LabelledTraces) -> PanelAccuracyRow | None:
+    """Estimate the accuracy of the panel's majority, beside its best judge and independent judges."""
+    columns = traces.select(~np.isnan(traces.panel_share))
+    verdicts = traces.matrix.unconditional_verdicts[:, columns.rows]
+    panel = panel_accuracy(verdicts, columns.labels, columns.units, 1 / columns.inclusion)
+    if panel is None:
+        return None
+    share = traces.panel_share
+    decided = traces.select(~np.isnan(share) & (share != 0.5))
+    majority = (share[decided.rows] > 0.5).astype(np.float64)
+    [balanced] = adjust_tests([_balanced_accuracy(majority, decided)], "balanced accuracy of the majority")
+    return PanelAccuracyRow(
+        majority=panel.majority,
+        balanced_accuracy=balanced,
+        best_judge=traces.matrix.judges[panel.best],
+        gain=panel.gain,
+        independent=panel.independent,
+        loss=panel.loss,
+    )
+
+
+def _balanced_accuracy(judged: FloatArray, columns: LabelColumns) -> Tested:
+    """The balanced accuracy of verdicts on the traces of these columns."""
+    return balanced_accuracy(judged, columns.labels, columns.units, inclusion=columns.inclusion, strata=columns.strata)
 
 
 def _build_judge_row(traces: LabelledTraces, judge: int) -> JudgeAccuracyRow:
@@ -57,6 +87,7 @@ def _build_judge_row(traces: LabelledTraces, judge: int) -> JudgeAccuracyRow:
         accuracy=quality.accuracy,
         kappa=quality.kappa,
         excess=estimate_excess(judged, columns),
+        balanced_accuracy=_balanced_accuracy(judged, columns),
         accuracy_if_unsure_disagree=worst,
         accuracy_if_unsure_agree=best,
         confidence=_calibrate(traces, judge),

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from auditor.domain.labels import RaterKind
 from auditor.metrics.confidence_calibration import ConfidenceCalibration
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
 from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
 from auditor.reports.document import Column
 
@@ -49,6 +49,11 @@ class JudgeAccuracyRow(ReportModel):
     """Agreement with people beyond chance (Cohen)."""
     excess: Annotated[Estimate, Column("Excess", style="signed", table="judge-accuracy")]
     """The judge's share of VALID minus people's; above 0 the judge is lenient."""
+    balanced_accuracy: Annotated[
+        Tested, Column("Balanced accuracy", table="judge-accuracy"), p_column(table="judge-accuracy")
+    ]
+    """Mean of sensitivity and specificity; 0.5 is chance, which the p-value is of, adjusted for all judges. Unlike the
+    other figures it is about other traces of these cells."""
     accuracy_if_unsure_disagree: Annotated[
         float | None, Column("Accuracy if unsure", "text", "if_unsure", table="judge-accuracy")
     ]
@@ -59,6 +64,37 @@ class JudgeAccuracyRow(ReportModel):
         *CALIBRATION_COLUMNS,
     ]
     """Whether a judge that says 80% is right in 80% of the cases."""
+
+    @property
+    def is_better_than_chance(self) -> bool:
+        """Whether the labels show that the judge sees something, given the number of judges."""
+        return is_better_than_chance(self.balanced_accuracy)
+
+
+def is_better_than_chance(balanced_accuracy: Tested) -> bool:
+    """Whether a balanced accuracy is shown to be above 0.5."""
+    return balanced_accuracy.is_significant and (balanced_accuracy.value or 0.0) > 0.5
+
+
+class PanelAccuracyRow(ReportModel):
+    """How often the panel's majority is right, beside its judges. Intervals are over cells, or items."""
+
+    majority: Annotated[Estimate, Column("Majority")]
+    """Accuracy of the strict majority of a trace's verdicts."""
+    balanced_accuracy: Tested
+    """Mean of the majority's sensitivity and specificity; 0.5 is chance, which the p-value is of."""
+    best_judge: Annotated[str, Column("Best judge", "name")]
+    """The judge with the highest accuracy on the same labels, by which it is chosen: it is flattered a little."""
+    gain: Annotated[Estimate, Column("Majority minus best judge", style="signed")]
+    independent: Annotated[Estimate, Column("Independent judges")]
+    """Accuracy of a majority of judges with the same sensitivity and specificity whose errors are independent."""
+    loss: Annotated[Estimate, Column("Majority minus independent", style="signed")]
+    """What errors that the judges share cost."""
+
+    @property
+    def is_better_than_chance(self) -> bool:
+        """Whether the labels show that the majority sees something."""
+        return is_better_than_chance(self.balanced_accuracy)
 
 
 class JudgeSplitRow(FlatRow):
@@ -219,6 +255,8 @@ class JudgeQualityReport(ReportModel):
     excess: Estimate | None = None
     """The judges' share of VALID minus people's: by how much the judges are off. Null without labels."""
     judges: list[JudgeAccuracyRow] = Field(default_factory=list)
+    panel: PanelAccuracyRow | None = None
+    """Null with fewer than two judges with labels of both kinds."""
     splits: list[JudgeSplitRow] = Field(default_factory=list)
     refused_splits: list[RefusedSplitRow] = Field(default_factory=list)
     ceiling: RaterAgreementRow | None = None

@@ -12,6 +12,7 @@ from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.missing_scores import replace_reason
 from auditor.reports.data.coverage.planned_verdicts import count_reviewable_traces
+from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.copying import build_copying_report, find_groups
@@ -108,9 +109,12 @@ def _straddling_shares(source: ReportSource, columns: Sequence[int], missing_rea
 
 
 def build_panel_report(
-    source: ReportSource, alignment_rows: Sequence[AlignmentRow], peer_rows: Sequence[PeerAgreementRow]
+    source: ReportSource,
+    alignment_rows: Sequence[AlignmentRow],
+    peer_rows: Sequence[PeerAgreementRow],
+    quality: JudgeQualityReport | None,
 ) -> PanelReport:
-    """Build the section on the judges and the panel as a whole."""
+    """Build the section on the judges and the panel as a whole; `quality` is what people's labels show of them."""
     matrix = build_verdict_matrix(source)
     kappa, alpha, ac1 = compute_agreement(matrix)
     n_asked = sum(count.n for count in source.judge_counts)
@@ -140,7 +144,8 @@ def build_panel_report(
         own_traces=build_self_review_rows(matrix, source.judge_tests),
         certificate=[],
     )
-    return report.model_copy(update={"certificate": write_certificate(report, is_task=source.survey.task is not None)})
+    certificate = write_certificate(report, quality, is_task=source.survey.task is not None)
+    return report.model_copy(update={"certificate": certificate})
 
 
 def _count_assignments(source: ReportSource, n_asked: int) -> int:

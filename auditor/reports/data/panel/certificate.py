@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Tested
+from auditor.reports.data.judge_quality.schema import JudgeAccuracyRow, JudgeQualityReport
 from auditor.reports.data.panel.bias_sentences import describe_adjustment, describe_biases
 from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
 from auditor.reports.data.panel.schema import JudgeRow, PanelReport
@@ -32,16 +33,20 @@ HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
 
 
-def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]:
+def write_certificate(
+    panel: PanelReport, quality: JudgeQualityReport | None = None, *, is_task: bool = False
+) -> list[str]:
     """Write the sentences, most important first; empty without judges.
 
     Args:
+        quality: what people's labels show of the judges; None without verdicts.
         is_task: leaves out fault detection and blinding, since a task's known truth shows what judges notice.
     """
     if not panel.judges:
         return []
     about_survey = [] if is_task else [describe_fault_detection(panel), _describe_blinding(panel)]
     return [
+        *describe_accuracy(quality),
         _describe_agreement(panel),
         *_describe_disagreeing_judges(panel.judges),
         *_describe_prevalence(panel),
@@ -57,22 +62,61 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
     ]
 
 
+def describe_accuracy(quality: JudgeQualityReport | None) -> Iterator[str]:
+    """Yield which judges' verdicts are reliable, as far as people's labels show; nothing without enough labels.
+
+    A judge is reliable if its balanced accuracy is shown to be above 0.5, corrected for all judges.
+    """
+    rows = [] if quality is None else [row for row in quality.judges if row.balanced_accuracy.value is not None]
+    if not rows:
+        return
+    better, others = ([row for row in rows if row.is_better_than_chance is is_better] for is_better in (True, False))
+    sentences = []
+    if better:
+        sentences.append(
+            f"By people’s labels, verdicts on single traces are reliable beyond chance from {_list_accuracies(better)}."
+        )
+    if others:
+        sentences.append(
+            f"Labels do not show that verdicts are better than chance from {_list_accuracies(others)}: do not rely on "
+            "these, however well the judges agree."
+        )
+    yield (
+        f"{' '.join(sentences)} Balanced accuracy is the mean of sensitivity and specificity, 0.5 by chance; p-values "
+        f"are corrected for {pluralize(len(rows), 'judge')}."
+    )
+
+
+def _list_accuracies(rows: Sequence[JudgeAccuracyRow]) -> str:
+    """Name judges with their balanced accuracy."""
+    return "; ".join(f"{row.judge} ({describe_estimate('balanced accuracy', row.balanced_accuracy)})" for row in rows)
+
+
 def _describe_agreement(panel: PanelReport) -> str:
-    """Write a sentence on Krippendorff's alpha; the lower end of its interval decides how firm the conclusion is."""
+    """Write a sentence on Krippendorff's alpha; the lower end of its interval decides how consistent verdicts are.
+
+    Agreement is no accuracy: five judges with one wrong rule agree.
+    """
     alpha = panel.krippendorff_alpha
     if alpha.value is None:
         return f"The judges’ agreement is not available: {alpha.reason}. This panel therefore supports no conclusion."
     figures = describe_estimate("Krippendorff’s alpha", alpha, "trace")
     if alpha.ci_low is None:
         return (
-            f"The reliability of the verdicts is not known: Krippendorff’s alpha is {format_number(alpha.value)} for "
+            f"How consistent the verdicts are is not known: Krippendorff’s alpha is {format_number(alpha.value)} for "
             f"{pluralize(alpha.n, 'trace')}, without a 95% CI ({alpha.reason})."
         )
     population = f" The interval is for {alpha.generalizes_to}." if alpha.generalizes_to else ""
     if alpha.ci_low >= FIRM_ALPHA:
-        conclusion = f"The judges agree well ({figures}). Verdicts on single traces are reliable."
+        conclusion = (
+            f"The judges agree well ({figures}): verdicts on single traces are consistent. Only labels by people show "
+            "whether they are right."
+        )
     elif alpha.ci_low >= TENTATIVE_ALPHA:
-        conclusion = f"The judges agree ({figures}). Verdicts on single traces support only tentative conclusions."
+        conclusion = (
+            f"The judges agree ({figures}): verdicts on single traces are consistent enough for tentative conclusions. "
+            "Only labels by people show whether they are right."
+        )
     elif alpha.ci_low > 0:
         conclusion = (
             f"The judges agree beyond chance, but too little to rely on verdicts on single traces ({figures}). Use "
