@@ -333,6 +333,10 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
 """By the figure's key in `studies`."""
 
 PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
+    "simulated in tests/metrics/test_judge_accuracy.py and test_effective_judges.py: coins, and shared errors": (
+        ".judge_quality.judges[].balanced_accuracy",
+        ".judge_quality.panel.*",
+    ),
     "simulated in tests/reports/data/panel/test_judge_tests_obedience.py: 400 audits with three kinds of judges": (
         ".panel.obedience[].*",
     ),

@@ -91,10 +91,10 @@ def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
         return
     gain, loss = (_to_points(difference) for difference in (panel.gain, panel.loss))
     yield (
-        f"The panel’s majority agrees with people on {format_share(panel.majority.value)} of the traces: "
-        f"{format_signed(gain.value, 0)} percentage points beside its best judge, {panel.best_judge} "
-        f"({describe_interval(gain, 0, 'signed')}), and {format_signed(loss.value, 0)} beside judges of the same "
-        f"accuracy with independent errors ({describe_interval(loss, 0, 'signed')})."
+        f"The panel’s majority agrees with people on {format_share(panel.majority.value)} of the traces. Compared with "
+        f"its best judge, {panel.best_judge}, this is {format_signed(gain.value, 0)} percentage points "
+        f"({describe_interval(gain, 0, 'signed')}); compared with a majority of equally accurate judges with "
+        f"independent errors, {format_signed(loss.value, 0)} ({describe_interval(loss, 0, 'signed')})."
     )
 
 

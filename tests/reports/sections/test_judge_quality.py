@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 
 from auditor.config import LabelSection
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.shortfalls import Shortfall, ShortfallsReport
 from auditor.reports.data.judge_quality.build import build_judge_quality
+from auditor.reports.data.panel.certificate import describe_accuracy, write_certificate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.source_loading import load_source
 from auditor.reports.document import Figure, Section
+from auditor.reports.number_format import describe_estimate
+from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import build_judge_quality_section, suggest_labels
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.summary import build_summary_section
+from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from tests.reports.sections.node_text import assert_consistent, iterate_blocks, tables_of, text_of
@@ -149,3 +155,39 @@ def test_missing_labels_are_counted(report: Report, source: ReportSource) -> Non
     assert "the test needs 3 labels of each trace, and 60 labels more of them at least" in text
     full = text_of(section_of(label(report, source, **FULL)))
     assert "Comparisons and checks use the corrected shares." in full
+
+
+def test_judges_are_reliable_only_by_labels_and_their_size_is_said(report: Report, source: ReportSource) -> None:
+    """Labels that follow the majority, and labels that have nothing to do with the verdicts."""
+    good, useless = (label(report, source, error_rate=rate, n_each=60) for rate in (0.05, 0.55))
+    for labelled, is_better in ((good, True), (useless, False)):
+        quality = labelled.judge_quality
+        assert quality is not None
+        assert quality.panel is not None
+        assert [row.is_better_than_chance for row in quality.judges] == [is_better] * len(quality.judges)
+        assert quality.panel.is_better_than_chance is is_better
+        assert {row.balanced_accuracy.test_family for row in quality.judges} == {"balanced accuracies"}
+        [sentence] = describe_accuracy(quality)
+        assert ("are reliable beyond chance" in sentence) is is_better
+        assert ("do not rely on these, however well the judges agree" in sentence) is not is_better
+        first = quality.judges[0].balanced_accuracy
+        assert f"{quality.judges[0].judge} ({describe_estimate('balanced accuracy', first)})" in sentence
+        assert write_certificate(labelled.panel, quality)[0] == sentence
+        page, section = build_summary_section(labelled), build_judge_quality_section(labelled)
+        assert section is not None
+        assert text_of(section.blocks[0]).startswith(sentence)
+        assert "Compared with its best judge" in text_of(section.blocks[1])
+        assert sentence in text_of(page)
+        cautions = [text for text in list_cautions(labelled) if "better than chance" in text]
+        assert len(cautions) == (not is_better)
+
+
+def test_no_shortfall_is_listed_from_verdicts_that_are_no_better_than_chance(
+    report: Report, source: ReportSource
+) -> None:
+    figure = Estimate(0.3, 100, 0.2, 0.4, resampled=("country", "topic"))
+    row = Shortfall(model="alder", method="direct", threshold="valid share", topic=None, figure=figure)
+    low = ShortfallsReport(compared=1, rows=[row])
+    for error_rate, is_listed in ((0.05, True), (0.55, False)):
+        labelled = label(report, source, error_rate=error_rate, n_each=60).model_copy(update={"shortfalls": low})
+        assert any("verdicts are VALID" in text for text in list_weaknesses(labelled)) is is_listed

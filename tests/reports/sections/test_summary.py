@@ -143,10 +143,18 @@ def test_steps_name_commands_and_are_few(report: Report) -> None:
     steps = [text_of(step) for step in list_next_steps(report)]
     assert len(steps) == MAX_STEPS
     n_open = report.conflicts.states["open"] + report.conflicts.states["disputed"]
-    assert (
-        f"To measure the judges, decide the {n_open} conflicts that they could not resolve: auditor review "
-        "population. Your decisions do not change any model’s agreement with people."
-    ) in steps
+    labels = report.judge_quality.suggested_labels if report.judge_quality is not None else 0
+    measure = (
+        "To measure the judges, label a random sample of traces, not the conflicts: "
+        f"auditor review population --sample {labels}."
+    )
+    assert measure in steps
+    steps += [text_of(step) for step in list_next_steps(report.model_copy(update={"judge_quality": None}))]
+    decide = (
+        f"Decide the {n_open} conflicts that the judges could not resolve: auditor review population. "
+        "Your decisions do not change any model’s agreement with people."
+    )
+    assert decide in steps
     assert any(step.startswith("If you choose one model, prefer alder") for step in steps)
 
 

@@ -18,17 +18,22 @@ def alpha(value: float | None, low: float | None, high: float | None) -> Estimat
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (alpha(0.9, 0.85, 0.95), "single traces are reliable"),
+        (alpha(0.9, 0.85, 0.95), "single traces are consistent. Only labels by people show whether they are right."),
         (alpha(0.75, 0.7, 0.8), "tentative conclusions"),
         (alpha(0.4, 0.2, 0.6), "too little to rely on verdicts on single traces"),
         (alpha(0.05, -0.1, 0.2), "not shown to agree beyond chance"),
-        (alpha(0.4, None, None), "The reliability of the verdicts is not known"),
+        (alpha(0.4, None, None), "How consistent the verdicts are is not known"),
         (alpha(None, None, None), "supports no conclusion"),
     ],
 )
 def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, estimate: Estimate, words: str) -> None:
     panel = report.panel.model_copy(update={"krippendorff_alpha": estimate})
     assert words in write_certificate(panel)[0]
+
+
+def test_agreement_alone_never_makes_verdicts_reliable(report: Report) -> None:
+    panel = report.panel.model_copy(update={"krippendorff_alpha": alpha(0.99, 0.98, 1.0)})
+    assert "reliable" not in " ".join(write_certificate(panel))
 
 
 def test_the_certificate_says_what_the_interval_is_about_or_plainly_that_there_is_none(report: Report) -> None:

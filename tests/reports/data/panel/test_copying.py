@@ -20,6 +20,7 @@ from auditor.domain import (
 )
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.schema import PanelReport
+from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
@@ -122,6 +123,9 @@ def test_judges_that_agree_on_99_percent_are_copies_and_share_one_vote(db: Datab
     assert panel.krippendorff_alpha.value is not None
     assert without.value < panel.krippendorff_alpha.value
     assert f"the panel’s Krippendorff’s alpha = {without.value:.2f}" in text
+    [caution] = [text for text in list_cautions(build_report(db, audit.name)) if "depend on each other" in text]
+    assert "since their verdicts are equal: alder, birch" in caution
+    assert f"alpha = {without.value:.2f}" in caution
 
 
 def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
