@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Insert, RowMapping, Select, Table, insert, select
 
 from auditor.domain import Rating, canonical_hash
+from auditor.domain.audit_records import Registration
 from auditor.domain.exclusions import Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.storage.call_records import ChainLink, StoredAnswer
@@ -31,6 +32,7 @@ CHAINED_TABLES: dict[str, tuple[type, str]] = {
     "sampled_unit": (DrawnUnit, "id"),
     "label": (LabelEntry, "id"),
     "exclusion": (Exclusion, "id"),
+    "registration": (Registration, "id"),
 }
 """Row class and key column of each kind of record in the chain."""
 

@@ -27,7 +27,7 @@ from auditor.domain import (
     Trace,
     Verdict,
 )
-from auditor.domain.audit_records import Audit
+from auditor.domain.audit_records import Audit, Registration
 from auditor.domain.exclusions import ExcludedContent, Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.probe_interface import ProbeResult
@@ -63,6 +63,7 @@ RECORDS: Sequence[type] = (
     ChainLink,
     Exclusion,
     ExcludedContent,
+    Registration,
     LabelDraw,
     DrawnUnit,
     LabelEntry,

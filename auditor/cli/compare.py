@@ -51,6 +51,17 @@ FlipsOption: TypeAlias = Annotated[
     ),
 ]
 
+MarginOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--non-inferiority",
+        metavar="MARGIN",
+        min=0,
+        max=2,
+        help="Test in which regions the later audit's mean absolute error is less than MARGIN above the first's.",
+    ),
+]
+
 
 def compare(
     targets: TargetsArgument = None,
@@ -60,6 +71,7 @@ def compare(
     model_renames: RenameOption = None,
     max_flips: FlipsOption = 50,
     uncorrected: UncorrectedOption = False,
+    margin: MarginOption = None,
     full: FullOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
@@ -72,7 +84,8 @@ def compare(
     such as before and after fine-tuning. AUDIT:MODEL selects one model, and --map gives a model's later name. To
     compare two judges, in one audit or across two: --judge ONE --judge OTHER. The terminal shows the overall figures;
     --full, a page (-o) and --json add the others, changed verdicts and conflict resolutions. Shares of VALID verdicts
-    are corrected by people's labels if each model has enough labels.
+    are corrected by people's labels if each model has enough labels. With --non-inferiority, a region passes if the 95%
+    interval of its change in mean absolute error ends below MARGIN, corrected for the number of regions (Holm).
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
@@ -94,6 +107,7 @@ def compare(
             judges=judges or (),
             max_listed=max_flips,
             use_corrections=not uncorrected,
+            margin=margin,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
         audit_names = list(dict.fromkeys(parse_target(name).audit for name in names))

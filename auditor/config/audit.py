@@ -36,6 +36,7 @@ from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
     BatchSection,
     CheckSection,
+    CompareSection,
     ConflictSection,
     EmbeddingSection,
     LabelSection,
@@ -82,6 +83,8 @@ class AuditConfig(ConfigSection):
     """Limits on the number of questions, the cost, the repeated requests and the time of the audit."""
     check: CheckSection = CheckSection()
     """Requirements that `auditor check` tests, such as a minimum correlation. They do not change results."""
+    compare: CompareSection = CompareSection()
+    """A claim that `auditor compare` tests. It does not change results."""
     labels: LabelSection = LabelSection()
     """Who labels a random sample of the traces (`auditor review --sample`). It does not change results."""
     run: RunSection = RunSection()

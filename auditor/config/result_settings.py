@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
 
 SETTINGS_WITHOUT_EFFECT = (
-    *("storage", "check", "labels", "run", "telemetry", "batch", "limits.max_retry_wait_s"),
+    *("storage", "check", "compare", "labels", "run", "telemetry", "batch", "limits.max_retry_wait_s"),
     *(f"{table}[].{key}" for table in ("models", "judges") for key in ("rate_limit_scope", "stream", "attributes")),
 )
 """Keys and tables of a configuration that change no result, by dotted path; `[]` stands for each table of a list."""

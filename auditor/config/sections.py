@@ -303,3 +303,21 @@ class CheckSection(ConfigSection):
     estimate does (false)."""
     probes: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Requirements of probes of other packages, by the probe's name, such as `[check.probes.confidence]`."""
+
+
+class NonInferioritySection(ConfigSection):
+    """A claim that is registered before an audit asks: it is hardly farther from people than an earlier audit."""
+
+    baseline: Annotated[str, Field(min_length=1, max_length=100)]
+    """Name of the earlier audit, such as that of the model before it was tuned."""
+    margin: Annotated[float, Field(gt=0, le=2)]
+    """The increase in mean absolute error, from 0 to 2, that does not matter. A region passes if the 95% confidence
+    interval of its change ends below."""
+
+
+class CompareSection(ConfigSection):
+    """What `auditor compare` is to show of this audit; it changes no result."""
+
+    non_inferiority: NonInferioritySection | None = None
+    """A claim of non-inferiority, as in `{ baseline = "before", margin = 0.05 }`. `auditor run` adds it to the hash
+    chain before it asks, so that a comparison can say that the margin was chosen in advance."""

@@ -31,6 +31,8 @@ _VALUES: Mapping[str, Any] = {
     "review_prompt": "review.md",
     "params": {"top_p": 0.9},
     "attributes": {"parameters": "7B", "tuning": "instruct"},
+    "non_inferiority": {"baseline": "before", "margin": 0.05},
+    "baseline": "before",
     "price": {"input": 2.5, "output": 10.0},
     "dropped_keywords": ["minLength"],
     "source": "wvs7-sample",

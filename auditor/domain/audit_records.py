@@ -10,7 +10,7 @@ from typing import Annotated
 from auditor.domain.conflict_kinds import ConflictKind
 from auditor.domain.decisions import Decision
 from auditor.domain.identifiers import canonical_hash
-from auditor.domain.records import CallKey, Key, LongText, Nullable, RowOwner, RowPolicy, Unique, stored
+from auditor.domain.records import CallKey, Key, LongText, Nullable, Owners, RowOwner, RowPolicy, Unique, stored
 from auditor.domain.terms import (
     Cell,
     ConflictState,
@@ -40,6 +40,26 @@ class Audit:
     updated_at: str
     finished_at: str | None
     environment: Nullable[LongText[str]]
+
+
+@stored("registration", RowPolicy.APPEND_ONLY, RowOwner.AUDIT_LOG, indexes={"ix_registration_audit_id": ("audit_id",)})
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A claim of non-inferiority as the configuration had it when a run started: in the hash chain.
+
+    Attributes:
+        id: 0 if it is not stored yet.
+        baseline: name of the audit that is compared with.
+        margin: increase in mean absolute error that does not matter.
+        n_answers: direct answers that the audit had then; above 0, the claim was not registered in advance.
+        registered_at: ISO 8601 in UTC.
+    """
+
+    id: Owners[int]
+    baseline: str
+    margin: float
+    n_answers: int
+    registered_at: str
 
 
 @stored("trace", indexes={"ix_trace_cell": ("audit_id", "country", "topic")})

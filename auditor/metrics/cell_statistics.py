@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from auditor.metrics._complete_cases import Floats, is_constant
-from auditor.metrics._special import stdtrit
+from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import JackknifeInterval
 
@@ -29,6 +29,17 @@ class TwoWayEstimate(Tested):
             return self
         low, high = self.interval.ends_at(float(stdtrit(self.interval.df, (1 + confidence_level) / 2)))
         return replace(self, ci_low=low, ci_high=high)
+
+    def against_margin(self, margin: float) -> TwoWayEstimate:
+        """The same estimate with the p-value of a true value of the margin or above: that of non-inferiority.
+
+        It is twice the one-sided p-value, so that it is below 0.05 where the 95% interval ends below the margin. Only
+        for statistics whose interval is on their own scale, such as a difference in MAE.
+        """
+        if self.value is None or self.interval is None or not self.interval.std_error:
+            return replace(self, p_value=None)
+        t = (self.value - margin) / self.interval.std_error
+        return replace(self, p_value=min(1.0, 2 * float(stdtr(self.interval.df, t))))
 
 
 @dataclass(frozen=True, slots=True)

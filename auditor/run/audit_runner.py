@@ -24,6 +24,7 @@ from auditor.run.storage_location import describe_database, locate_storage, reso
 from auditor.run.survey_plan import check_probe_input, describe_survey_problems, load_planned_survey
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.registrations import register_claim
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ProgressReporter
@@ -178,6 +179,8 @@ def _save_audit(
         environment=describe_environment(),
         equal_hash=equal_hash,
     )
+    if claim := config.compare.non_inferiority:
+        register_claim(db, audit.id, claim.baseline, claim.margin)
     return config, audit
 
 

@@ -80,6 +80,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "mae difference": (
         ".languages.agreement[].mae",
+        "compare.non_inferiority[].regions[].change",
         "compare.pairs[].mae.difference",
         "compare.pairs[].regions[].difference",
         ".baselines[].mae_difference",

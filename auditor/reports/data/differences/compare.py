@@ -35,6 +35,7 @@ from auditor.reports.data.differences.differences import (
 )
 from auditor.reports.data.differences.judge_drift import compare_judges_with_people
 from auditor.reports.data.differences.label_figures import LabelFigures
+from auditor.reports.data.differences.non_inferiority import check_non_inferiority
 from auditor.reports.data.differences.resolutions import compare_resolutions
 from auditor.reports.data.differences.schema import (
     ComparedSeries,
@@ -77,6 +78,7 @@ def compare_targets(
     max_listed: int = DEFAULT_MAX_LISTED,
     renamed_models: Mapping[str, str] = MappingProxyType({}),
     use_corrections: bool = True,
+    margin: float | None = None,
 ) -> DifferenceReport:
     """Compare series of scores on the cells that both of a pair have.
 
@@ -87,6 +89,8 @@ def compare_targets(
         judges: two judges whose verdicts are compared on the same traces; then one audit is enough.
         max_listed: how many verdict flips, and how many conflicts settled for different sides, are listed for a pair.
         renamed_models: models with another name in the audits after the first, old name to new.
+        margin: increase in mean absolute error that does not matter, for a test of non-inferiority in each region; None
+            for the pairs whose later audit states one.
         use_corrections: whether shares of VALID are compared after correction by people's labels.
 
     Raises:
@@ -120,6 +124,7 @@ def compare_targets(
         judges=judge_differences,
         settlements=compare_resolutions(db, pairs, renamed_models, max_listed),
         judge_drift=compare_judges_with_people(label_figures, pairs),
+        non_inferiority=check_non_inferiority(db, pairs, margin),
         attributes=_build_attributes(db, list(series)),
         tests=len(pairs),
     )

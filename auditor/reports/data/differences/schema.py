@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from pydantic import Field
+
+from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
 from auditor.reports.data.agreement.model_attributes import AttributesReport
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.report_model import FlatRow, JudgeName, ReportModel, RowTest, p_column
@@ -197,6 +199,42 @@ class SeriesPairDifferences(ReportModel):
     """Null unless people labelled enough traces of each model of both audits."""
 
 
+RegistrationState = Literal["registered", "registered late", "other margin", "not registered"]
+"""Whether the hash chain has the claim: before the first answer, after answers, with another margin or baseline, or
+not at all."""
+
+
+class RegionMarginRow(ReportModel):
+    """Change in the mean absolute error of one pair of series in one region, against the margin."""
+
+    region: Annotated[str, Column("Region", "name")]
+    change: Annotated[Tested, Column("Change in MAE", digits=3, style="signed", emphasis=True)]
+    """Second minus first, over the cells of both. The p-value is of a change of the margin or more; the adjusted one
+    is for all regions of the pair."""
+    passes: Annotated[bool, Column("Passes")]
+    """Whether the 95% interval ends below the margin, after Holm's correction for the regions."""
+
+
+class NonInferiorityReport(ReportModel):
+    """Non-inferiority of the second series of a pair."""
+
+    first: str
+    second: str
+    margin: float
+    """Increase in mean absolute error that does not matter, from 0 to 2."""
+    registration: RegistrationState
+    registered_at: str | None
+    """When the claim was added to the hash chain; null if it was not."""
+    registered_margin: float | None
+    """The margin of the last registration for this baseline; null without one."""
+    regions: list[RegionMarginRow]
+
+    @property
+    def passes(self) -> bool:
+        """Whether all regions pass."""
+        return bool(self.regions) and all(row.passes for row in self.regions)
+
+
 class DifferenceReport(ReportModel):
     """Differences between series of scores."""
 
@@ -210,6 +248,8 @@ class DifferenceReport(ReportModel):
     """One entry for each two audits with conflicts in common."""
     judge_drift: list[JudgeDriftRow]
     """Agreement with people of the judges that two audits share; empty unless people labelled traces of both."""
+    non_inferiority: list[NonInferiorityReport] = Field(default_factory=list)
+    """One entry for each pair with a margin: given to the command, or stated by the later audit's configuration."""
     attributes: AttributesReport | None = None
     """Figures by the attributes of the models of all series; null where none has attributes."""
     tests: int

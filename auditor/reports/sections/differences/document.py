@@ -19,6 +19,7 @@ from auditor.reports.sections.differences.differences import (
     describe_pair,
 )
 from auditor.reports.sections.differences.judge_drift import build_judge_drift_section
+from auditor.reports.sections.differences.non_inferiority import build_non_inferiority_section
 from auditor.reports.sections.differences.verdicts import (
     build_resolution_section,
     build_verdict_section,
@@ -47,7 +48,11 @@ def build_difference_document(differences: DifferenceReport, *, is_brief: bool =
     title = " · ".join(names[:MAX_TITLE_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
     subtitle = f"Reference: {differences.survey}" if differences.survey else "Verdicts on the same traces"
     is_short = is_brief and bool(differences.pairs)
-    sections = [build_overall_section(differences)] if is_short else [*_build_sections(differences)]
+    sections = (
+        [build_overall_section(differences), *build_non_inferiority_section(differences)]
+        if is_short
+        else [*_build_sections(differences)]
+    )
     return Document("Differences", title, subtitle, sections, [*_build_opening(differences)])
 
 
@@ -132,6 +137,7 @@ def _build_sections(differences: DifferenceReport) -> Iterator[Section]:
     """Build the sections in reading order."""
     if differences.pairs:
         yield build_overall_section(differences)
+        yield from build_non_inferiority_section(differences)
         yield from build_corrected_section(differences)
         yield from build_judge_drift_section(differences)
         yield _build_coverage_section(differences)
