@@ -203,6 +203,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         n_unplanned=metadata.get("n_unplanned", 0),
         question=metadata.get("question"),
         file=metadata.get("file", ""),
+        zones=metadata.get("zones"),
         donors={Cell(country, topic): score for country, topic, score in metadata.get("donors", ())},
     )
 
@@ -238,6 +239,8 @@ def _serialize_survey(survey: Survey) -> str:
     metadata["donors"] = [[*cell, score] for cell, score in survey.donors.items()]
     if not survey.donors:
         metadata.pop("donors")
+    if survey.zones is None:
+        metadata.pop("zones")
     if not survey.file:
         metadata.pop("file")
     # Earlier versions did not store these: their audits would count as changed.
@@ -255,8 +258,9 @@ def _serialize_survey(survey: Survey) -> str:
 
 
 def _has_same_description(stored: str, survey: Survey) -> bool:
-    """Whether the stored JSON describes this survey; earlier versions stored no donors, which is no change."""
+    """Whether the stored JSON describes this survey; that earlier versions stored no donors or zones is no change."""
     known = survey if '"donors"' in stored else replace(survey, donors={})
+    known = known if '"zones"' in stored else replace(known, zones=None)
     return stored == _serialize_survey(known)
 
 

@@ -101,6 +101,8 @@ class Survey:
             is not known, and for an audit that was run, which asks `wording`.
         donors: scores by cell of the rest of the survey's file, which the audit does not compare models with. Estimates
             from similar countries use them.
+        zones: cultural zone by country, of the countries that have one; None for audits of earlier versions, which did
+            not store it. Intervals cluster countries by zone.
         file: built-in survey or path of the file that imported answers are compared with, beside which reports look for
             facts about the survey; empty for an audit that was run, whose configuration names it.
     """
@@ -121,6 +123,7 @@ class Survey:
     question: str | None = None
     topic_questions: Mapping[str, TopicQuestion] = field(default_factory=dict)
     donors: Mapping[Cell, float] = field(default_factory=dict, repr=False)
+    zones: Mapping[str, str] | None = None
     file: str = ""
 
     @cached_property

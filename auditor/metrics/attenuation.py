@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._two_way_table import UnitLabels, select_labels
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import jackknife_sums
 
@@ -34,7 +35,7 @@ def crossed_corrected(
     truth: ArrayLike,
     variances: ArrayLike,
     samples: ArrayLike,
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
 ) -> CorrectedCorrelation:
     """Pearson's r of cell means with the truth, estimated for an unlimited number of samples a cell.
@@ -61,7 +62,7 @@ def crossed_corrected(
     if moments is None:
         return CorrectedCorrelation(None, int(is_complete.sum()), reason=reason)
     reliability = float(_reliability(moments.sum(axis=0)[None])[0])
-    country, topic = (np.asarray(labels)[is_complete] for labels in (countries, topics))
+    country, topic = (select_labels(labels, is_complete) for labels in (countries, topics))
     z = jackknife_sums(moments, _corrected_fisher_z, country, topic)
     if z.value is None:
         reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beyond sampling noise"

@@ -25,6 +25,7 @@ PLURAL_BY_UNIT = {
     "topic": "topics",
     "trace": "traces",
     "wording": "wordings",
+    "zone": "cultural zones",
 }
 """Units that an interval may resample, and their plurals."""
 SPECIAL_POPULATIONS = {

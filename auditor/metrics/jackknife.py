@@ -1,6 +1,8 @@
 """Intervals over other countries and topics for statistics of cells: the intervals that reports give.
 
-A country, a topic and a cell are left out in turn; `auditor.metrics.jackknife_interval` makes the interval.
+A country, a topic and a cell are left out in turn; `auditor.metrics.jackknife_interval` makes the interval. Where the
+labels of countries are `UnitLabels` of cultural zones, all countries of a zone are left out together, and no variance
+of cells is subtracted: over few zones of unequal size it is too uncertain.
 Correlations are on Fisher's z, MAE and RMSE on the logarithm. The schemes were chosen by simulation (docs/coverage.md).
 The sampling error of the survey is included: it is part of the variation from cell to cell.
 """
@@ -15,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._ranks import average_ranks
-from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
+from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, select_labels
+from auditor.metrics._two_way_table import UnitLabels as UnitLabels
 from auditor.metrics.cell_statistics import (
+    BIAS,
     CONCORDANCE,
     MAE,
     PEARSON,
@@ -26,16 +30,18 @@ from auditor.metrics.cell_statistics import (
     TwoWayEstimate,
 )
 from auditor.metrics.difference_interval import recover_difference, recover_difference_with_p_value
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import (
     FISHER_Z,
     IDENTITY,
     LOG,
     Transform,
     combine_variances,
+    estimate_from_replicates,
     jackknife_interval,
     jackknife_variance,
 )
-from auditor.metrics.unit_replicates import recompute_without_units
+from auditor.metrics.unit_replicates import leave_one_out_sums, recompute_without_units
 
 STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {
     PEARSON: FISHER_Z,
@@ -45,19 +51,20 @@ STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {
     VARIANCE_RATIO: LOG,
 }
 """Transforms for the interval of one statistic; others are used as they are."""
+THESE_COUNTRIES = "other topics like these, for the same countries"
 RANK_DECIMALS = 9
 """Values are rounded to this many decimals before they are ranked: a rounding error must not break a tie."""
 
 
 def crossed_jackknife(
-    statistic: Statistic, scores: ArrayLike, truth: ArrayLike, countries: ArrayLike, topics: ArrayLike
+    statistic: Statistic, scores: ArrayLike, truth: ArrayLike, countries: ArrayLike | UnitLabels, topics: ArrayLike
 ) -> TwoWayEstimate:
     """A statistic of one model's scores against human scores, with its 95% interval over other countries and topics.
 
     Args:
         statistic: PEARSON, MAE, RMSE, BIAS or a similar one.
         scores, truth: shape (n,), one value per cell; cells with a nan on either side are left out.
-        countries, topics: shape (n,), labels of any kind.
+        countries, topics: shape (n,), labels of any kind; `UnitLabels` for zones of countries.
 
     Returns:
         The estimate, with the p-value of a true value of 0 for statistics other than MAE and RMSE. No interval, with a
@@ -67,15 +74,29 @@ def crossed_jackknife(
         ValueError: shapes differ, or a value is infinite.
     """
     (x, y), is_complete = complete_cases(scores, truth)
-    country, topic = (_select(labels, is_complete) for labels in (countries, topics))
+    country, topic = (select_labels(labels, is_complete) for labels in (countries, topics))
     transform, moments = STATISTIC_TRANSFORMS.get(statistic, IDENTITY), statistic.moments(x, y)
     return jackknife_sums(moments, statistic.value, country, topic, transform, has_p_value=transform is not LOG)
+
+
+def bias_of_these_countries(scores: ArrayLike, truth: ArrayLike, topics: ArrayLike) -> Estimate:
+    """The mean of scores minus human scores, with its 95% interval over other topics, for the same countries.
+
+    Args, Raises: as `crossed_jackknife`. No interval for fewer than 5 topics.
+    """
+    (x, y), is_complete = complete_cases(scores, truth)
+    if not len(x):
+        return Estimate(None, 0, reason="no cell has all its values")
+    moments = BIAS.moments(x, y)
+    without_topic = BIAS.value(leave_one_out_sums(moments, select_labels(topics, is_complete)))
+    estimate = estimate_from_replicates(float((x - y).mean()), len(x), {"topic": without_topic})
+    return estimate if estimate.ci_low is None else replace(estimate, generalizes_to=THESE_COUNTRIES)
 
 
 def jackknife_sums(
     moments: Floats,
     value: Callable[[Floats], Floats],
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
     transform: Transform = IDENTITY,
     *,
@@ -95,15 +116,9 @@ def jackknife_sums(
     return two_way_estimate(figure, replicates, table, transform, has_p_value=has_p_value)
 
 
-def _select(labels: ArrayLike, included: NDArray[np.bool_]) -> NDArray[np.generic]:
-    """The labels of the included cells; ValueError if there is not one label a cell."""
-    values = np.asarray(labels)
-    if values.shape != included.shape:
-        raise ValueError(f"countries and topics must have the shape {included.shape}, as the scores have")
-    return values[included]
-
-
-def spearman_jackknife(scores: ArrayLike, truth: ArrayLike, countries: ArrayLike, topics: ArrayLike) -> TwoWayEstimate:
+def spearman_jackknife(
+    scores: ArrayLike, truth: ArrayLike, countries: ArrayLike | UnitLabels, topics: ArrayLike
+) -> TwoWayEstimate:
     """Spearman's rank correlation with its interval over other countries and topics, on Fisher's z.
 
     Values are rounded to 9 decimals before they are ranked. Cells are not left out, since ranking anew for each takes
@@ -113,7 +128,7 @@ def spearman_jackknife(scores: ArrayLike, truth: ArrayLike, countries: ArrayLike
     table = build_two_way_table(countries, topics, is_complete)
     x, y = np.round(x, RANK_DECIMALS), np.round(y, RANK_DECIMALS)
     replicates = {
-        "country": _rank_correlations_without(x, y, table.row_index),
+        table.row_unit: _rank_correlations_without(x, y, table.row_index),
         "topic": _rank_correlations_without(x, y, table.column_index),
     }
     return two_way_estimate(_rank_correlation(x, y), replicates, table, FISHER_Z, has_p_value=True)
@@ -123,7 +138,7 @@ def gap_jackknife(
     statistic: Statistic,
     scores: ArrayLike,
     truth: ArrayLike,
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
     group: ArrayLike,
 ) -> TwoWayEstimate:
@@ -155,7 +170,7 @@ def paired_jackknife(
     first: ArrayLike,
     second: ArrayLike,
     truth: ArrayLike,
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
 ) -> TwoWayEstimate:
     """The statistic of one model minus that of another, over the cells that both have, with a two-sided p-value.
@@ -174,6 +189,8 @@ def statistic_replicates(
 ) -> tuple[float, dict[str, list[Floats]]]:
     """A figure of a grid of sums, and its values without each country, topic and cell; countries and cells by stratum.
 
+    The keys are `row_unit` of the table, `topic` and `cell`; zones have no cells.
+
     Args:
         value: from sums to the figure, as in `jackknife_sums`.
     """
@@ -184,11 +201,10 @@ def statistic_replicates(
             for left_out in (grid.sum(1), grid.sum(0), grid[table.row_index, table.column_index])
         )
         figure = float(value(total[None])[0]) if len(table.row_index) else np.nan
-    return figure, {
-        "country": [by_country[members] for members in table.strata],
-        "topic": [by_topic],
-        "cell": [by_cell[np.isin(table.row_index, members)] for members in table.strata],
-    }
+    replicates = {table.row_unit: [by_country[members] for members in table.strata], "topic": [by_topic]}
+    if table.row_unit == "country":
+        replicates["cell"] = [by_cell[np.isin(table.row_index, members)] for members in table.strata]
+    return figure, replicates
 
 
 def subtract_replicates(
@@ -219,8 +235,8 @@ def subtract_replicates(
     variances = [
         float(
             combine_variances(
-                [jackknife_variance(replicates[unit]) for unit in ("country", "topic")],
-                jackknife_variance(replicates["cell"]),
+                [jackknife_variance(replicates[unit]) for unit in (table.row_unit, "topic")],
+                jackknife_variance(replicates.get("cell", ())),
             )
         )
         for replicates in transformed
@@ -261,12 +277,12 @@ def two_way_estimate(
         return TwoWayEstimate(None, n, reason="too few cells, or no variation among them")
     interval = jackknife_interval(
         value if jackknifed_value is None else jackknifed_value,
-        {unit: replicates[unit] for unit in ("country", "topic")},
+        {unit: replicates[unit] for unit in (table.row_unit, "topic")},
         transform,
         cells=replicates.get("cell"),
     )
     p_value = interval.p_value if has_p_value else None
-    resampled = () if interval.low is None else ("country", "topic")
+    resampled = () if interval.low is None else (table.row_unit, "topic")
     return TwoWayEstimate(
         value, n, interval.low, interval.high, interval.reason, resampled, p_value=p_value, interval=interval
     )

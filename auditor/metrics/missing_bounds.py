@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._two_way_table import UnitLabels
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic, TwoWayEstimate
 from auditor.metrics.confidence import CONFIDENCE_LEVEL, bonferroni_level
 from auditor.metrics.correlation_bounds import extreme_correlation_scores
@@ -70,7 +71,7 @@ def bounded_statistic(
     value: float | None,
     ranges: ScoreRanges,
     truth: ArrayLike,
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
 ) -> BoundedEstimate:
     """Bound a statistic of one model's scores against people's, with its interval over other countries and topics.
@@ -93,7 +94,7 @@ def bounded_gap(
     value: float | None,
     ranges: ScoreRanges,
     truth: ArrayLike,
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
     group: ArrayLike,
     n_pairs: int = 1,
@@ -121,7 +122,7 @@ def bounded_difference(
     first: ScoreRanges,
     second: ScoreRanges,
     truth: ArrayLike,
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
 ) -> BoundedEstimate:
     """Bound the statistic of one model minus that of another, as `bounded_statistic`.
@@ -194,7 +195,7 @@ def _combine(
         ci_low=max(ends[0], possible[0]),
         ci_high=min(ends[1], possible[1]),
         reason=reason,
-        resampled=("country", "topic"),
+        resampled=low.resampled or high.resampled or ("country", "topic"),
         bound_low=low.value,
         bound_high=high.value,
     )

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._special import ndtr
+from auditor.metrics._two_way_table import UnitLabels, select_labels
 from auditor.metrics.cell_statistics import MAE, TwoWayEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import jackknife_sums
@@ -44,7 +45,11 @@ class CorrectedAgreement:
 
 
 def correct_for_survey_error(
-    scores: ArrayLike, truth: ArrayLike, standard_errors: ArrayLike, countries: ArrayLike, topics: ArrayLike
+    scores: ArrayLike,
+    truth: ArrayLike,
+    standard_errors: ArrayLike,
+    countries: ArrayLike | UnitLabels,
+    topics: ArrayLike,
 ) -> CorrectedAgreement:
     """MAE, RMSE, r and Lin's concordance corrected for the sampling error of people's scores.
 
@@ -68,7 +73,7 @@ def correct_for_survey_error(
     if not len(x):
         missing = TwoWayEstimate(None, 0, reason=NO_ERROR_REASON)
         return CorrectedAgreement(missing, missing, missing, missing)
-    country, topic = (np.asarray(labels)[is_complete] for labels in (countries, topics))
+    country, topic = (select_labels(labels, is_complete) for labels in (countries, topics))
     count, u, v = np.ones_like(x), x - y.mean(), y - y.mean()
     absolute = np.stack([count, extrapolate_absolute(x - y, error)], axis=1)
     squared = np.stack([count, (x - y) ** 2 - error**2], axis=1)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics._two_way_table import build_two_way_table
+from auditor.metrics._two_way_table import UnitLabels, build_two_way_table
 from auditor.metrics.cell_statistics import Statistic
 from auditor.metrics.difference_interval import recover_difference
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS, statistic_replicates
@@ -49,6 +49,7 @@ class ModelTiers:
 
     Attributes:
         values: the statistic of each; nan where it is undefined.
+        n_countries: number of countries, or of zones where they are clustered.
         tiers: from 1, the best; None where there are too few countries or topics to compare.
         rank_low, rank_high: 95% intervals of the ranks, 1 being the best; they hold simultaneously.
         from_best: the statistic minus that of the best other model; None for a single model.
@@ -69,6 +70,8 @@ class ModelTiers:
     from_best_high: Floats | None = None
     may_be_best: NDArray[np.bool_] | None = None
     reason: str | None = None
+    units: tuple[str, str] = ("country", "topic")
+    """Over which the intervals are: countries are clustered where their labels are those of zones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def model_tiers(
     statistic: Statistic,
     scores: Sequence[ArrayLike],
     truth: ArrayLike,
-    countries: ArrayLike,
+    countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
     *,
     larger_is_better: bool,
@@ -120,7 +123,8 @@ def model_tiers(
     """
     (*models, y), is_complete = complete_cases(*scores, truth)
     table = build_two_way_table(countries, topics, is_complete)
-    comparison = ModelTiers(np.full(len(models), np.nan), len(y), table.n_countries, table.n_topics)
+    n_units, units = (table.n_countries, table.n_topics), (table.row_unit, "topic")
+    comparison = ModelTiers(np.full(len(models), np.nan), len(y), *n_units, units=units)
     if not len(y):
         return replace(comparison, reason="no cell has a score of all models")
     replicates = [
@@ -131,7 +135,7 @@ def model_tiers(
     if min(table.n_countries, table.n_topics) < MIN_UNITS:
         reason = f"a comparison needs at least {MIN_UNITS} countries and {MIN_UNITS} topics that all models share"
         return replace(comparison, reason=reason)
-    by_country, by_topic = (np.stack([kinds[unit][0] for _, kinds in replicates]) for unit in ("country", "topic"))
+    by_country, by_topic = (np.stack([kinds[unit][0] for _, kinds in replicates]) for unit in units)
     transform, figures = _transform_figures(statistic, (comparison.values, by_country, by_topic))
     if not all(np.isfinite(array).all() for array in figures):
         return replace(comparison, reason="the figure of a model is undefined")

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics._two_way_table import UnitLabels, select_labels
 from auditor.metrics.cell_statistics import Statistic, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife
 
 
 def within_topic_correlation(
-    scores: ArrayLike, truth: ArrayLike, countries: ArrayLike, topics: ArrayLike
+    scores: ArrayLike, truth: ArrayLike, countries: ArrayLike | UnitLabels, topics: ArrayLike
 ) -> TwoWayEstimate:
     """Pearson's r after centring both sides by topic (the within-group correlation).
 
@@ -34,7 +35,7 @@ def within_topic_correlation(
         ValueError: shapes differ, or a value is infinite.
     """
     (x, y), is_complete = complete_cases(scores, truth)
-    country, topic = (np.asarray(labels)[is_complete] for labels in (countries, topics))
+    country, topic = (select_labels(labels, is_complete) for labels in (countries, topics))
     topic_index = np.unique(topic, return_inverse=True)[1]
     centred_scores, centred_truth = _center_by_topic(x, topic_index), _center_by_topic(y, topic_index)
     z_estimate = crossed_jackknife(_within_topic_statistic(topic_index), centred_scores, centred_truth, country, topic)

@@ -22,7 +22,9 @@ def _select_rows(rows: list[GroupErrorRow], model: str) -> list[GroupErrorRow]:
 def _read_r_by_country(report: Report, model: str) -> dict[str, Estimate]:
     """Pearson's r over the topics of each country."""
     return {
-        row.name: Estimate(row.pearson_r, row.n, reason=NO_CORRELATION if row.pearson_r is None else NO_INTERVAL)
+        row.name: Estimate(
+            row.pearson_r.value, row.n, reason=NO_CORRELATION if row.pearson_r.value is None else NO_INTERVAL
+        )
         for row in _select_rows(report.countries, model)
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from auditor.surveys.row_reader import read_rows
 
 GROUPING_SUFFIX = ".grouping.toml"
 DEFAULT_GROUPING = "western"
+ZONE_GROUPING = "inglehart_welzel"
+"""The grouping whose regions are the cultural zones by which intervals cluster countries."""
 GROUPING_COLUMNS = ("country", "region")
 GROUPING_FORMAT_HINT = "Use a CSV file with the columns country,region, or a TOML file with a table [regions]."
 
@@ -66,7 +68,9 @@ def region_of(country: str, grouping: str = DEFAULT_GROUPING) -> str | None:
 
 
 def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
-    """Return a copy of the survey with its countries grouped; later changes of the grouping file do not affect it.
+    """Return a copy of the survey with its countries grouped, and in cultural zones.
+
+    Later changes of the grouping's file do not affect the copy.
 
     Raises:
         SurveyError, ImportFileError: as `region_of`; or a grouping file of the user names a country that is neither in
@@ -81,12 +85,22 @@ def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
         raise SurveyError(
             f"{grouping}: it contains no country of the survey '{survey.name}'.", "Check that it is the right file."
         )
-    return dataclasses.replace(survey, grouping=survey_grouping)
+    return dataclasses.replace(survey, grouping=survey_grouping, zones=_find_zones(survey))
 
 
 def get_grouping(survey: Survey) -> Grouping:
     """Return the survey's own grouping, or the default grouping (Western and other countries) if it has none."""
     return survey.grouping or _build_grouping(_load_grouping(DEFAULT_GROUPING), DEFAULT_GROUPING, survey.countries)
+
+
+def get_zones(survey: Survey) -> Mapping[str, str]:
+    """Cultural zone by country, of the countries that have one: as stored with the audit, else by the built-in map."""
+    return _find_zones(survey) if survey.zones is None else survey.zones
+
+
+def _find_zones(survey: Survey) -> dict[str, str]:
+    zone_by_country = {country: region_of(country, ZONE_GROUPING) for country in survey.countries}
+    return {country: zone for country, zone in zone_by_country.items() if zone is not None}
 
 
 def _build_grouping(grouping_file: _GroupingFile, name: str, countries: Sequence[str]) -> Grouping:

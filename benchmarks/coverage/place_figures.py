@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
@@ -23,6 +23,8 @@ def _over_cells(statistic: Statistic, scores: Floats, truth: Floats, n_compariso
     moments = statistic.moments(scores, truth)
     total = moments.sum(axis=0)
     value, without_each = float(statistic.value(total[None])[0]), statistic.value(total - moments)
+    if not np.isfinite(value):
+        return value, None, None
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
     level = bonferroni_level(n_comparisons)
     return to_interval(
@@ -36,6 +38,10 @@ def _mae(sample: PlaceSample) -> Interval:
 
 def _bias(sample: PlaceSample) -> Interval:
     return _over_cells(BIAS, sample.first, sample.survey)
+
+
+def _r(sample: PlaceSample) -> Interval:
+    return _over_cells(PEARSON, sample.first, sample.survey)
 
 
 def _mae_difference(sample: PlaceSample) -> Interval:
@@ -105,6 +111,7 @@ PLACE_FIGURES = (
     Figure("mae of all places", _mae_of_all_places, _naive_all_places, "each place at 95%", has_width_rule=False),
     Figure("mae of a place relative to the others", _mae_ratio, has_width_rule=False),
     Figure("bias of a place", _bias),
+    Figure("r of a place", _r, lambda s: naive.fisher_interval(s.first, s.survey), "Fisher's"),
     Figure(
         "bias of all places",
         _bias_of_all_places,

@@ -72,6 +72,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "rmse": ("*alignment[].rmse_ci_low", "*alignment[].rmse"),
     "bias": ("*alignment[].bias",),
+    "bias of these countries": ("*alignment[].bias_of_these_countries",),
     "bias difference": (".languages.differences[].difference",),
     "r difference": (
         ".methods[].difference",
@@ -91,6 +92,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "third quartile": (".conflicts.third_quartile",),
     # One country over topics, or one topic over countries.
     "mae of a place": (".countries[].mae", ".topics[].mae", ".cultural_findings.rows[].mae"),
+    "r of a place": (".countries[].pearson_r_ci_low", ".topics[].pearson_r_ci_low"),
     "mae of all places": (
         ".countries[].mae_simultaneous",
         ".topics[].mae_simultaneous",

@@ -10,6 +10,7 @@ from functools import partial
 from benchmarks.coverage.agreement_figures import AGREEMENT_STUDY, SENTENCE_STUDIES
 from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Design, Figure, Study, World
+from benchmarks.coverage.harder_figures import HARDER_STUDY, THESE_COUNTRIES_STUDY
 from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.label_figures import LABEL_STUDY
@@ -34,6 +35,8 @@ PLANTED = "planted"
 STUDIES = (
     SCORE_STUDY,
     AGREEMENT_STUDY,
+    HARDER_STUDY,
+    THESE_COUNTRIES_STUDY,
     PLACE_STUDY,
     BOUND_STUDY,
     RANKING_STUDY,

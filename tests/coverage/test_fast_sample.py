@@ -17,6 +17,7 @@ from benchmarks.coverage.agreement_figures import AGREEMENT_STUDY
 from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Study
 from benchmarks.coverage.findings import MIN_PRINTED_RUNS, list_problems
+from benchmarks.coverage.harder_figures import HARDER_STUDY, THESE_COUNTRIES_STUDY
 from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.known_limits import Place, load_known_limits
@@ -41,6 +42,9 @@ SAMPLE = [
     (SCORE_STUDY, "gaussian", "55 × 19", 60),
     (AGREEMENT_STUDY, "few respondents, error 0.08", "12 × 10", 80),
     (AGREEMENT_STUDY, "unequal range", "12 × 10", 80),
+    (HARDER_STUDY, "cultural zones", "12 × 10", 150),
+    (HARDER_STUDY, "spatial", "17 × 19", 80),
+    (THESE_COUNTRIES_STUDY, "spatial", "12 × 10", 80),
     (PLACE_STUDY, "gaussian", "10 cells", 150),
     (BOUND_STUDY, "many refusals", "10 × 8", 40),
     (RANKING_STUDY, "5 equal models", "10 × 8", 40),

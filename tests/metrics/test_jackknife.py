@@ -10,7 +10,15 @@ import pytest
 from scipy import stats
 
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
-from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
+from auditor.metrics.jackknife import (
+    STATISTIC_TRANSFORMS,
+    UnitLabels,
+    crossed_jackknife,
+    gap_jackknife,
+    paired_jackknife,
+    spearman_jackknife,
+)
+from auditor.metrics.jackknife_interval import IDENTITY
 from tests.support.two_way_tables import World
 
 NAN = float("nan")
@@ -156,3 +164,27 @@ def test_differences_of_unequal_correlations_are_covered() -> None:
         n_consistent += ((difference.p_value or 0.0) < 0.05) == (difference.ci_low > 0 or difference.ci_high < 0)
     assert n_consistent == 150
     assert n_covered >= stats.binom.ppf(0.001, 150, 0.95)
+
+
+@pytest.mark.parametrize("statistic", [PEARSON, MAE, BIAS])
+def test_zones_are_left_out_whole_and_no_variance_of_cells_is_subtracted(statistic: Statistic) -> None:
+    w = World(3, 14, 9)
+    zones = UnitLabels(w.countries % 7, "zone")
+    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY).forward
+
+    def figure(keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+        value = statistic.value(statistic.moments(w.first[keep], w.truth[keep]).sum(axis=0)[None])
+        return float(transform(value)[0])
+
+    variance = spread([figure(w.countries % 7 != zone) for zone in range(7)])
+    variance += spread([figure(w.topics != topic) for topic in range(9)])
+    estimate = crossed_jackknife(statistic, w.first, w.truth, zones, w.topics)
+    assert estimate.interval is not None
+    assert estimate.interval.std_error == pytest.approx(variance**0.5)
+    assert (estimate.interval.df, estimate.resampled) == (6, ("zone", "topic"))
+    assert estimate.generalizes_to == "other cultural zones and topics like these"
+    missing = w.first.copy()
+    missing[w.countries % 7 == 3] = np.nan
+    assert crossed_jackknife(statistic, missing, w.truth, zones, w.topics).interval.df == 5  # type: ignore[union-attr]
+    paired = paired_jackknife(statistic, w.first, w.second, w.truth, zones, w.topics)
+    assert (paired.interval.df, paired.resampled) == (6, ("zone", "topic"))  # type: ignore[union-attr]

@@ -213,6 +213,8 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
                 topic: QuestionReport(wording=question.wording, scale=question.scale)
                 for topic, question in survey.topic_questions.items()
             },
+            clusters="zone" if source.cluster_countries(source.survey_scores).unit == "zone" else "country",
+            zones=_group_by_zone(source),
             rephrased={
                 code: RewordingReport(wording=phrasing.wording, scale=phrasing.scale, topics=dict(phrasing.topics))
                 for code, phrasing in survey.phrasings.items()
@@ -221,6 +223,15 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
         models=_summarize_models(source),
         cells=[] if survey.task else _build_cell_reports(source),
     )
+
+
+def _group_by_zone(source: ReportSource) -> dict[str, list[str]]:
+    """Countries by cultural zone; those in none are left out."""
+    countries_by_zone: dict[str, list[str]] = {}
+    for country in source.countries:
+        if country in source.zone_by_country:
+            countries_by_zone.setdefault(source.zone_by_country[country], []).append(country)
+    return countries_by_zone
 
 
 def _summarize_models(source: ReportSource) -> list[ModelSummary]:

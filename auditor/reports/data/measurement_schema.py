@@ -124,8 +124,9 @@ class RegionsReport(ReportModel):
     """Countries that are in no region of the grouping; they are in no row."""
 
 
-class GroupErrorRow(ReportModel):
-    """Errors of one model on one topic, with intervals over other countries; or in one country, over other topics."""
+class GroupErrorRow(FlatRow):
+    """Errors of one model on one topic, with intervals over other zones or countries; or in one country, over other
+    topics."""
 
     name: str
     model: str
@@ -141,7 +142,12 @@ class GroupErrorRow(ReportModel):
     adjusted p-value is for all models and all topics, or all countries."""
     bias: Estimate
     """Its interval is Student's."""
-    pearson_r: float | None = None
+    pearson_r: Annotated[
+        Estimate,
+        PublishedAs(
+            {"value": "pearson_r", "ci_low": "pearson_r_ci_low", "ci_high": "pearson_r_ci_high", "reason": "r_reason"}
+        ),
+    ]
     """Over the topic's countries, or the country's topics; null for fewer than three, or constant scores."""
     lost_samples: LostSamples
     """Planned samples of the topic or country without a usable score, such as refusals."""

@@ -6,7 +6,7 @@ The measured parts are in `auditor.reports.data.measurement_schema`. Both are a 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -90,6 +90,12 @@ class SurveySummary(ReportModel):
     models were asked too."""
     topic_questions: dict[str, QuestionReport]
     """Questions of topics that have a wording or scale of their own."""
+    clusters: Literal["zone", "country"]
+    """What intervals of agreement resample beside topics: cultural zones if people were asked in at least six, else
+    countries. The figures of fewer countries are by country if their countries are in fewer than six zones."""
+    zones: dict[str, list[str]]
+    """Countries by cultural zone (Inglehart-Welzel map), as stored with the audit. Countries that are in none are zones
+    of their own and do not count towards six."""
     rephrased: dict[str, RewordingReport]
     """Rewordings by language; empty where models were asked in the survey's own words."""
 

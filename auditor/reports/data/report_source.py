@@ -13,8 +13,10 @@ from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
 from auditor.domain.exclusions import Exclusion
 from auditor.errors import UsageError
+from auditor.metrics.jackknife import UnitLabels
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.reports.data.label_records import LabelRecords
+from auditor.reports.data.sampling_units import cluster_countries
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
@@ -26,6 +28,7 @@ from auditor.storage.count_queries import (
 )
 from auditor.storage.reviewed_conflicts import ReviewedConflict
 from auditor.storage.votes import VoteArrays
+from auditor.surveys.regions import get_zones
 
 FloatArray = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
@@ -179,6 +182,20 @@ class ReportSource:
     def country_index(self) -> NDArray[np.intp]:
         """Index into `countries` of each cell's country, shape (cells,)."""
         return _positions([cell.country for cell in self.cells], self.countries)
+
+    @cached_property
+    def zone_by_country(self) -> Mapping[str, str]:
+        """Cultural zone by country, of the countries that have one."""
+        return get_zones(self.survey)
+
+    def cluster_countries(self, *values: FloatArray) -> UnitLabels:
+        """The units that intervals resample in the place of countries: cultural zones, or countries if these are few.
+
+        Args:
+            values: arrays of shape (cells,), of which a figure uses the cells in which none is nan.
+        """
+        included: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(array) for array in values])
+        return cluster_countries([cell.country for cell in self.cells], self.zone_by_country, included)
 
     @cached_property
     def topic_index(self) -> NDArray[np.intp]:

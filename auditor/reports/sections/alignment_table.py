@@ -53,10 +53,13 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
 
 def build_alignment_remarks(report: Report) -> Paragraph:
     """Remarks on the columns of the alignment table."""
-    n_not_asked = report.audit.survey.cells - report.audit.survey.asked
+    survey = report.audit.survey
+    n_not_asked = survey.cells - survey.asked
     not_asked = f"In {n_not_asked} cells, people were not asked." if n_not_asked else "People were asked in every cell."
+    units = "zones" if survey.clusters == "zone" else "countries"
     return Paragraph(
         f"Cells without a score of people or of the model are dropped. {not_asked} Cells of one country or topic are "
-        f"correlated, so the 95% CI is a two-way jackknife, which needs at least {MIN_UNITS} countries and topics.",
+        f"correlated, so the 95% CI is a two-way jackknife, which needs at least {MIN_UNITS} {units} and topics. That "
+        "of the bias for these countries is over topics only: neighbours may share a bias that no interval shows.",
         "note",
     )

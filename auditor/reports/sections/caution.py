@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from auditor.config.installed_probes import load_built_in
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.sampling_units import MIN_ZONES
 from auditor.reports.number_format import format_count, format_percent, format_styled, pluralize
 from auditor.reports.sections.failures import list_unusable_models
 from auditor.reports.sections.lost_samples import list_lost_sample_cautions
 from auditor.reports.sections.over_models import describe_equal_series
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
-from auditor.reports.sections.population import list_recall_cautions
+from auditor.reports.sections.population import list_corrections, list_recall_cautions
 from auditor.reports.sections.requests import describe_mixed_forms
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.sensitivity import list_influence_cautions
@@ -31,6 +33,7 @@ def list_cautions(report: Report) -> list[str]:
         *_repeat_cautions(report),
         *_exclusion_cautions(report),
         *_obedience_cautions(report),
+        *_limit_cautions(report),
         *_coverage_cautions(report),
         *_refusal_cautions(report),
         *list_lost_sample_cautions(report),
@@ -92,6 +95,36 @@ def _obedience_cautions(report: Report) -> Iterator[str]:
                 "instruction demands, where they answered otherwise without it. “Is the panel of judges reliable?” has "
                 "the details."
             )
+
+
+def _limit_cautions(report: Report) -> Iterator[str]:
+    """Yield the known limits of intervals that this audit's own data show."""
+    measured = [row for row in report.alignment if row.mae.ci_low is not None or row.pearson_r.ci_low is not None]
+    zones = report.audit.survey.zones
+    if measured and report.audit.survey.clusters == "country":
+        yield (
+            f"Intervals take the countries as independent, since they are in {pluralize(len(zones), 'cultural zone')} "
+            f"and clusters need {MIN_ZONES}. Where countries of one zone are alike, the intervals are too narrow."
+        )
+    if any(row.takes_file_errors and row.design_effect == 1 for row in list_corrections(report).values()):
+        yield (
+            "The figures without sampling error take people’s answers as a simple random sample. If the survey has "
+            "weights or clusters, set `survey.design_effect`: without it they are corrected too little."
+        )
+    figures = {(row.model, row.method): row.mae for row in report.alignment}
+    moved = {
+        row.model: end.left_out
+        for row in report.sensitivity
+        if row.figure == "mae" and row.without == "topic family"
+        for mae, end in product([figures[row.model, row.method]], [row.lowest, row.highest])
+        if mae.ci_low is not None and mae.ci_high is not None and not mae.ci_low <= end.value <= mae.ci_high
+    }
+    if moved:
+        names = [f"{model} ({family})" for model, family in moved.items()]
+        yield (
+            "Without one family of topics, the mean absolute error leaves its interval, for "
+            f"{join_first(names, 'model')}: topics of a family are alike, which intervals do not take into account."
+        )
 
 
 def _coverage_cautions(report: Report) -> Iterator[str]:

@@ -99,7 +99,7 @@ def _build_tiers_table(rows: Sequence[CutOffTierRow]) -> Table:
 def _build_heat_maps(report: Report, labels: SeriesLabels) -> list[Block]:
     """Build the heat maps of r by country and of mean absolute errors by topic."""
     r_by_place = _collect(
-        report.countries, labels, {row_key: row.pearson_r for row_key, row in _index(report.countries)}
+        report.countries, labels, {row_key: row.pearson_r.value for row_key, row in _index(report.countries)}
     )
     return [
         Paragraph("r with people by country, over its topics.", "note"),

@@ -220,7 +220,7 @@ def _build_region_gaps_table(report: Report) -> Table:
 
 def _build_group_errors_table(table_id: str, group: str, error_rows: Sequence[GroupErrorRow]) -> Table:
     """Tabulate MAE, bias and r; one row for each topic or country and series of scores."""
-    columns = [*_names(group, "model", "method"), *_numbers("n"), *_estimates("mae", "bias"), *_numbers("r")]
+    columns = [*_names(group, "model", "method"), *_numbers("n"), *_estimates("mae", "bias", "r")]
     rows = [(row.name, row.model, row.method, row.n, row.mae, row.bias, row.pearson_r) for row in error_rows]
     return _build_table(table_id, f"Mean absolute error, bias and r by {group}", columns, rows)
 

@@ -21,11 +21,18 @@ def build_assumptions(report: Report) -> list[Block]:
     """State what the intervals assume, and link to the figures without one zone or family of topics."""
     if not report.alignment:
         return []
-    assumption = "95% CIs treat the countries and topics as a random draw from similar ones."
+    is_by_zone = report.audit.survey.clusters == "zone"
+    units = "cultural zones of the countries, and the topics," if is_by_zone else "countries and topics"
+    assumption = f"95% CIs treat the {units} as a random draw from similar ones."
     if not report.sensitivity:
         return [Paragraph(assumption)]
+    alike = (
+        "neighbouring zones, or topics of one family,"
+        if is_by_zone
+        else ("countries of one cultural zone, or topics of one family,")
+    )
     text: Text = [
-        f"{assumption} They are too narrow if countries of one cultural zone, or topics of one family, are alike (see ",
+        f"{assumption} They are too narrow if {alike} are alike (see ",
         Link("zones and families", "sensitivity"),
         ").",
     ]
@@ -82,9 +89,9 @@ def build_sensitivity_section(report: Report) -> Section | None:
     if not report.sensitivity:
         return None
     caption = (
-        "Range of each figure when each zone (of the Inglehart-Welzel map, else of the United Nations) and each topic "
-        "family of the survey (without families, each topic) is left out in turn. “Without” names the one whose "
-        "omission gives the value; “fewest left” is the smallest number of remaining countries or topics."
+        "Range of each figure when each zone (of the Inglehart-Welzel map; a country that is not on it is its own) and "
+        "each topic family of the survey (without families, each topic) is left out in turn. “Without” names the one "
+        "whose omission gives the value; “fewest left” is the smallest number of remaining countries or topics."
     )
     labels = SeriesLabels.of(report)
     derived = {"model": labels.label, "figure": lambda row: FIGURE_LABELS[row.figure]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from auditor.metrics.estimate import describe_population
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.report_schema import Report
@@ -112,8 +113,9 @@ def _build_overview(report: Report) -> Iterator[Block]:
                 *([format_usd(costs.get(series.model))] if report.cost.rows else []),
             ]
         )
-    title = "The models at a glance"
-    yield Table("overview", title, OVERVIEW_CAPTION, columns, rows, is_dense=True, is_whole=True)
+    population = describe_population((report.audit.survey.clusters, "topic"))
+    title, caption = "The models at a glance", f"{OVERVIEW_CAPTION}{population}; {WIDER_WORDS}"
+    yield Table("overview", title, caption, columns, rows, is_dense=True, is_whole=True)
 
 
 def _build_cautions(report: Report) -> Iterator[Block]:
@@ -171,9 +173,9 @@ PAGE_ONE: Sequence[Callable[[Report], Iterable[Block]]] = (
 """What page one has, in this order; 7, the next steps, ends every page."""
 OVERVIEW_CAPTION = (
     "MAE is the mean absolute difference from people’s scores (lower is better), bias its mean with the sign "
-    "(positive: more permissive). The concordance is 1 only if scores are equal to people’s. 95% CIs are for other "
-    "countries and topics like these; words about agreement rest on wider ones, which hold for all models together."
+    "(positive: more permissive). The concordance is 1 only if scores are equal to people’s. 95% CIs are for "
 )
+WIDER_WORDS = "words about agreement rest on wider ones, which hold for all models together."
 
 
 def _describe_question(report: Report) -> list[Inline]:

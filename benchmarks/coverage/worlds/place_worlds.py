@@ -18,6 +18,7 @@ PLACE_SD = 0.2
 """Of a place's effect on a model's error."""
 CELL_SD = 0.36
 """Of the error within a place, from effects of the other kind of unit and of the cell."""
+SURVEY_SD = 0.5
 N_POPULATION = 1_000_000
 N_PLACES = 10
 
@@ -70,12 +71,13 @@ class PlaceWorld:
     def draw(self, design: PlaceDesign, rng: np.random.Generator) -> PlaceSample:
         """Simulate one place."""
         place_errors = 0.1 + PLACE_SD * rng.normal(size=N_PLACES + 1)
-        survey = 0.5 * rng.normal(size=design.n_cells)
+        survey = SURVEY_SD * rng.normal(size=design.n_cells)
         errors = np.stack([error + CELL_SD * draw_effects(self.kind, rng, design.n_cells) for error in place_errors])
         maes = np.array([mean_absolute_error(self.kind, float(error)) for error in place_errors])
         truths = {
             "mae of a place": float(maes[0]),
             "bias of a place": float(place_errors[0]),
+            "r of a place": SURVEY_SD / (SURVEY_SD**2 + CELL_SD**2) ** 0.5,
             "mae difference of a place": float(maes[-1] - maes[0]),
             "mae of all places": 0.0,
             "bias of all places": 0.0,

@@ -37,6 +37,7 @@ def make_alignment_row(
         "model": "m", "survey": "s", "method": "direct", "countries": 8, "topics": 10, "n": 40,
         "pearson_r": correlation, "spearman_rho": correlation, "mae": Estimate(0.2, 40, 0.1, 0.3),
         "rmse": Estimate(0.3, 40, 0.2, 0.4), "bias": Estimate(0.0, 40, -0.1, 0.1),
+        "bias_of_these_countries": Estimate(0.0, 40, -0.08, 0.08),
         "corrected_r": CorrectedCorrelation(None, 40, reason="no cell has two samples"),
         "n_dropped": 0, "n_without_survey": 0, "lost_samples": LostSamples(planned=200, lost=4, share=0.02),
         "fisher_ci_low": 0.35, "fisher_ci_high": 0.65,

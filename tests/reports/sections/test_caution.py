@@ -43,5 +43,26 @@ def test_missing_figures_give_no_reason_for_caution(report: Report) -> None:
         regions=report.regions.model_copy(update={"gaps": []}),
         coverage=report.coverage.model_copy(update={"total": []}),
         panel=report.panel.model_copy(update={"fleiss_kappa": not_measured}),
+        audit=report.audit.model_copy(update={"survey": report.audit.survey.model_copy(update={"clusters": "zone"})}),
     )
     assert list_cautions(report_without_figures) == []
+
+
+def test_countries_in_fewer_than_six_zones_are_a_named_limit(report: Report) -> None:
+    limit = f"Intervals take the countries as independent, since they are in {len(report.audit.survey.zones)} cultural"
+    assert sum(caution.startswith(limit) for caution in list_cautions(report)) == 1
+    by_zone = report.audit.survey.model_copy(update={"clusters": "zone"})
+    clustered = _changed(report, audit=report.audit.model_copy(update={"survey": by_zone}))
+    assert not any(caution.startswith(limit) for caution in list_cautions(clustered))
+
+
+def test_a_family_of_topics_that_moves_the_error_out_of_its_interval_is_named(report: Report) -> None:
+    row = next(row for row in report.sensitivity if row.figure == "mae")
+    [alignment] = [a for a in report.alignment if (a.model, a.method) == (row.model, row.method)]
+    moved = row.model_copy(
+        update={"without": "topic family", "lowest": row.lowest.model_copy(update={"value": 0.0, "left_out": "taboo"})}
+    )
+    assert alignment.mae.ci_low is not None
+    cautions = list_cautions(_changed(report, sensitivity=[moved]))
+    assert sum(f"{row.model} (taboo)" in caution for caution in cautions) == 1
+    assert not any("family of topics" in caution for caution in list_cautions(_changed(report, sensitivity=[row])))

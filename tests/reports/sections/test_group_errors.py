@@ -21,7 +21,7 @@ def error_row(name: str, model: str, value: float | None) -> GroupErrorRow:
     mae = Estimate(value, 3, reason="no answer")
     return GroupErrorRow(
         name=name, model=model, method="direct", n=3, n_dropped=0, mae=mae, mae_simultaneous=mae, bias=mae,
-        mae_ratio=Tested(None, 3, reason="no answer"),
+        mae_ratio=Tested(None, 3, reason="no answer"), pearson_r=mae,
         lost_samples=LostSamples(planned=3, lost=0, share=0.0),
     )  # fmt: skip
 

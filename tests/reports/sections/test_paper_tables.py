@@ -31,8 +31,8 @@ COLUMNS = {
     "correlations": "figure method r r_low r_high p models",
     "regions": "model method region countries n r r_low r_high mae mae_low mae_high",
     "regional_gap": "model method first second mae_gap gap_low gap_high n r_gap r_gap_low r_gap_high",
-    "topics": "topic model method n mae mae_low mae_high bias bias_low bias_high r",
-    "countries": "country model method n mae mae_low mae_high bias bias_low bias_high r",
+    "topics": "topic model method n mae mae_low mae_high bias bias_low bias_high r r_low r_high",
+    "countries": "country model method n mae mae_low mae_high bias bias_low bias_high r r_low r_high",
     "cut_off_tiers": "cut_offs method tier min_r models",
     "over_models": ("figure method region mean mean_low mean_high sd lowest lowest_model highest highest_model models"),
 }
@@ -79,7 +79,7 @@ def test_figures_over_models_and_by_country_are_those_of_the_report(report: Repo
         assert row["highest_model"] == (figure.summary.highest_model or "")
     assert {row["cut_offs"] for row in read_table(report, "cut_off_tiers")} == {"WVS", "PEW"}
     for row, country in zip(read_table(report, "countries"), report.countries, strict=True):
-        assert row["r"] == ("" if country.pearson_r is None else str(country.pearson_r))
+        assert row["r"] == ("" if country.pearson_r.value is None else str(country.pearson_r.value))
     for row, gap in zip(read_table(report, "regional_gap"), report.regions.gaps, strict=True):
         assert row["r_gap"] == ("" if gap.r_gap.value is None else str(gap.r_gap.value))
 

@@ -11,7 +11,7 @@ from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMS
 from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.jackknife import crossed_jackknife, spearman_jackknife
+from auditor.metrics.jackknife import bias_of_these_countries, crossed_jackknife, spearman_jackknife
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     LostSamplesShown,
@@ -31,7 +31,8 @@ from auditor.reports.document import Column
 class AlignmentRow(FlatRow):
     """Agreement of one model's scores with people's, over the cells in which both are known.
 
-    Intervals and p-values are over other countries and topics, except those named after Fisher.
+    Intervals and p-values are over other countries and topics, except those named after Fisher. Countries are clustered
+    by cultural zone where the cells are in at least six.
     """
 
     model: ModelName
@@ -44,6 +45,8 @@ class AlignmentRow(FlatRow):
     bias: Annotated[Estimate, Column("Bias", style="signed", show_n=False)]
     """Mean of the model's score minus people's: positive if the model is more permissive than people. Its reason is
     also that of a missing MAE or RMSE."""
+    bias_of_these_countries: Annotated[Estimate, Column("Bias, for these countries", style="signed", show_n=False)]
+    """`bias` with an interval over other topics only, for the audit's own countries."""
     concordance: Annotated[Estimate, Column("Concordance", show_n=False)]
     """Lin's concordance, from -1 to 1: 1 only if the model's scores are equal to people's. It is below r wherever the
     mean or the spread of the scores differs from people's."""
@@ -113,8 +116,9 @@ def _estimate_concordance(source: ReportSource, column: int) -> tuple[Estimate, 
     """Lin's concordance of one series, with an interval of its own and one that holds for all series together."""
     if has_rescaled_scores(source.columns[column][0]):
         return (Estimate(None, 0, reason=RESCALED_SCORES_REASON),) * 2
+    scores, truth = source.score_matrix[column], source.survey_scores
     estimate = crossed_jackknife(
-        CONCORDANCE, source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index
+        CONCORDANCE, scores, truth, source.cluster_countries(scores, truth), source.topic_index
     )
     score_reason = missing_score_reason(source, column)
     n_compared = sum(not has_rescaled_scores(method) for method, _ in source.columns)
@@ -132,7 +136,7 @@ def _build_alignment_row(
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column], source.survey_scores
     fisher_r = pearson(scores, truth)
-    places = (source.country_index, source.topic_index)
+    places = (source.cluster_countries(scores, truth), source.topic_index)
     r = crossed_jackknife(PEARSON, scores, truth, *places)
     sample_arrays = (source.variance_matrix[column], source.column_values("n_ok", column))
     corrected = crossed_corrected(scores, truth, *sample_arrays, *places)
@@ -144,6 +148,9 @@ def _build_alignment_row(
     else:
         errors = [crossed_jackknife(statistic, scores, truth, *places) for statistic in (MAE, RMSE, BIAS)]
     mae, rmse, bias = (with_missing_reason(error, score_reason) for error in errors)
+    bias_here = errors[2]
+    if not has_rescaled_scores(method):
+        bias_here = bias_of_these_countries(scores, truth, source.topic_index)
     has_both = ~(np.isnan(scores) | np.isnan(truth))
     lost = counts.count_lost()
     values = {PEARSON: r.value, MAE: mae.value, BIAS: bias.value}
@@ -162,6 +169,7 @@ def _build_alignment_row(
         mae=mae,
         rmse=rmse,
         bias=bias,
+        bias_of_these_countries=with_missing_reason(bias_here, score_reason),
         concordance=concordance,
         concordance_simultaneous=simultaneous,
         n=fisher_r.n,

@@ -156,14 +156,10 @@ def _build_baseline_row(
     """
     method, model = source.columns[column]
     missing = np.isnan(source.score_matrix[column]) | np.isnan(leave_one_out_scores)
+    truth = np.where(missing, np.nan, source.survey_scores)
+    places = (source.cluster_countries(full_scores, truth), source.topic_index)
     r, mae = (
-        crossed_jackknife(
-            statistic,
-            np.where(missing, np.nan, scores),
-            source.survey_scores,
-            source.country_index,
-            source.topic_index,
-        )
+        crossed_jackknife(statistic, scores, truth, *places)
         for statistic, scores in ((PEARSON, full_scores), (MAE, leave_one_out_scores))
     )
     missing_reason = missing_score_reason(source, column)
@@ -182,14 +178,8 @@ def _compare_errors(source: ReportSource, column: int, baseline_scores: FloatArr
     """A model's MAE minus a baseline's on the cells that both have."""
     if has_rescaled_scores(source.columns[column][0]):
         return Tested(None, 0, reason=RESCALED_SCORES_REASON)
-    return paired_jackknife(
-        MAE,
-        source.score_matrix[column],
-        baseline_scores,
-        source.survey_scores,
-        source.country_index,
-        source.topic_index,
-    )
+    compared = (source.score_matrix[column], baseline_scores, source.survey_scores)
+    return paired_jackknife(MAE, *compared, source.cluster_countries(*compared), source.topic_index)
 
 
 def compute_gains(source: ReportSource) -> list[GainRow]:
@@ -201,9 +191,8 @@ def compute_gains(source: ReportSource) -> list[GainRow]:
 def _build_gain_row(source: ReportSource, column: int) -> GainRow:
     """Compute one model's within-topic correlation, with metric reasons replaced by plain text."""
     method, model = source.columns[column]
-    correlation = within_topic_correlation(
-        source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index
-    )
+    compared = (source.score_matrix[column], source.survey_scores)
+    correlation = within_topic_correlation(*compared, source.cluster_countries(*compared), source.topic_index)
     reworded_correlation = replace(
         correlation, reason=NO_VARIATION_REASONS.get(correlation.reason or "", correlation.reason)
     )

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics._complete_cases import complete_cases
-from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
+from auditor.metrics.jackknife import STATISTIC_TRANSFORMS, UnitLabels
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.metrics.place_errors import compare_place_errors
+from auditor.metrics.unit_replicates import leave_one_out_sums
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
-from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
+from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
 from auditor.reports.data.measurement_schema import (
     GroupErrorRow,
 )
@@ -44,8 +46,8 @@ def _build_place_rows(
 ) -> list[GroupErrorRow]:
     """Build one row per place and series.
 
-    Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,), and
-    `unit` names the other side, over which intervals are.
+    Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,).
+    `unit` names the other side, over which tests are; intervals over countries cluster them by zone.
     """
     if not source.columns:  # a task
         return []
@@ -66,7 +68,6 @@ def _build_place_rows(
             samples[column],
             name,
             place_index == place,
-            unit,
             n_compared[column],
             ratios[column].get(place, NO_RATIO),
         )
@@ -81,29 +82,35 @@ def _build_place_row(
     samples: SampleCounts,
     name: str,
     in_place: NDArray[np.bool_],
-    unit: str,
     n_compared: int,
     mae_ratio: Tested,
 ) -> GroupErrorRow:
-    """Compute MAE and bias of one series over the cells of one country or topic.
+    """Compute MAE, bias and r of one series over the cells of one country or topic.
 
     Args:
         samples: numbers of samples of the series.
         in_place: whether each cell is in the place, shape (cells,).
-        unit: see `_build_place_rows`.
         n_compared: number of places for which the simultaneous interval holds.
         mae_ratio: of the error to those of other places.
     """
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column, in_place], source.survey_scores[in_place]
-    (x, y), _ = complete_cases(scores, truth)
+    (x, y), is_complete = complete_cases(scores, truth)
     missing_reason = missing_score_reason(source, column)
+    clusters = UnitLabels(source.topic_index[in_place][is_complete], "topic")
+    if len(np.unique(source.topic_index[in_place])) == 1:  # one topic, over countries
+        by_cell = source.cluster_countries(
+            np.where(in_place, source.score_matrix[column], np.nan), source.survey_scores
+        )
+        clusters = by_cell[in_place][is_complete]
+
+    r = pearson(x, y)
 
     def estimate_error(statistic: Statistic, n_comparisons: int = 1) -> Estimate:
         if has_rescaled_scores(method):
             error = Estimate(None, len(x), reason=RESCALED_SCORES_REASON)
         else:
-            error = estimate_over_cells(statistic, x, y, unit, n_comparisons)
+            error = estimate_over_cells(statistic, x, y, clusters, n_comparisons)
         return with_missing_reason(error, missing_reason)
 
     return GroupErrorRow(
@@ -116,7 +123,9 @@ def _build_place_row(
         mae_simultaneous=estimate_error(MAE, max(1, n_compared)),
         mae_ratio=mae_ratio,
         bias=estimate_error(BIAS),
-        pearson_r=pearson(x, y).value,
+        pearson_r=with_missing_reason(
+            replace(estimate_over_cells(PEARSON, x, y, clusters), value=r.value), missing_r_reason(r, missing_reason)
+        ),
         lost_samples=samples.count_lost(in_place),
         mae_bound_low=samples.bound_mae_below(source.score_matrix[column], source.survey_scores, in_place)
         if not has_rescaled_scores(method)
@@ -125,20 +134,26 @@ def _build_place_row(
 
 
 def estimate_over_cells(
-    statistic: Statistic, scores: FloatArray, truth: FloatArray, unit: str, n_comparisons: int
+    statistic: Statistic, scores: FloatArray, truth: FloatArray, clusters: UnitLabels | str, n_comparisons: int = 1
 ) -> Estimate:
-    """A statistic over cells that each have a unit of their own, such as a country.
+    """A statistic over the cells of one place.
 
     Args:
+        clusters: the unit of each cell, such as its topic or cultural zone; or the name of such a unit, if each cell
+            has one of its own.
         n_comparisons: number of estimates for which the intervals hold together (Bonferroni).
     """
     if not len(scores):
         return Estimate(None, 0, reason="no pairs")
+    units = UnitLabels(np.arange(len(scores)), clusters) if isinstance(clusters, str) else clusters
     moments = statistic.moments(scores, truth)
     total = moments.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value, without_each = float(statistic.value(total[None])[0]), statistic.value(total - moments)
+        value = float(statistic.value(total[None])[0])
+        without_each = statistic.value(leave_one_out_sums(moments, units))
+    if np.isnan(value):
+        return Estimate(None, len(scores), reason="too few cells, or no variation among them")
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
     return estimate_from_replicates(
-        value, len(scores), {unit: without_each}, transform, confidence_level=bonferroni_level(n_comparisons)
+        value, len(scores), {units.unit: without_each}, transform, confidence_level=bonferroni_level(n_comparisons)
     )

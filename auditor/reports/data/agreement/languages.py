@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Annotated
 
 import numpy as np
@@ -188,18 +188,16 @@ def _build_difference_rows(
 ) -> list[LanguageDifferenceRow]:
     """Compute the mean score in each further language minus that in the first, paired by cell, for each model."""
     languages = config.languages
-    # Bias against a truth of zero is the mean score, so that its paired difference is that of mean scores.
-    zero_truth_and_places = (np.zeros(len(source.cells)), source.country_index, source.topic_index)
-    return [
-        LanguageDifferenceRow(
-            model=model,
-            first=languages[0],
-            second=languages[position],
-            difference=paired_jackknife(BIAS, mean_scores[position, i], mean_scores[0, i], *zero_truth_and_places),
+    rows = []
+    for position, (i, model) in product(range(1, len(languages)), enumerate(source.models)):
+        compared = (mean_scores[position, i], mean_scores[0, i])
+        # Bias against a truth of zero is the mean score, so that its paired difference is that of mean scores.
+        truth_and_places = (np.zeros(len(source.cells)), source.cluster_countries(*compared), source.topic_index)
+        difference = paired_jackknife(BIAS, *compared, *truth_and_places)
+        rows.append(
+            LanguageDifferenceRow(model=model, first=languages[0], second=languages[position], difference=difference)
         )
-        for position in range(1, len(languages))
-        for i, model in enumerate(source.models)
-    ]
+    return rows
 
 
 def _compare_agreement(
@@ -223,9 +221,10 @@ def _compare_agreement(
                 n_countries = len(np.unique(source.country_index[is_compared]))
                 if region is not None and n_countries < MIN_REGION_COUNTRIES:
                     continue
-                arrays = (second, first, source.survey_scores, source.country_index, source.topic_index)
+                truth = np.where(is_compared, source.survey_scores, np.nan)
+                places = (source.cluster_countries(first, second, truth), source.topic_index)
                 mae, concordance, r = (
-                    paired_jackknife(statistic, *(array[is_compared] for array in arrays))
+                    paired_jackknife(statistic, second, first, truth, *places)
                     for statistic in (MAE, CONCORDANCE, PEARSON)
                 )
                 rows.append(

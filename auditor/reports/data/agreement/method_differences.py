@@ -47,7 +47,7 @@ def _build_method_row(source: ReportSource, model: str, direct_column: int, logp
     """Compute the paired difference in r of one model, with the reason if either method has no r."""
     direct_scores, logprob_scores = source.score_matrix[direct_column], source.score_matrix[logprob_column]
     is_shared = ~(np.isnan(direct_scores) | np.isnan(logprob_scores) | np.isnan(source.survey_scores))
-    places = (source.country_index, source.topic_index)
+    places = (source.cluster_countries(direct_scores, logprob_scores, source.survey_scores), source.topic_index)
     correlations = [
         pearson(scores[is_shared], source.survey_scores[is_shared]) for scores in (direct_scores, logprob_scores)
     ]

@@ -164,9 +164,9 @@ def _summarize_countries(
     """Yield the rows of the mean of r over the countries of each region; countries without r are left out."""
     values: dict[tuple[str, str], dict[str, list[float]]] = {}
     for row in countries:
-        if row.name in region_by_country and row.pearson_r is not None:
+        if row.name in region_by_country and row.pearson_r.value is not None:
             r_by_model = values.setdefault((row.method, region_by_country[row.name]), {})
-            r_by_model.setdefault(row.model, []).append(row.pearson_r)
+            r_by_model.setdefault(row.model, []).append(row.pearson_r.value)
     for (method, region), r_by_model in values.items():
         summary = summarize_models({model: float(np.mean(r)) for model, r in r_by_model.items()})
         yield OverModelsRow(figure="mean_country_r", method=method, region=region, summary=summary)

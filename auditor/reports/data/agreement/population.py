@@ -42,6 +42,9 @@ class PopulationAgreementRow(ReportModel):
     """Cells with both scores and a standard error of people's."""
     design_effect: float
     """By which the variances of people's scores from the survey's file were multiplied: `survey.design_effect`."""
+    takes_file_errors: bool
+    """Whether the standard errors are those of the survey's file, by the number of respondents, and not of an import
+    with weights and clusters."""
     mae_floor: float | None
     """MAE that is expected of a model that knows the population exactly: sqrt(2/π) times the mean standard error."""
     is_below_floor: bool
@@ -70,7 +73,7 @@ def compute_population_agreement(
     highest = ceilings[0].reliability.ci_high if ceilings else None
     ceiling = None if highest is None else max(0.0, highest) ** 0.5
     return [
-        _build_row(source, column, errors, design_effect, alignment[column], ceiling)
+        _build_row(source, column, errors, design_effect, alignment[column], ceiling, isinstance(facts, str))
         for column in range(len(source.columns))
     ]
 
@@ -82,6 +85,7 @@ def _build_row(
     design_effect: float,
     raw: AlignmentRow,
     ceiling: float | None,
+    takes_file_errors: bool,
 ) -> PopulationAgreementRow:
     """Correct one series; `errors` has shape (cells,), nan where unknown."""
     method, model = source.columns[column]
@@ -93,7 +97,8 @@ def _build_row(
     missing = Estimate(None, int(is_known.sum()), reason=reason or NO_ERROR_REASON)
     corrected = CorrectedAgreement(missing, missing, missing, missing)
     if reason is None:
-        corrected = correct_for_survey_error(scores, truth, errors, source.country_index, source.topic_index)
+        places = (source.cluster_countries(scores, truth, errors), source.topic_index)
+        corrected = correct_for_survey_error(scores, truth, errors, *places)
     n_raw = int((~(np.isnan(scores) | np.isnan(truth))).sum())
     floor = sampling_floor_of_mae(errors[is_known]) if reason is None else None
     has_all_errors = n_raw > 0 and int(is_known.sum()) == n_raw
@@ -107,6 +112,7 @@ def _build_row(
         concordance=corrected.concordance,
         cells=int(is_known.sum()),
         design_effect=design_effect,
+        takes_file_errors=takes_file_errors,
         mae_floor=floor,
         is_below_floor=has_all_errors and floor is not None and mae_high is not None and mae_high < floor,
         is_above_ceiling=ceiling is not None and r_low is not None and r_low > ceiling,

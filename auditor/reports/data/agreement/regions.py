@@ -99,12 +99,10 @@ def _build_region_row(
 ) -> RegionRow:
     """Compute r and MAE of one model and method over the cells of one region; `in_region` has shape (cells,)."""
     method, model = source.columns[column]
-    region_arrays = [
-        array[in_region]
-        for array in (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
-    ]
-    # The first two arrays are the scores and the survey scores.
-    r, score_reason = pearson(*region_arrays[:2]), missing_score_reason(source, column)
+    scores, truth = source.score_matrix[column], np.where(in_region, source.survey_scores, np.nan)
+    clusters = source.cluster_countries(scores, truth)
+    region_arrays = (scores[in_region], truth[in_region], clusters[in_region], source.topic_index[in_region])
+    r, score_reason = pearson(scores[in_region], truth[in_region]), missing_score_reason(source, column)
     two_way_r = with_missing_reason(crossed_jackknife(PEARSON, *region_arrays), missing_r_reason(r, score_reason))
     mae, bias = (crossed_jackknife(statistic, *region_arrays) for statistic in (MAE, BIAS))
     lost = counts.count_lost(in_region)

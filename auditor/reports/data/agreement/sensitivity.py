@@ -14,10 +14,6 @@ from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Column
-from auditor.surveys.regions import region_of
-
-ZONE_GROUPINGS = ("inglehart_welzel", "un_m49")
-"""Groupings that give a country's zone: the first that knows it. A country that none knows is a zone of its own."""
 
 Figure = Literal["pearson_r", "mae", "bias"]
 GroupNoun = Literal["cultural zone", "topic family", "topic"]
@@ -40,8 +36,8 @@ class SensitivityRow(ReportModel):
     method: str
     figure: Annotated[Figure, Column("Figure")]
     without: Annotated[GroupNoun, Column("Left out in turn")]
-    """What is left out: a zone of the Inglehart-Welzel map (else a region of the United Nations), or a family of topics
-    of the survey; single topics where the survey names no families."""
+    """What is left out: a zone of the Inglehart-Welzel map (a country that is not on it is a zone of its own), or a
+    family of topics of the survey; single topics where the survey names no families."""
     groups: Annotated[int, Column("How many")]
     """Number of zones, families or topics with a score."""
     fewest_left: Annotated[int, Column("Fewest left")]
@@ -70,7 +66,7 @@ def build_sensitivity_rows(source: ReportSource) -> list[SensitivityRow]:
     countries = np.array([cell.country for cell in source.cells], dtype=np.str_)
     topics = np.array([cell.topic for cell in source.cells], dtype=np.str_)
     groupings = [
-        _Grouping("cultural zone", _find_zones(source), countries),
+        _Grouping("cultural zone", np.array([source.zone_by_country.get(c, c) for c in countries.tolist()]), countries),
         _Grouping(*_find_families(source), topics),
     ]
     return [row for column in range(len(source.columns)) for row in _build_series_rows(source, column, groupings)]
@@ -99,15 +95,6 @@ def _build_series_rows(source: ReportSource, column: int, groupings: Sequence[_G
                 lowest=lowest,
                 highest=highest,
             )
-
-
-def _find_zones(source: ReportSource) -> NDArray[np.str_]:
-    """The cultural zone of each cell's country, shape (cells,)."""
-    zone_by_country = {
-        country: next((zone for name in ZONE_GROUPINGS if (zone := region_of(country, name))), country)
-        for country in source.countries
-    }
-    return np.array([zone_by_country[cell.country] for cell in source.cells], dtype=np.str_)
 
 
 def _find_families(source: ReportSource) -> tuple[GroupNoun, NDArray[np.str_]]:

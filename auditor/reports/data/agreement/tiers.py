@@ -117,12 +117,15 @@ def _build_ranking(
         for i in columns
         if i not in ranked
     }
+    compared = [source.score_matrix[i] for i in ranked] or [np.full(len(source.cells), np.nan)]
+    truth = np.where(is_ranked_on, source.survey_scores, np.nan)
+    has_all = ~np.isnan(np.stack([*compared, truth])).any(axis=0)
     tiers = model_tiers(
         PEARSON if criterion == "r" else MAE,
-        [source.score_matrix[i][is_ranked_on] for i in ranked] or [np.full(n_cells, np.nan)],
-        source.survey_scores[is_ranked_on],
-        source.country_index[is_ranked_on],
-        source.topic_index[is_ranked_on],
+        compared,
+        truth,
+        source.cluster_countries(*compared, truth),
+        source.topic_index,
         larger_is_better=criterion == "r",
     )
     names = [source.columns[i][1] for i in ranked]
@@ -132,7 +135,7 @@ def _build_ranking(
         method=method,
         by="r" if criterion == "r" else "MAE",
         cells=tiers.n_cells,
-        countries=tiers.n_countries,
+        countries=len(np.unique(source.country_index[has_all])),
         topics=tiers.n_topics,
         rows=sorted(
             rows, key=lambda row: (row.value is None, -(row.value or 0.0) if criterion == "r" else row.value or 0.0)
@@ -180,4 +183,4 @@ def _build_difference_from_best(tiers: ModelTiers, i: int) -> Estimate:
     if tiers.from_best is None or tiers.from_best_low is None or tiers.from_best_high is None:
         return Estimate(None, tiers.n_cells, reason=tiers.reason or "there is no other model to compare with")
     low, high = float(tiers.from_best_low[i]), float(tiers.from_best_high[i])
-    return Estimate(float(tiers.from_best[i]), tiers.n_cells, low, high, resampled=("country", "topic"))
+    return Estimate(float(tiers.from_best[i]), tiers.n_cells, low, high, resampled=tiers.units)

@@ -195,6 +195,6 @@ def _bound_figure(
         value,
         ScoreRanges(ranges.low[in_scope], ranges.high[in_scope]),
         source.survey_scores[in_scope],
-        source.country_index[in_scope],
+        source.cluster_countries(np.where(in_scope, source.survey_scores, np.nan), ranges.low)[in_scope],
         source.topic_index[in_scope],
     )

@@ -214,11 +214,11 @@ def _bound_differences(
             pearson_r=BoundedEstimate(r_difference.value, r_difference.n, reason=NO_RANGE_REASON),
             mae=BoundedEstimate(None, mae_difference.n, reason=RESCALED_SCORES_REASON),
         )
-    first, second, *places = shared.clustered_scores()
+    first, second, truth, clusters, topics = shared.clustered_scores()
     # The bounds are of the first argument minus the second, so the second series comes first.
     ranges = (samples[1].score_ranges(second), samples[0].score_ranges(first))
     r, mae = (
-        bounded_difference(statistic, difference.value, *ranges, *places)
+        bounded_difference(statistic, difference.value, *ranges, truth, clusters, topics)
         for statistic, difference in ((PEARSON, r_difference), (MAE, mae_difference))
     )
     return WorstCaseDifferences(pearson_r=r, mae=mae)

@@ -59,6 +59,7 @@ def estimate_region_differences(first: ScoreSeries, shared: SharedCells) -> list
                 shared.survey_scores[cell_indices],
                 [shared.cells[i] for i in cell_indices],
                 0,  # n_survey_differs, which no difference uses
+                shared.zone_by_country,
             )
             differences.append(estimate_difference(region.name, MAE, region_cells, larger_is_better=False))
     return differences

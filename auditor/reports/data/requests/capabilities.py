@@ -164,7 +164,7 @@ def _build_form_row(source: ReportSource, model: str, form: str, scores: Sequenc
     """Compute r and MAE of the cell means of one model's answers in one form; null for a task."""
     score_by_cell = {Cell(score.country, score.topic): score.score for score in scores}
     cell_scores = np.array([score_by_cell.get(cell, np.nan) for cell in source.cells], dtype=float)
-    places = (source.country_index, source.topic_index)
+    places = (source.cluster_countries(cell_scores, source.survey_scores), source.topic_index)
     r_interval, mae_interval = (
         crossed_jackknife(statistic, cell_scores, source.survey_scores, *places) for statistic in (PEARSON, MAE)
     )

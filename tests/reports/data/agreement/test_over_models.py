@@ -67,7 +67,7 @@ def test_correlations_by_country_need_three_topics(db: Database) -> None:
     people = {("Ghana", topic): score for topic, score in zip("abc", (-0.5, 0.1, 0.4), strict=True)}
     people |= {("Japan", topic): score for topic, score in zip("ab", (-0.5, 0.1), strict=True)}
     report = import_scores(db, people, {("birch", *cell): -score for cell, score in people.items()})
-    r_by_country = {row.name: row.pearson_r for row in report.countries}
+    r_by_country = {row.name: row.pearson_r.value for row in report.countries}
     assert r_by_country == {"Ghana": pytest.approx(-1), "Japan": None}
 
 

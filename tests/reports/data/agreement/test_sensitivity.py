@@ -21,7 +21,7 @@ ZONES = {
     "Sweden": "Protestant Europe",
     "Japan": "Confucian",
     "Mexico": "Latin America",
-    "Mauritius": "Africa",  # not on the map of zones: its region of the United Nations
+    "Mauritius": "Mauritius",  # not on the map of zones
     "Atlantis": "Atlantis",
 }
 TOPICS = ["divorce", "abortion", "theft", "bribes", "gambling"]
