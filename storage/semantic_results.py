@@ -50,6 +50,14 @@ def load_wordings(
     return wordings_by_question
 
 
+def has_several_languages(db: Database, audit_id: int) -> bool:
+    """Whether an audit's questions are asked in wordings of more than one language."""
+    c = table_of(MoralWording).c
+    query = select(c.language).where(c.audit_id == audit_id, c.number > 0).distinct().limit(2)
+    with db.read() as connection:
+        return len(connection.execute(query).all()) > 1
+
+
 def load_answers(
     db: Database, audit_id: int, question_ids: Iterable[str] | None = None, *, model: str | None = None
 ) -> list[MoralAnswerRecord]:

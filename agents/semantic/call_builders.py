@@ -142,6 +142,24 @@ def build_paraphrase_call(
     )
 
 
+def build_translation_call(config: AuditConfig, translator: ModelSection, text: str, language: str) -> Call:
+    """Build the call that asks for a translation of an answer; `language` is an ISO 639-1 code."""
+    probe, text = semantic_probe(config), truncate_shown_text(config, text)
+    messages = load_prompt("semantic.translate").render(
+        preamble=translator.system, language=language, text=text, fence=fence_line(text, config.seed, language)
+    )
+    return _build_call(
+        config,
+        translator,
+        Purpose.TRANSLATION,
+        messages,
+        temperature=0.0,
+        max_tokens=probe.max_tokens,
+        schema=OpenAnswer,
+        max_words=probe.max_words,
+    )
+
+
 def build_pair_call(
     config: AuditConfig, judge: ModelSection, purpose: Purpose, question: str, first: str, second: str
 ) -> Call:

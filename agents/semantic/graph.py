@@ -19,6 +19,7 @@ from auditor.agents.semantic.pair_verdicts import (
 from auditor.agents.semantic.paraphrases import generate_paraphrases
 from auditor.agents.semantic.questions import save_questions
 from auditor.agents.semantic.scoring import ScoringPlan, score_audit
+from auditor.agents.semantic.translations import translate_answers
 from auditor.agents.stages import record_stage, wait_for_answers
 from auditor.config import AuditConfig
 from auditor.config.semantic import TASK_QUESTIONS, SemanticProbe
@@ -97,6 +98,8 @@ async def score(context: RunContext) -> None:
         settings = scoring_settings(context.config, semantic_probe(context.config))
         await asyncio.to_thread(semantic_results.replace_scores, context.db, context.audit_id, [], [], settings)
         return
+    for questions in _question_batches(context):
+        await translate_answers(context, questions)
     await asyncio.to_thread(score_audit, context.db, context.audit_id, build_scoring_plan(context))
 
 

@@ -76,9 +76,9 @@ def iterate_wordings(
 
 def _wording_languages(db: Database, audit_id: int, question_ids: Sequence[str], n_wordings: int) -> TextGrid:
     """Languages of the wordings, shape (questions, wordings); empty if there is only one language."""
-    wordings_by_question = semantic_results.load_wordings(db, audit_id, question_ids)
-    if len({wording.language for group in wordings_by_question.values() for wording in group if wording.number}) < 2:
+    if not semantic_results.has_several_languages(db, audit_id):
         return []
+    wordings_by_question = semantic_results.load_wordings(db, audit_id, question_ids)
     languages: TextGrid = [[None] * n_wordings for _ in question_ids]
     for i, question in enumerate(question_ids):
         for wording in wordings_by_question.get(question, []):

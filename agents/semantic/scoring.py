@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -24,6 +24,7 @@ from auditor.agents.semantic.text_scores import (
     score_similarities,
     stack_text_kinds,
 )
+from auditor.agents.semantic.translations import load_translations, score_translations
 from auditor.agents.semantic.vector_cache import VectorCache, stack_vectors
 from auditor.config.semantic import SimilarityMetric
 from auditor.domain import canonical_hash
@@ -36,6 +37,9 @@ from auditor.storage.records import load_records
 
 LANGUAGE_METRIC_PREFIX = "languages:"
 """Prefix of the names of metrics that compare answers between languages."""
+MIN_MULTILINGUAL_VOCABULARY = 100_000
+"""Fewest tokens in the vocabulary of an encoder that reads several languages. Multilingual BERT has 119,547 and
+XLM-RoBERTa 250,002; English encoders have at most 50,368."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,23 @@ class ScoringPlan:
 def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     """Score every model's answers and store the scores; does nothing if all inputs are unchanged."""
     models = list_answering_models(db, audit_id, ["semantic"])
-    ids = [question.id for question in semantic_results.load_questions(db, audit_id)]
+    questions = semantic_results.load_questions(db, audit_id)
+    ids = [question.id for question in questions]
     digest, n_texts = hash_texts(db, audit_id, models, ids, plan.settings.wordings)
-    evidence = canonical_hash([digest, _scoring_identity(plan.settings), plan.seed, sorted(plan.baseline_names)])
+    translations = load_translations(db, audit_id)
+    by_culture = any(question.country for question in questions) or semantic_results.has_several_languages(db, audit_id)
+    cultures = ["cultures", [astuple(translation) for translation in translations]] if by_culture else []
+    evidence = canonical_hash(
+        [digest, _scoring_identity(plan.settings), plan.seed, sorted(plan.baseline_names), *cultures]
+    )
     stored_settings = semantic_results.load_facts(db, audit_id)
     if stored_settings is not None and stored_settings.evidence == evidence:
         return
     encoder = plan.load_encoder()
-    settings = replace(plan.settings, revision=encoder.revision, evidence=evidence)
+    is_multilingual = getattr(encoder, "vocabulary_size", 0) >= MIN_MULTILINGUAL_VOCABULARY
+    settings = replace(
+        plan.settings, revision=encoder.revision, evidence=evidence, is_multilingual=is_multilingual or None
+    )
     plan.on_texts_planned(n_texts)
     scores: list[QuestionScore] = []
     null_scores: list[NullScore] = []
@@ -83,8 +96,9 @@ def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     for model in models:
         null_questions = NullQuestions(draw_null_questions(ids, plan.seed))
         for block in iterate_blocks(db, audit_id, model, ids, settings.wordings):
-            scores += _score_block(model, block, settings, vectors, measures, null_questions)
+            scores += _score_block(model, block, settings, vectors, measures, null_questions, by_culture=by_culture)
         null_scores += compute_null_scores(model, null_questions, settings, plan.seed)
+    scores += score_translations(db, audit_id, translations, settings.measured, vectors)
     semantic_results.replace_scores(db, audit_id, scores, null_scores, settings)
 
 
@@ -168,15 +182,72 @@ def _score_block(
     vectors: VectorCache,
     measures: dict[str, ConsistencyMeasure],
     null_questions: NullQuestions,
+    *,
+    by_culture: bool,
 ) -> list[QuestionScore]:
-    """Scores of one block by all metrics; also adds the block's vectors to the null questions."""
+    """Scores of one block by all metrics; also adds the block's vectors to the null questions.
+
+    Args:
+        by_culture: whether questions are about countries or in several languages: then both variants of the graph
+            entropy are computed, and each measure for the wordings in each language.
+    """
     vectors_by_text = vectors.embed(
         text for texts in (*block.answers, *block.rules) for text in texts if text is not None
     )
     vectors_by_kind = stack_text_kinds(block.answers, block.rules, vectors_by_text, settings, settings.wordings)
+    scores = _score_texts(model, block, vectors_by_kind, settings, measures, by_culture=by_culture)
+    for language in sorted({language for row in block.languages for language in row if language}):
+        part, part_vectors = _select_language(block, vectors_by_kind, language)
+        scores += [
+            replace(score, metric=f"{score.metric}@{language}")
+            for score in _score_texts(model, part, part_vectors, settings, measures, by_culture=True)
+        ]
+    if settings.measured in vectors_by_kind and block.languages:
+        scores += _score_language_pairs(model, block, settings.measured, vectors_by_kind[settings.measured])
+    if settings.measured in vectors_by_kind:
+        extend_null_questions(null_questions, block, vectors_by_kind[settings.measured], settings.measured)
+    return scores
+
+
+def _select_language(
+    block: QuestionBlock, vectors_by_kind: Mapping[str, Floats32], language: str
+) -> tuple[QuestionBlock, dict[str, Floats32]]:
+    """The texts and the vectors of the wordings in one language; the others are missing."""
+    is_selected = np.array([[name == language for name in row] for row in block.languages])
+
+    def select(texts: TextGrid) -> TextGrid:
+        return [
+            [text if selected else None for text, selected in zip(row, mask, strict=True)]
+            for row, mask in zip(texts, is_selected, strict=True)
+        ]
+
+    part = block._replace(answers=select(block.answers), rules=select(block.rules))
+    return part, {
+        kind: np.where(is_selected[:, :, None], rows, np.nan).astype(np.float32)
+        for kind, rows in vectors_by_kind.items()
+    }
+
+
+def _score_texts(
+    model: str,
+    block: QuestionBlock,
+    vectors_by_kind: Mapping[str, Floats32],
+    settings: SemanticScoringSettings,
+    measures: dict[str, ConsistencyMeasure],
+    *,
+    by_culture: bool,
+) -> list[QuestionScore]:
+    """Scores of a block's texts by the variants of the graph entropy and by the further measures."""
     scores: list[QuestionScore] = []
     for text_kind, kind_vectors in vectors_by_kind.items():
         scores += _score_vectors(model, block.question_ids, text_kind, kind_vectors, settings)
+        if by_culture and text_kind == settings.measured:
+            other = replace(settings, variant="sge" if settings.variant == "sage" else "sage", measured=text_kind)
+            scores += [
+                score
+                for score in _score_vectors(model, block.question_ids, text_kind, kind_vectors, other)
+                if score.metric == other.variant
+            ]
     texts_by_kind = {"answer": block.answers, "rot": block.rules}
     texts_by_kind = {kind: texts for kind, texts in texts_by_kind.items() if kind in vectors_by_kind}
     for (text_kind, name), values in score_measures(texts_by_kind, measures).items():
@@ -185,10 +256,6 @@ def _score_block(
             QuestionScore(model, question, text_kind, name, _nan_to_none(value), n_usable)
             for question, value, n_usable in zip(block.question_ids, values, n_present, strict=True)
         ]
-    if settings.measured in vectors_by_kind and block.languages:
-        scores += _score_language_pairs(model, block, settings.measured, vectors_by_kind[settings.measured])
-    if settings.measured in vectors_by_kind:
-        extend_null_questions(null_questions, block, vectors_by_kind[settings.measured], settings.measured)
     return scores
 
 

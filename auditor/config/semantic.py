@@ -62,6 +62,9 @@ class SemanticProbe(ProbeSection):
     consistency score (`consistency`) is measured, without a sentence encoder."""
     paraphraser: str | None = None
     """Name of the model or judge of this audit that writes further wordings of questions with too few."""
+    translator: str | None = None
+    """Name of the model or judge of this audit that translates answers, where questions have wordings in several
+    languages: how similar answers with one meaning are across languages. Needs a multilingual `encoder`."""
     threshold: Annotated[float, Field(gt=0, le=1.5)] = 0.8
     """Minimum quality of a wording that a model wrote (its ParaScore: similar meaning in different words); worse ones
     are not used."""
@@ -114,6 +117,7 @@ class SemanticProbe(ProbeSection):
         """Names of the models that help with this probe, by the key that names them."""
         name_by_key = {
             "paraphraser": self.paraphraser,
+            "translator": self.translator,
             "rot_model": self.rot_model,
             "contradiction": self.contradiction,
             "consistency.judge": self.consistency.judge if self.consistency else None,

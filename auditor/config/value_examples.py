@@ -48,7 +48,7 @@ _VALUES: Mapping[str, Any] = {
     "scale": {"en": ["never acceptable", "always acceptable"]},
     "encoder": "all-MiniLM-L6-v2",
     "language": ["en", "native"],
-    **dict.fromkeys(("judge", "rewriter", "paraphraser", "rot_model", "contradiction"), "gpt-4o"),
+    **dict.fromkeys(("judge", "rewriter", "paraphraser", "translator", "rot_model", "contradiction"), "gpt-4o"),
 }
 """Values of settings whose type does not say what a sensible value is, by key."""
 _VALUES_BY_SECTION: Mapping[tuple[str, str], Any] = {

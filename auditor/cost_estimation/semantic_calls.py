@@ -13,12 +13,13 @@ from auditor.agents.semantic.call_builders import (
     build_pair_call,
     build_paraphrase_call,
     build_rule_call,
+    build_translation_call,
     is_paper_form,
     semantic_probe,
 )
 from auditor.agents.semantic.given_answers import list_recorded_answers
 from auditor.agents.semantic.questions import load_planned_questions
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, ModelSection
 from auditor.config.semantic import TASK_QUESTIONS, ConsistencySection, SemanticProbe
 from auditor.cost_estimation.call_counts import USABLE_TRACE_SHARES
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
@@ -47,6 +48,8 @@ def plan_semantic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cel
     yield from plan_answer_calls(config, probe, sampled_questions, n_answers)
     if probe.rot and n_wordings:
         yield from plan_rule_calls(config, probe, sampled_questions, n_wordings)
+    if probe.translator is not None:
+        yield from _plan_translation_calls(config, probe, config.model(probe.translator), questions)
     if probe.consistency is not None:
         yield from _plan_consistency_calls(config, probe, probe.consistency, questions)
     if probe.contradiction is not None:
@@ -115,6 +118,17 @@ def plan_rule_calls(
             for question in sampled_questions
         ]
         yield PlannedCalls(config.model(author), Purpose.RULE, rules * models, examples, probe.rot_words)
+
+
+def _plan_translation_calls(
+    config: AuditConfig, probe: SemanticProbe, translator: ModelSection, questions: Sequence[MoralQuestion]
+) -> Iterator[PlannedCalls]:
+    """Yield the translations of one answer of each model, for each question and pair of its languages."""
+    n_pairs = sum(comb(len({*(question.languages or (question.language,))}), 2) for question in questions)
+    translations = ForecastRange.from_bounds(*(share * n_pairs * len(config.models) for share in USABLE_TRACE_SHARES))
+    examples = [build_translation_call(config, translator, " ".join(["word"] * probe.max_words), "de")]
+    if n_pairs:
+        yield PlannedCalls(translator, Purpose.TRANSLATION, translations, examples, probe.max_words)
 
 
 def _plan_consistency_calls(

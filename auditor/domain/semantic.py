@@ -119,7 +119,8 @@ class QuestionScore:
         model: empty for the wordings of the question themselves.
         text: the texts compared: `rot` (rules of thumb), `answer`, `mix`, `RELEASED_MIX` or `QUESTION_TEXT`.
         metric: `sage`, `sge`, `cosine` or one of the settings' `rivals`; `sage:alpha=1` is SaGE with another exponent
-            than the settings'; `languages:de-en` is the mean cosine of answers to wordings in these two languages.
+            than the settings'; `languages:de-en` is the mean cosine of answers to wordings in these two languages, and
+            `translations:de-en` that of answers and their translations; `sage@de` is of the wordings in one language.
         value: the score; None with fewer than two usable answers.
         n: number of usable answers; of pairs of answers for a `languages:` metric.
         left, right: numbers of the wordings whose answers are least similar.
@@ -135,6 +136,25 @@ class QuestionScore:
     left: int | None = None
     right: int | None = None
     lowest: float | None = None
+
+
+@stored("moral_translation")
+@dataclass(frozen=True, slots=True)
+class MoralTranslation:
+    """A translation of a model's answer to a wording, or of its rule of thumb; only the outcome `ok` has a text.
+
+    Attributes:
+        wording: number of the wording whose answer is translated.
+        language: ISO 639-1 code of the translation.
+    """
+
+    model: Key[str]
+    question: Key[str]
+    wording: Key[int]
+    language: Key[str]
+    outcome: Outcome
+    text: LongText[str | None] = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +235,7 @@ class SemanticScoringSettings:
         evidence: hash of all inputs of the scores.
         bertscore_model: weights of the measure `bertscore_bert_base`; empty where it was not computed.
         subject: what the questions are about: `moral`, or `any`.
+        is_multilingual: whether the encoder reads several languages; None of scores of earlier versions.
     """
 
     source: str
@@ -228,6 +249,12 @@ class SemanticScoringSettings:
     evidence: str
     bertscore_model: str = ""
     subject: str = "moral"
+    is_multilingual: bool | None = None
+
+    @property
+    def reads_several_languages(self) -> bool:
+        """Whether the encoder is known to read several languages; of earlier scores, by its name."""
+        return "multilingual" in self.encoder.lower() if self.is_multilingual is None else self.is_multilingual
 
     @property
     def forms(self) -> list[ScoreForm]:

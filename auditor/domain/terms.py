@@ -56,6 +56,8 @@ class Purpose(StrEnum):
     REWRITE = "rewrite"
     CONTEST = "contest"
     PARAPHRASE = "paraphrase"
+    TRANSLATION = "translation"
+    """A translation of an answer of the probe `semantic`."""
     MORAL = "moral"
     """An answer to a moral question."""
     RULE = "rule"

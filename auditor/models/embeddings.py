@@ -62,6 +62,11 @@ class SentenceEncoder:
             digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of tokens that the encoder's tokenizer knows."""
+        return len(self._model.tokenizer)
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Encode texts as unit vectors.
 

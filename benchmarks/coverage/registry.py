@@ -239,6 +239,9 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".semantic.foundations[].consistency",
         ".semantic.rivals[].value",
         ".semantic.languages[].similarity",
+        ".semantic.languages[].translations",
+        ".semantic.countries[].consistency",
+        ".semantic.by_language[].consistency",
         ".logic.rankings[].*",
         ".semantic.questions_only",
         ".semantic.forms[].value",
@@ -261,11 +264,13 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "item mean difference": (
         ".semantic.differences[].difference",
+        ".semantic.languages[].difference",
         "temperature.difference",
         "temperature.measures[].difference",
         "rules.change",
         "rules.measures[].change",
     ),
+    "consistency gap between regions": (".semantic.region_gaps[].difference",),
     "correlation over questions": (
         "accuracy.ci_low",
         "judgements.correlations[].ci_low",

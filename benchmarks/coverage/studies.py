@@ -9,6 +9,7 @@ from functools import partial
 
 from benchmarks.coverage.agreement_figures import AGREEMENT_STUDY, SENTENCE_STUDIES
 from benchmarks.coverage.bound_figures import BOUND_STUDY
+from benchmarks.coverage.culture_figures import CULTURE_STUDY
 from benchmarks.coverage.figures import Design, Figure, Study, World
 from benchmarks.coverage.harder_figures import HARDER_STUDY, THESE_COUNTRIES_STUDY
 from benchmarks.coverage.item_figures import ITEM_STUDY
@@ -51,6 +52,7 @@ STUDIES = (
     MODEL_STUDY,
     OPINION_STUDY,
     GAP_STUDY,
+    CULTURE_STUDY,
 )
 
 

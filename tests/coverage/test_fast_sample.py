@@ -15,6 +15,7 @@ import pytest
 from benchmarks import coverage
 from benchmarks.coverage.agreement_figures import AGREEMENT_STUDY
 from benchmarks.coverage.bound_figures import BOUND_STUDY
+from benchmarks.coverage.culture_figures import CULTURE_STUDY
 from benchmarks.coverage.figures import Study
 from benchmarks.coverage.findings import MIN_PRINTED_RUNS, list_problems
 from benchmarks.coverage.harder_figures import HARDER_STUDY, THESE_COUNTRIES_STUDY
@@ -60,6 +61,7 @@ SAMPLE = [
     (MODEL_STUDY, "gaussian", "12 models", 60),
     (OPINION_STUDY, "sharpened", "20 × 10", 60),
     (GAP_STUDY, "gaps times 1.6", "20 × 10", 100),
+    (CULTURE_STUDY, "worse in one region", "10 × 20", 100),
 ]
 """A study, a world and a design, and the number of runs."""
 

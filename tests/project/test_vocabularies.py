@@ -52,7 +52,7 @@ OMITTED: Mapping[str, set[Enum]] = {
 """Members that a table leaves out on purpose, by the table's name."""
 PURPOSES_OF_MODELS = {
     *(Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.OPINION, Purpose.PARAPHRASE, Purpose.REWRITE),
-    Purpose.RULE,
+    *(Purpose.RULE, Purpose.TRANSLATION),
 }
 
 

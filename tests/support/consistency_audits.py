@@ -30,6 +30,7 @@ from auditor.storage.records import save_records
 N_JUDGES, N_SETS, N_ITEMS, N_WORDINGS, N_REPEATS = 4, 5, 5, 2, 2
 ERROR_SHARES = np.linspace(0.05, 0.4, N_JUDGES)
 """Share of a judge's answers that are reversed: judges differ, so that figures correlate over them."""
+COUNTRIES = ("Germany", "Japan", "France", "Kenya", "Canada", "Peru")
 MODELS, N_QUESTIONS, N_SAMPLES = ("alder", "birch", "cedar"), 36, 3
 
 
@@ -72,7 +73,13 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
     rng = np.random.default_rng(seed)
     audit = _save_audit(db, name)
     questions = [
-        MoralQuestion(f"q{i:02d}", f"Question {i}?", (f"Wording {i}?",), FOUNDATIONS[i % len(FOUNDATIONS)])
+        MoralQuestion(
+            f"q{i:02d}",
+            f"Question {i}?",
+            (f"Wording {i}?",),
+            FOUNDATIONS[i % len(FOUNDATIONS)],
+            country=COUNTRIES[i % len(COUNTRIES)],
+        )
         for i in range(N_QUESTIONS)
     ]
     semantic_results.replace_questions(db, audit.id, questions)
@@ -80,14 +87,19 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
     scores = [
         QuestionScore(model, question.id, text, metric, float(rng.uniform(0.2 * i, 0.9)), 2, 0, 1, 0.1)
         for i, model in enumerate(MODELS)
-        for text, metric in [*measures, ("rot", "languages:de-en")]
+        for text, metric in [
+            *measures,
+            *(("rot", name) for name in ("languages:de-en", "translations:de-en", "sage@de")),
+        ]
         for question in questions
     ]
     scores += [
         QuestionScore("", question.id, QUESTION_TEXT, "sage", float(rng.uniform(0.2, 0.9)), 2, 0, 1, 0.1)
         for question in questions
     ]
-    settings = SemanticScoringSettings("synthetic", "encoder", "0" * 64, "sage", 10.0, 1.0, "rot", 2, "0" * 64)
+    settings = SemanticScoringSettings(
+        "synthetic", "encoder", "0" * 64, "sage", 10.0, 1.0, "rot", 2, "0" * 64, is_multilingual=True
+    )
     semantic_results.replace_scores(db, audit.id, scores, [], settings)
     verdicts = [
         PairVerdict(

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.semantic.cultures import (
+    CountryConsistencyRow,
+    LanguageConsistencyRow,
+    LanguagePairRow,
+    RegionGapRow,
+)
 from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
 from auditor.reports.data.semantic.schema import (
     BaselineSimilarityRow,
     ChanceScore,
-    LanguagePairRow,
     LeastConsistentRow,
     SemanticDifferenceRow,
     SemanticModelRow,
@@ -70,7 +76,7 @@ def build_semantic_section(report: Report) -> Section | None:
         blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
         blocks += [_build_figure(semantic.models, marks), _build_model_table(semantic.models, marks)]
     blocks += build_form_blocks(semantic)
-    blocks += [*_build_comparison_tables(semantic, marks), *_build_language_table(semantic, marks)]
+    blocks += [*_build_comparison_tables(semantic, marks), *_build_culture_tables(semantic, marks)]
     blocks += build_judged_tables(semantic, marks)
     if semantic.people is not None:
         blocks.append(_build_people_section(semantic.people))
@@ -212,16 +218,67 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
         yield Disclosure(title, [table])
 
 
-def _build_language_table(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Table]:
-    """Build the table of consistency across languages, if there are several."""
+def _build_culture_tables(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Block]:
+    """Build the tables by country and language, of gaps between regions, and of consistency across languages."""
+    main = semantic.measured, semantic.variant
+    measure = {"metric": lambda row: name_measure(row.metric, row.text)}
+    caption = "Mean over the questions about each country, with 95% CI; n counts questions. "
+    yield from _build_culture_table(
+        "paraphrase-countries", "Consistency by country", caption, semantic.countries, main, measure, marks
+    )
+    if semantic.region_gaps:
+        caption = (
+            "Mean over the questions about the countries of a region minus that about another region, with 95% CI, for "
+            "other countries and questions like these; for these countries, if there are fewer than five. p is "
+            "adjusted for all rows of a measure (Holm)."
+        )
+        title, rows = "Gaps in consistency between regions", semantic.region_gaps
+        main_rows = [row for row in rows if (row.text, row.metric) == main]
+        yield tabulate("paraphrase-region-gaps", title, caption, main_rows, RegionGapRow, measure)
+        others = [row for row in rows if (row.text, row.metric) != main]
+        if others:
+            table = tabulate("paraphrase-region-gaps-measures", title, caption, others, RegionGapRow, measure)
+            yield Disclosure(f"{title}, by other measures", [table])
+    caption = "Mean over questions, of the wordings in each language, with 95% CI; n counts questions. "
+    yield from _build_culture_table(
+        "paraphrase-by-language", "Consistency by language", caption, semantic.by_language, main, measure, marks
+    )
     if semantic.languages:
         caption = (
-            "Similarity of answers across two languages, and within one, with 95% CI; n counts questions. Equal "
-            "similarity means that a model is consistent across languages. The encoder must know both languages."
+            "Similarity of answers across two languages, and within one, with 95% CI; n counts questions. "
+            "Translations: similarity of answers and their translations, which mean the same. A model whose answers "
+            "across languages are as similar as translations is consistent across them; a difference below 0 is "
+            "inconsistency."
         )
         derived: DerivedCells[LanguagePairRow] = {"languages": _name_languages, **marks.derived}
-        title, rows, columns = "Consistency across languages", semantic.languages, LanguagePairRow
-        yield tabulate("paraphrase-languages", title, caption, rows, columns, derived, more_columns=marks.columns)
+        title, columns = "Consistency across languages", LanguagePairRow
+        yield tabulate(
+            "paraphrase-languages", title, caption, semantic.languages, columns, derived, more_columns=marks.columns
+        )
+
+
+CultureRow = TypeVar("CultureRow", CountryConsistencyRow, LanguageConsistencyRow)
+
+
+def _build_culture_table(
+    table_id: str,
+    title: str,
+    caption: str,
+    rows: Sequence[CultureRow],
+    main: tuple[str, str],
+    measure: DerivedCells[CultureRow],
+    marks: SamplingMarks,
+) -> Iterator[Block]:
+    """Build the table of the audit's measure, and one of the other measures behind it; none without rows."""
+    if not rows:
+        return
+    derived: DerivedCells[CultureRow] = {**measure, **marks.derived}
+    for is_main in (True, False):
+        selected = [row for row in rows if ((row.text, row.metric) == main) == is_main]
+        if selected:
+            name = table_id if is_main else f"{table_id}-measures"
+            table = tabulate(name, title, caption, selected, type(rows[0]), derived, more_columns=marks.columns)
+            yield table if is_main else Disclosure(f"{title}, by other measures", [table])
 
 
 def _name_languages(row: LanguagePairRow) -> str:

@@ -7,12 +7,12 @@ import pytest
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.semantic.cultures import LanguagePairRow
 from auditor.reports.data.semantic.schema import (
     BaselineSimilarityRow,
     ChanceScore,
     FoundationRow,
     JudgedConsistencyRow,
-    LanguagePairRow,
     LeastConsistentRow,
     ScoreFormRow,
     SemanticDifferenceRow,

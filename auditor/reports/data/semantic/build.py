@@ -11,6 +11,7 @@ from auditor.domain.semantic import FOUNDATIONS, QuestionScore
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
+from auditor.reports.data.semantic.cultures import BASELINE_METRICS, build_culture_rows
 from auditor.reports.data.semantic.differences import build_difference_rows
 from auditor.reports.data.semantic.forms import build_form_rows, score_questions_only
 from auditor.reports.data.semantic.human_judgements import measure_human_judgements
@@ -18,15 +19,12 @@ from auditor.reports.data.semantic.judged_consistency import build_judged_rows
 from auditor.reports.data.semantic.least_consistent import build_least_consistent_rows
 from auditor.reports.data.semantic.model_rows import build_model_rows
 from auditor.reports.data.semantic.people_labels import load_sampled_labels
-from auditor.reports.data.semantic.schema import BaselineSimilarityRow, FoundationRow, LanguagePairRow, SemanticReport
+from auditor.reports.data.semantic.schema import BaselineSimilarityRow, FoundationRow, SemanticReport
 from auditor.reports.data.semantic.score_table import ScoreTable, mean_over_questions
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import list_answering_models
 from auditor.storage.records import load_records
-
-LANGUAGE_METRIC_PREFIX = "languages:"
-BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore", "bertscore_bert_base")
 
 
 def build_semantic_report(db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
@@ -46,6 +44,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     models = [*source.models, *sorted(answering.difference(source.models))]
     models = [model for model in models if model in answering]
     scored_models = models if settings.wordings else []
+    cultures = build_culture_rows(source.survey, scored_models, score_table)
     return SemanticReport(
         source=settings.source,
         questions=len(questions),
@@ -62,7 +61,10 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         foundations=_build_foundation_rows(scored_models, score_table),
         differences=build_difference_rows(scored_models, score_table, sampling),
         rivals=_build_similarity_rows(models, score_table),
-        languages=_build_language_rows(models, score_table),
+        languages=cultures.languages,
+        countries=cultures.countries,
+        by_language=cultures.by_language,
+        region_gaps=cultures.region_gaps,
         judged=build_judged_rows(db, source, models),
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),
@@ -120,30 +122,6 @@ def _build_similarity_rows(models: Sequence[str], table: ScoreTable) -> list[Bas
         )
         for text, metric in scored_metrics
         for model in models
-    ]
-
-
-def _build_language_rows(models: Sequence[str], table: ScoreTable) -> list[LanguagePairRow]:
-    """Compute the mean similarity for each pair of languages and model."""
-    text = table.settings.measured
-    metrics = sorted(
-        {
-            metric
-            for metric_text, metric in table.metrics
-            if metric_text == text and metric.startswith(LANGUAGE_METRIC_PREFIX)
-        }
-    )
-    # (metric, first language, second language); such a metric is called `languages:en-de`.
-    pairs = [(metric, *metric.removeprefix(LANGUAGE_METRIC_PREFIX).split("-", 1)) for metric in metrics]
-    return [
-        LanguagePairRow(
-            model=model,
-            first=first,
-            second=second,
-            similarity=mean_over_questions(table.scores_of(model, text, metric), "no question has a usable pair"),
-        )
-        for model in models
-        for metric, first, second in pairs
     ]
 
 

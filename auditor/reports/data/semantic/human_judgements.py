@@ -187,7 +187,8 @@ def _arrange_scores(scores: Sequence[QuestionScore], units: Sequence[Unit]) -> d
     columns: dict[tuple[str, str], Floats] = {}
     unit_index = {unit: i for i, unit in enumerate(units)}
     for score in scores:
-        if (score.model, score.question) in unit_index and score.value is not None:
+        is_of_all_wordings = "@" not in score.metric and not score.metric.startswith("translations:")
+        if (score.model, score.question) in unit_index and score.value is not None and is_of_all_wordings:
             column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
             column[unit_index[score.model, score.question]] = score.value
     return columns

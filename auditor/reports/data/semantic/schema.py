@@ -8,6 +8,12 @@ from pydantic import Field
 
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
+from auditor.reports.data.semantic.cultures import (
+    CountryConsistencyRow,
+    LanguageConsistencyRow,
+    LanguagePairRow,
+    RegionGapRow,
+)
 from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
 from auditor.reports.document import Column
 
@@ -89,16 +95,6 @@ class ScoreFormRow(ReportModel):
     alpha: float | None
     """Exponent of SaGE: 10 in the released program, 1 in the paper's text; null for SGE."""
     value: AveragedEstimate
-
-
-class LanguagePairRow(ReportModel):
-    """Similarity of a model's answers between wordings in two languages, or within one language."""
-
-    model: ModelName
-    first: Annotated[str, Column("Languages", key="languages")]
-    second: str
-    similarity: Annotated[AveragedEstimate, Column("Mean cosine", emphasis=True)]
-    """Mean cosine over questions."""
 
 
 class JudgedConsistencyRow(ReportModel):
@@ -184,5 +180,11 @@ class SemanticReport(ReportModel):
     """The score with each published exponent and weight of the rules; empty where they were not computed."""
     bertscore_model: str | None = None
     """Weights of the measure `bertscore_bert_base`; null where it was not computed."""
+    countries: list[CountryConsistencyRow] = Field(default_factory=list)
+    """By country, by every measure; empty where no question is about a country."""
+    by_language: list[LanguageConsistencyRow] = Field(default_factory=list)
+    """By language of the wordings, by every measure; empty where all wordings are in one language."""
+    region_gaps: list[RegionGapRow] = Field(default_factory=list)
+    """Between the regions of the countries that questions are about, by every measure."""
     people: HumanJudgementReport | None = None
     """The measures beside people's labels on a random sample of pairs of answers; null without labels."""
