@@ -31,6 +31,7 @@ N_JUDGES, N_SETS, N_ITEMS, N_WORDINGS, N_REPEATS = 4, 5, 5, 2, 2
 ERROR_SHARES = np.linspace(0.05, 0.4, N_JUDGES)
 """Share of a judge's answers that are reversed: judges differ, so that figures correlate over them."""
 COUNTRIES = ("Germany", "Japan", "France", "Kenya", "Canada", "Peru")
+LANGUAGE_METRICS = ("languages:de-en", "translations:de-en", "sage@de")
 MODELS, N_QUESTIONS, N_SAMPLES = ("alder", "birch", "cedar"), 36, 3
 
 
@@ -89,7 +90,7 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
         for i, model in enumerate(MODELS)
         for text, metric in [
             *measures,
-            *(("rot", name) for name in ("languages:de-en", "translations:de-en", "sage@de")),
+            *(("rot", name) for name in LANGUAGE_METRICS),
         ]
         for question in questions
     ]
