@@ -12,7 +12,8 @@ from auditor.agents.call_builders import blind_trace, build_review_call, fence_l
 from auditor.agents.call_runner import run_calls
 from auditor.agents.model_call import build_judge_call
 from auditor.agents.run_context import RunContext
-from auditor.agents.verdict_parsing import parse_verdict
+from auditor.agents.task_prompts import question_with_options
+from auditor.agents.verdict_parsing import parse_verdict, review_schema
 from auditor.config import ModelSection
 from auditor.domain import (
     AlteredTraceVerdict,
@@ -27,7 +28,7 @@ from auditor.domain import (
     Trace,
     derive_seed,
 )
-from auditor.models.review_schemas import BlindGuess, Restated
+from auditor.models.review_schemas import AuthorGuess, BlindGuess, Restated
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
@@ -38,7 +39,10 @@ MAX_GUESS_OPTIONS = 10
 
 
 async def ask_for_guesses(context: RunContext, judge: ModelSection, traces: Iterable[Trace]) -> None:
-    """Ask a judge to guess country, topic and author of the first trace of each model and cell; store the hits."""
+    """Ask a judge to guess country, topic and author of the first trace of each model and cell; store the hits.
+
+    Of a task, only the author is asked for.
+    """
     requests = []
     for trace in _assigned_traces(context, judge, _first_trace_per_cell(traces)):
         text = blind_trace(context.config, context.survey, trace)
@@ -85,6 +89,10 @@ class GuessOptions(NamedTuple):
         return None if len(self.names) < 2 else self.names[number - 1] == self.correct
 
 
+NO_OPTIONS = GuessOptions((), "")
+"""Of what a judge of a task is not asked: items have no country, and judges see the question."""
+
+
 def _build_guess_call(
     context: RunContext, judge: ModelSection, trace: Trace, text: str
 ) -> tuple[tuple[GuessOptions, ...], Call]:
@@ -97,21 +105,34 @@ def _build_guess_call(
     identity = (judge.model, judge.system, judge.params, text)
     rng = random.Random(derive_seed(config.seed, "guess", *identity))
     author_ids = {model.name: model.unprefixed_model for model in config.models if model.name != judge.name}
+    is_task = survey.task is not None
     options = (
-        _draw_options(rng, trace.cell.country, survey.countries),
-        _draw_options(rng, trace.cell.topic, survey.topics),
+        NO_OPTIONS if is_task else _draw_options(rng, trace.cell.country, survey.countries),
+        NO_OPTIONS if is_task else _draw_options(rng, trace.cell.topic, survey.topics),
         _draw_options(rng, author_ids[trace.model], sorted(set(author_ids.values()))),
     )
+    fence = fence_line(text, config.seed, "guess", *identity)
+    about = (*trace.cell, trace.sample)
+    if survey.task is not None:
+        messages = load_prompt("review.guess.task").render(
+            preamble=judge.system,
+            question=question_with_options(survey.task.item_for(trace.cell)),
+            trace=text,
+            fence=fence,
+            analysts=options[2].numbered_list,
+        )
+        return options, build_judge_call(
+            config, judge, Purpose.GUESS, messages, about=about, schema=AuthorGuess.__name__
+        )
     # The options are those for country, topic and author, in this order; the prompt calls a topic a practice.
     messages = load_prompt("review.guess").render(
         preamble=judge.system,
         trace=text,
-        fence=fence_line(text, config.seed, "guess", *identity),
+        fence=fence,
         countries=options[0].numbered_list,
         practices=options[1].numbered_list,
         analysts=options[2].numbered_list,
     )
-    about = (*trace.cell, trace.sample)
     call = build_judge_call(config, judge, Purpose.GUESS, messages, about=about, schema=BlindGuess.__name__)
     return options, call
 
@@ -138,11 +159,15 @@ def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[Gue
     )  # fmt: skip
     if answer.outcome is not Outcome.OK or answer.text is None:
         return unanswered
-    guess = parse_structured_answer(BlindGuess, answer.text, request)
+    schema: type[AuthorGuess | BlindGuess] = BlindGuess if countries or topics else AuthorGuess
+    guess = parse_structured_answer(schema, answer.text, request)
     if isinstance(guess, str):
         return replace(unanswered, outcome=Outcome.UNPARSED)
-    numbers = (guess.country, guess.practice, guess.analyst)
-    if not all(1 <= number <= len(choices.names) for number, choices in zip(numbers, options, strict=True)):
+    numbers = (guess.country, guess.practice, guess.analyst) if isinstance(guess, BlindGuess) else (0, 0, guess.analyst)
+    is_listed = [
+        1 <= number <= len(choices.names) or not choices.names for number, choices in zip(numbers, options, strict=True)
+    ]
+    if not all(is_listed):
         return replace(unanswered, outcome=Outcome.UNPARSED)
     country, topic, author = (choices.is_correct(number) for number, choices in zip(numbers, options, strict=True))
     return replace(unanswered, hit_country=country, hit_topic=topic, hit_author=author)
@@ -235,7 +260,14 @@ async def judge_altered_traces(
     altered_verdicts = []
     for (judge, trace), call in zip(judges_and_traces, calls, strict=True):
         if call.key in answers:
-            verdict = parse_verdict(answers[call.key], judge.name, trace, max_words, request=call.request_text)
+            verdict = parse_verdict(
+                answers[call.key],
+                judge.name,
+                trace,
+                max_words,
+                schema=review_schema(call),
+                request=call.request_text,
+            )
             altered_verdicts.append(
                 AlteredTraceVerdict(
                     alteration,

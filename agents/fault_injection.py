@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +14,16 @@ from auditor.agents.call_builders import blind_trace
 from auditor.config import AuditConfig
 from auditor.domain import Ruling, Survey, Trace, derive_seed
 from auditor.surveys.regions import region_of
+from auditor.tasks.answers import parse_number
 
 MIN_CLEAR_SCORE = 0.3
 """Smallest absolute score whose change of sign counts as a contradiction."""
 MIN_DONOR_DISTANCE = 0.5
 """Smallest difference between the scores of a trace and of the trace whose norms replace its own."""
 WESTERN_REGION = "Western"
+MIN_CLEAR_SHARE = 0.3
+"""Smallest change of a task's score, as a share of its range, that counts as a contradiction."""
+_WHOLE_NUMBER = re.compile(r"(?<![\w.,/])\d{1,9}(?![\w/]|[.,]\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,70 @@ def plant_instruction(trace: Trace, seed: int, demand: Ruling | None) -> Trace:
     return replace(trace, text=f"{trace.text} {wording.replace('{verdict}', demand or '')}")
 
 
-FAULTS: Mapping[str, Callable[[Trace, TracePool], Trace | None]] = {
+def change_step(trace: Trace, pool: TracePool) -> Trace | None:
+    """Make a step of an answer to an item wrong: its last number that is not the answer, or else a sentence more.
+
+    None for a trace without text.
+    """
+    if not trace.text:
+        return None
+    numbers = [match for match in _WHOLE_NUMBER.finditer(trace.text) if match[0] != (trace.answer or "").strip()]
+    if not numbers:
+        return replace(trace, text=f"{_load_task_faults()['wrong_step']} {trace.text}")
+    last = numbers[-1]
+    return replace(trace, text=f"{trace.text[: last.start()]}{int(last[0]) + 1}{trace.text[last.end() :]}")
+
+
+def contradict_answer(trace: Trace, pool: TracePool) -> Trace | None:
+    """Replace the answer to an item by another one, with the same reasoning; None if there is no other one.
+
+    Of a choice, that is the next option; of a number, one more; of a score, its mirror image in the range; of words,
+    an answer of the same model to another item.
+    """
+    task = pool.survey.task
+    if task is None or trace.answer is None:
+        return None
+    item = task.item_for(trace.cell)
+    if item.options:
+        if trace.answer not in item.options:
+            return None
+        return replace(trace, answer=item.options[(item.options.index(trace.answer) + 1) % len(item.options)])
+    number = parse_number(trace.answer)
+    if task.range is not None and number is not None:
+        other = sum(task.range) - float(number)
+        return (
+            None
+            if abs(other - float(number)) < MIN_CLEAR_SHARE * (task.range[1] - task.range[0])
+            else replace(trace, answer=f"{other:g}", score=task.scale_score(other))
+        )
+    if number is not None:
+        return replace(trace, answer=f"{float(number) + 1:g}")
+    others = sorted(
+        {other.answer for other in pool.traces if other.model == trace.model and other.answer} - {trace.answer}
+    )
+    if not others:
+        return None
+    return replace(trace, answer=others[derive_seed(pool.config.seed, "answer", *trace.cell) % len(others)])
+
+
+def add_irrelevant_step(trace: Trace, pool: TracePool) -> Trace | None:
+    """Append a step that has nothing to do with the question; None for a trace without text."""
+    return replace(trace, text=f"{trace.text} {_load_task_faults()['irrelevant_step']}") if trace.text else None
+
+
+InjectFault = Callable[[Trace, TracePool], Trace | None]
+FAULTS: Mapping[str, InjectFault] = {
     "western norm": add_western_norm,
     "contradicting score": negate_score,
     "swapped fact": swap_norms,
     "non sequitur": add_non_sequitur,
 }
+TASK_FAULTS: Mapping[str, InjectFault] = {
+    "wrong step": change_step,
+    "contradicting answer": contradict_answer,
+    "irrelevant step": add_irrelevant_step,
+}
+"""Faults of answers to the items of a task."""
 
 
 def inject_faults(pool: TracePool, max_traces: int) -> dict[str, list[tuple[Trace, Trace]]]:
@@ -110,7 +173,8 @@ def inject_faults(pool: TracePool, max_traces: int) -> dict[str, list[tuple[Trac
         max_traces: maximum number of traces for each fault.
     """
     pairs_by_fault = {}
-    for fault_name, inject_fault in FAULTS.items():
+    faults = FAULTS if pool.survey.task is None else TASK_FAULTS
+    for fault_name, inject_fault in faults.items():
         shuffled_traces = list(pool.traces)
         random.Random(derive_seed(pool.config.seed, "plant", fault_name)).shuffle(shuffled_traces)
         pairs: list[tuple[Trace, Trace]] = []
@@ -127,6 +191,14 @@ def inject_faults(pool: TracePool, max_traces: int) -> dict[str, list[tuple[Trac
 def _fault_sentences(language: str) -> Mapping[str, str]:
     """Sentences to insert into traces in a language: `western_norm`, `non_sequitur` and `padding`."""
     text = (resources.files("auditor.prompts") / language / "faults.toml").read_text(encoding="utf-8")
+    sentences: dict[str, str] = tomllib.loads(text)
+    return sentences
+
+
+@functools.cache
+def _load_task_faults() -> Mapping[str, str]:
+    """Sentences to insert into answers to the items of a task: `wrong_step` and `irrelevant_step`."""
+    text = (resources.files("auditor.prompts") / "en" / "task_faults.toml").read_text(encoding="utf-8")
     sentences: dict[str, str] = tomllib.loads(text)
     return sentences
 

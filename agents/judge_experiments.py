@@ -14,7 +14,8 @@ from auditor.agents.call_runner import run_calls
 from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace, plant_instruction
 from auditor.agents.model_call import build_judge_call
 from auditor.agents.run_context import RunContext
-from auditor.config import ModelSection
+from auditor.agents.task_prompts import question_with_options
+from auditor.config import AuditConfig, ModelSection
 from auditor.domain import (
     AlteredTraceVerdict,
     Answer,
@@ -23,6 +24,7 @@ from auditor.domain import (
     Conflict,
     Contest,
     HarmlessAlteration,
+    Message,
     Outcome,
     Purpose,
     Ruling,
@@ -35,6 +37,7 @@ from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
 from auditor.storage import results
 from auditor.storage.records import save_records
+from auditor.text_safety import truncate_middle
 
 T = TypeVar("T")
 
@@ -239,9 +242,24 @@ async def _ask_contests(context: RunContext, requests: Sequence[ContestRequest])
 
 
 def _build_contest_call(context: RunContext, judge: ModelSection, conflict: Conflict, sides: Sequence[Trace]) -> Call:
-    """Build the call that asks a judge to compare two traces, blinded and with their scores, in the order given."""
+    """Build the call that asks a judge to compare two traces, blinded, with their scores or answers, in this order."""
     config, survey = context.config, context.survey
     first_text, second_text = (blind_trace(config, survey, side) for side in sides)
+    fence = fence_line(f"{first_text}\n{second_text}", config.seed, "contest", judge.model)
+    if survey.task is not None:
+        answer_first, answer_second = (
+            truncate_middle(side.answer or "", config.probes.review.max_trace_chars) for side in sides
+        )
+        messages = load_prompt("review.contest.task").render(
+            preamble=judge.system,
+            question=question_with_options(survey.task.item_for(conflict.cell)),
+            first=first_text,
+            second=second_text,
+            answer_first=answer_first,
+            answer_second=answer_second,
+            fence=fence,
+        )
+        return _build_preference_call(config, judge, conflict, messages)
     score_first, score_second = (side.score for side in sides)
     low, high = survey.question_about(conflict.cell.topic).scale
     messages = load_prompt("review.contest").render(
@@ -250,10 +268,17 @@ def _build_contest_call(context: RunContext, judge: ModelSection, conflict: Conf
         second=second_text,
         score_first=f"{score_first:+.2f}",
         score_second=f"{score_second:+.2f}",
-        fence=fence_line(f"{first_text}\n{second_text}", config.seed, "contest", judge.model),
+        fence=fence,
         never=low,  # labels of the scale's ends, -1 and +1
         always=high,
     )
+    return _build_preference_call(config, judge, conflict, messages)
+
+
+def _build_preference_call(
+    config: AuditConfig, judge: ModelSection, conflict: Conflict, messages: tuple[Message, ...]
+) -> Call:
+    """Build the call that asks a judge which of two traces is better."""
     return build_judge_call(
         config,
         judge,

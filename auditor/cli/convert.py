@@ -19,7 +19,7 @@ DatasetArgument: TypeAlias = Annotated[
     typer.Argument(
         metavar="DATASET",
         help="The data set that SOURCE is from: summeval, novel-eval, ms-marco, rankgpt, caters, "
-        "summarize-from-feedback, truthful-qa, hellaswag or mic.",
+        "summarize-from-feedback, truthful-qa, hellaswag, mmlu, gsm8k or mic.",
     ),
 ]
 SourceArgument: TypeAlias = Annotated[
@@ -32,7 +32,7 @@ KindOption: TypeAlias = Annotated[
         "--as",
         help="What to write: items (default); comparisons, by people (caters and summarize-from-feedback) or by the "
         "model that ranked the passages (rankgpt); questions (truthful-qa; default for mic); rules of thumb, by people "
-        "(mic); known-answers, for the experiment accuracy (truthful-qa and hellaswag).",
+        "(mic); known-answers, for the experiment accuracy (truthful-qa, hellaswag and mmlu).",
     ),
 ]
 AspectOption: TypeAlias = Annotated[
@@ -82,8 +82,8 @@ def convert(
 ) -> None:
     """Convert a published data set to a file of items or questions.
 
-    Items are compared in pairs (probe logic), or are a task's items (truthful-qa and hellaswag). Files that are written
-    with the same options belong together, such as a file of items and one of people's comparisons.
+    Items are compared in pairs (probe logic), or are a task's items (truthful-qa, hellaswag, mmlu and gsm8k). Files
+    that are written with the same options belong together, such as a file of items and one of people's comparisons.
 
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
@@ -148,10 +148,10 @@ def _list_next_steps(
             "; --as items writes the file with the texts" if needs_items else ""
         )
         return
-    is_task = dataset_name in ("truthful-qa", "hellaswag")
+    task_answer = {**dict.fromkeys(("truthful-qa", "hellaswag", "mmlu"), "choice"), "gsm8k": "exact"}.get(dataset_name)
     yield {
-        "items": f'write task = {{ source = "{output}", answer = "choice" }} in a configuration'
-        if is_task
+        "items": f'write task = {{ source = "{output}", answer = "{task_answer}" }} in a configuration'
+        if task_answer is not None
         else f'write logic = {{ items = "{output}", relation = "{relation}" }} under [probes] of a configuration',
         "questions": f'write semantic = {{ questions = "{output}", paraphraser = "…" }} under [probes] of a '
         "configuration",

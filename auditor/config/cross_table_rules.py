@@ -261,10 +261,9 @@ def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_sur
                 f'probes.{name}.form: cannot be used with a task, since "{probe.form}" is a prompt about countries. '
                 "How to fix: Remove it."
             )
-    if probes.review.guess or probes.review.rewrite != "none":
-        key = "guess" if probes.review.guess else "rewrite"
+    if probes.review.rewrite != "none":
         raise ValueError(
-            f"probes.review.{key}: cannot be used with a task, since it needs a survey. How to fix: Remove it."
+            "probes.review.rewrite: cannot be used with a task, since it needs a survey. How to fix: Remove it."
         )
     if tuple(languages) != (ENGLISH,):
         raise ValueError(

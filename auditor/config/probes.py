@@ -129,8 +129,8 @@ class ReviewProbe(ConfigSection):
     the report counts such traces. The limit also applies to an answer shown to its model again (`repair`), and to the
     answers that the probe `semantic` compares."""
     guess: bool = False
-    """Whether each judge also guesses the country, the topic and the author, which it is not told. This measures how
-    well they are hidden."""
+    """Whether each judge also guesses the country, the topic and the author, which it is not told; of a task, the
+    author. This measures how well they are hidden."""
     rewrite: Literal["none", "neutral"] = "none"
     """`neutral`: another model restates the reasoning of each answer in neutral words, and judges review the
     restatement too. This measures the effect of style on verdicts. `none`: no restatements."""

@@ -19,7 +19,8 @@ def planted(
     """Test which judges notice faults or obey traces.
 
     The faults are a Western norm in a trace about another culture, a score that contradicts the reasoning, norms of
-    another country, and a step that does not follow. Each judge's detection rate is compared with its false alarms on
+    another country, and a step that does not follow; of a task, a wrong step, an answer that contradicts the reasoning,
+    and an irrelevant step. Each judge's detection rate is compared with its false alarms on
     the same traces without the fault. Instructions to the judge are planted too: a verdict that the judge did not give
     without it, or to prefer a trace. Judges are asked, which may cost money; recorded answers are reused.
 

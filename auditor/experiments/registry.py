@@ -14,6 +14,7 @@ from auditor.experiments.nonresponse import nonresponse
 from auditor.experiments.planted import planted
 from auditor.experiments.samples import samples
 from auditor.experiments.savings import savings
+from auditor.experiments.validity import validity
 
 
 def _list_experiments_of_probes() -> list[Experiment]:
@@ -25,7 +26,7 @@ def _list_experiments_of_probes() -> list[Experiment]:
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    planted, bias, drift, holdout,
+    planted, bias, drift, holdout, validity,
     *_list_experiments_of_probes(),
     nonresponse, samples, direct_temperature, savings,
 )  # fmt: skip

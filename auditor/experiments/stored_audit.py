@@ -110,7 +110,7 @@ def ask_judges(
     sample_size: int,
     *steps: Callable[[RunContext, int], Awaitable[None]],
 ) -> PanelReport:
-    """Ask the judges of an audit of a survey further questions, and return the report's part on the panel.
+    """Ask the judges of an audit further questions, and return the report's part on the panel.
 
     Args:
         sample_size: largest number of traces, or of conflicts, in each step.
@@ -121,5 +121,5 @@ def ask_judges(
         for run_step in steps:
             await run_step(run_context, sample_size)
 
-    ask_models(context, audit_name, (JUDGES, SURVEY), ask, prints_cost=True)
+    ask_models(context, audit_name, (JUDGES,), ask, prints_cost=True)
     return open_audit(audit_name, storage=context.storage).report().panel

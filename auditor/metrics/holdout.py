@@ -55,7 +55,7 @@ def cross_validate_peer_agreement(
     valid_counts: ArrayLike,
     verdict_counts: ArrayLike,
     scores: ArrayLike,
-    truth: ArrayLike,
+    truth: ArrayLike | None,
     *,
     families: Sequence[str | None] | None = None,
     n_splits: int = 500,
@@ -70,7 +70,8 @@ def cross_validate_peer_agreement(
         valid_counts, verdict_counts: shape (models, cells): VALID verdicts, and all verdicts, on a model's traces on a
             cell.
         scores: shape (models, cells), nan where a model has none.
-        truth: shape (cells,), human scores; nan where there is none.
+        truth: shape (cells,), human scores; nan where there is none. None if `scores` are shares of right answers to
+            the items of a task: then accuracy takes the place of r.
         families: of the models, None where unknown; models of one family are not independent, and are averaged.
         n_splits, seed: of the splits of the cells.
 
@@ -96,19 +97,21 @@ def cross_validate_peer_agreement(
 
 
 def _read_tables(
-    valid_counts: ArrayLike, verdict_counts: ArrayLike, scores: ArrayLike, truth: ArrayLike
-) -> tuple[Floats, Floats, Floats, Floats]:
+    valid_counts: ArrayLike, verdict_counts: ArrayLike, scores: ArrayLike, truth: ArrayLike | None
+) -> tuple[Floats, Floats, Floats, Floats | None]:
     """The tables as arrays, over cells with a truth; ValueError as for `cross_validate_peer_agreement`."""
     valid, totals, score_table = (
         np.asarray(table, dtype=np.float64) for table in (valid_counts, verdict_counts, scores)
     )
-    human_scores = np.asarray(truth, dtype=np.float64)
+    human_scores = None if truth is None else np.asarray(truth, dtype=np.float64)
     if (
         not valid.shape == totals.shape == score_table.shape
-        or human_scores.shape != score_table.shape[1:]
+        or (human_scores is not None and human_scores.shape != score_table.shape[1:])
         or np.any(valid > totals)
     ):
         raise ValueError("tables must be (models, cells) alike, truth (cells,), and no more VALID than given")
+    if human_scores is None:
+        return valid, totals, score_table, None
     has_truth = ~np.isnan(human_scores)
     return valid[:, has_truth], totals[:, has_truth], score_table[:, has_truth], human_scores[has_truth]
 
@@ -138,7 +141,7 @@ def _split_correlations(
     valid_counts: Floats,
     verdict_counts: Floats,
     scores: Floats,
-    truth: Floats,
+    truth: Floats | None,
     groups: _ModelGroups,
     n_splits: int,
     seed: int,
@@ -161,10 +164,20 @@ def _split_correlations(
     return correlations[~np.isnan(correlations)]
 
 
-def _correlate_held_out(scores: Floats, truth: Floats, held_out: NDArray[np.intp]) -> Floats:
-    """Pearson's r of each model's scores with the truth in each split, shape (models, splits); nan where undefined."""
+def _correlate_held_out(scores: Floats, truth: Floats | None, held_out: NDArray[np.intp]) -> Floats:
+    """Each model's r with the truth, or its accuracy, in each split, shape (models, splits); nan where undefined."""
     blocks = np.array_split(held_out, max(1, scores.shape[0] * held_out.size // MAX_BLOCK_VALUES))
-    return np.concatenate([pearson_by_row(scores[:, block], truth[block]) for block in blocks], axis=1)
+    return np.concatenate(
+        [_measure_quality(scores[:, block], None if truth is None else truth[block]) for block in blocks], axis=1
+    )
+
+
+def _measure_quality(scores: Floats, truth: Floats | None) -> Floats:
+    """Pearson's r with the truth over the last axis, or the mean without nan; nan where undefined."""
+    if truth is not None:
+        return pearson_by_row(scores, truth)
+    n_scores = (~np.isnan(scores)).sum(axis=-1)
+    return np.where(n_scores > 0, np.nansum(scores, axis=-1) / np.maximum(n_scores, 1), np.nan)
 
 
 def _peer_agreement_rates(valid_counts: Floats, verdict_counts: Floats) -> Floats:
@@ -195,7 +208,7 @@ def _mean_correlation(correlations: Floats, n_splits: int, groups: _ModelGroups)
 
 
 def _leave_one_model_out(
-    valid_counts: Floats, verdict_counts: Floats, scores: Floats, truth: Floats, groups: _ModelGroups
+    valid_counts: Floats, verdict_counts: Floats, scores: Floats, truth: Floats | None, groups: _ModelGroups
 ) -> tuple[Estimate, Estimate, Estimate]:
     """Predict each model's r from the other models: by a line through peer agreement, and by their mean.
 
@@ -203,7 +216,7 @@ def _leave_one_model_out(
         Mean absolute error of the line, that of the mean, and the gain: the second minus the first, paired.
     """
     x = groups.average(_peer_agreement_rates(valid_counts, verdict_counts))
-    y = groups.average(pearson_by_row(scores, truth))
+    y = groups.average(_measure_quality(scores, truth))
     defined = ~np.isnan(x) & ~np.isnan(y)
     x, y, plural = x[defined], y[defined], PLURAL_BY_UNIT[groups.unit]
     if len(x) < MIN_MODELS:

@@ -10,19 +10,22 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._complete_cases import Floats
+from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._ranks import average_ranks
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife_interval import (
     FISHER_Z,
     LOGIT,
     Transform,
     estimate_from_replicates,
+    jackknife_interval,
 )
 from auditor.metrics.unit_replicates import recompute_without_units, replicate_over_units
 
 MAX_JACKKNIFE_GROUPS = 200
 """The jackknife leaves items out one by one up to this many items; more are left out in this many groups."""
+MIN_CROSSED_MODELS = 5
+"""Fewest models that are resampled beside items."""
 
 Bools = NDArray[np.bool_]
 MaskStatistic = Callable[[Bools], float]
@@ -203,3 +206,59 @@ def _estimate_over_items(
     value = statistic(np.ones(len(item_labels), dtype=np.bool_))
     replicates = recompute_without_units(statistic, item_index % n_groups)
     return estimate_from_replicates(value, n, {"item": replicates}, transform)
+
+
+def within_model_difference(
+    valid_shares: ArrayLike, is_right: ArrayLike, models: ArrayLike, items: ArrayLike
+) -> Tested:
+    """How much more often answers are called VALID if they are right than if they are wrong, within models.
+
+    Both columns are centred on their model's means, so that a model whose answers are all called VALID, and are mostly
+    right, adds nothing. The difference is the slope through the origin of the shares on being right.
+
+    Args:
+        valid_shares: shape (answers,), the share of VALID among the verdicts on each answer; answers with a nan are
+            left out.
+        is_right: shape (answers,), whether it is right.
+        models, items: shape (answers,), whose answer to which item it is.
+
+    Returns:
+        The difference in [-1, 1], with an interval over items and models, which are crossed; over items alone with
+        fewer than five models. None where no model has both right and wrong answers. `n` counts answers.
+
+    Raises:
+        ValueError: shapes differ, or a value is infinite.
+    """
+    (shares, right), is_present = complete_cases(valid_shares, np.asarray(is_right, dtype=np.float64))
+    model_index = np.unique(np.asarray(models)[is_present], return_inverse=True)[1]
+    item_index = np.unique(np.asarray(items)[is_present], return_inverse=True)[1]
+    n_models, n_items = int(model_index.max(initial=-1)) + 1, int(item_index.max(initial=-1)) + 1
+    moments = np.stack([np.ones_like(shares), right, shares, right * shares], axis=1)
+    by_cell = np.zeros((n_items, n_models, 4))
+    np.add.at(by_cell, (item_index, model_index), moments)
+    totals = by_cell.sum(axis=0)
+    difference = float(_slope_within_models(totals[None])[0]) if n_models else float("nan")
+    if not np.isfinite(difference):
+        return Tested(None, len(shares), reason="no model has both right and wrong answers with verdicts")
+    replicates = {"item": _slope_within_models(totals[None] - by_cell)}
+    cells = None
+    if n_models >= MIN_CROSSED_MODELS:
+        is_other = ~np.eye(n_models, dtype=np.bool_)
+        replicates["model"] = _slope_within_models(totals[None] * is_other[:, :, None])
+        at_items, at_models = np.nonzero(by_cell[:, :, 0])
+        without_cells = np.repeat(totals[None], len(at_items), axis=0)
+        without_cells[np.arange(len(at_items)), at_models] -= by_cell[at_items, at_models]
+        cells = _slope_within_models(without_cells)
+    interval = jackknife_interval(difference, replicates, bounds=(-1.0, 1.0), cells=cells)
+    if interval.low is None or interval.high is None:
+        return Tested(difference, len(shares), reason=interval.reason)
+    ends = interval.low, interval.high
+    return Tested(difference, len(shares), *ends, resampled=tuple(replicates), p_value=interval.p_value)
+
+
+def _slope_within_models(sums: Floats) -> Floats:
+    """The slope of centred shares on centred correctness, from sums of shape (replicates, models, moments)."""
+    n = np.maximum(sums[:, :, 0], 1.0)
+    products = (sums[:, :, 3] - sums[:, :, 1] * sums[:, :, 2] / n).sum(axis=1)
+    squares = (sums[:, :, 1] - sums[:, :, 1] ** 2 / n).sum(axis=1)
+    return np.where(squares > 1e-12, products / np.maximum(squares, 1e-12), np.nan)

@@ -83,6 +83,12 @@ class BlindGuess(Structure):
     analyst: int
 
 
+class AuthorGuess(Structure):
+    """Which of the listed analysts a judge takes an answer to an item to be by, by number."""
+
+    analyst: int
+
+
 class Restated(Structure):
     """A trace in other words."""
 
@@ -100,5 +106,5 @@ class SidePreference(Structure):
 
 REVIEW_SCHEMAS: tuple[type[Structure], ...] = (
     *(TraceReview, AnswerReview, LimitedTraceReview, LimitedAnswerReview),
-    *(BlindGuess, Restated, SidePreference),
+    *(AuthorGuess, BlindGuess, Restated, SidePreference),
 )

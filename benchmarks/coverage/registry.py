@@ -23,6 +23,7 @@ from auditor.reports.data.semantic.experiment_rows import (
     SemanticTemperatureRow,
 )
 from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
+from auditor.reports.data.task.validity import TaskValidityReport
 from benchmarks.coverage.paths import iterate_schema_paths
 
 DOCUMENTS: Mapping[str, type[BaseModel]] = {
@@ -35,6 +36,7 @@ DOCUMENTS: Mapping[str, type[BaseModel]] = {
     "rules": RuleFollowingRow,
     "accuracy": ConsistencyAccuracyRow,
     "judgements": HumanJudgementReport,
+    "validity": TaskValidityReport,
 }
 """What prints estimates: the report, `auditor compare`, `auditor check`, and the rows of experiments."""
 
@@ -225,11 +227,15 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".task.telling.verdicts[].accuracy",
         ".task.telling.judges[].right",
         ".task.telling.judges[].wrong",
+        "validity.models[].accuracy",
+        "validity.models[].right",
+        "validity.models[].wrong",
         ".task.items[].right",
     ),
     "item share difference": (
         ".task.telling.difference",
         ".task.telling.judges[].difference",
+        "validity.models[].difference",
         ".logic.repairs[].gain",
     ),
     "item mean": (
@@ -270,6 +276,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         "rules.change",
         "rules.measures[].change",
     ),
+    "VALID within models": ("validity.within",),
     "consistency gap between regions": (".semantic.region_gaps[].difference",),
     "correlation over questions": (
         "accuracy.ci_low",
@@ -333,6 +340,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".consistency_alignment[].r",
         ".logic.links[].r",
         ".task.telling.models",
+        "validity.over_models",
         "holdout.unseen_cells",
         "accuracy.over_models",
         "accuracy.measures[].over_models",

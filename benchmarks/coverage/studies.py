@@ -27,6 +27,7 @@ from benchmarks.coverage.runner import Result, measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
+from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 from benchmarks.coverage.worlds.preference_worlds import SetDesign, SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
@@ -53,6 +54,7 @@ STUDIES = (
     OPINION_STUDY,
     GAP_STUDY,
     CULTURE_STUDY,
+    VALIDITY_STUDY,
 )
 
 

@@ -34,6 +34,7 @@ from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.studies import STUDIES
+from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 
 MAX_SAMPLE_WIDTH = 1.7
@@ -62,6 +63,7 @@ SAMPLE = [
     (OPINION_STUDY, "sharpened", "20 × 10", 60),
     (GAP_STUDY, "gaps times 1.6", "20 × 10", 100),
     (CULTURE_STUDY, "worse in one region", "10 × 20", 100),
+    (VALIDITY_STUDY, "verdicts follow the model", "12 × 60", 100),
 ]
 """A study, a world and a design, and the number of runs."""
 

@@ -322,6 +322,16 @@ LAYOUTS: Mapping[str, Layout] = {
         {"FILE": "f.jsonl"},
         n_items(1),
     ),
+    "MMLU": Layout(
+        lambda folder: write_json_lines(folder / "f.jsonl", {"question": "2?", "choices": ["one", "two"], "answer": 1}),
+        {"FILE": "f.jsonl"},
+        n_items(1),
+    ),
+    "GSM8K": Layout(
+        lambda folder: write_json_lines(folder / "f.jsonl", {"question": "1 + 1?", "answer": "Two.\n#### 2"}),
+        {"FILE": "f.jsonl"},
+        n_items(1),
+    ),
     "labels that `auditor export labels` wrote": Layout(_write_exported_labels, {}, lambda: True),
 }
 TESTED_ELSEWHERE = ("tables that `auditor export tables` wrote",)

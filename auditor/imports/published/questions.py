@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.domain import derive_seed
+from auditor.domain import OPTION_LETTERS, derive_seed
 from auditor.domain.semantic import FOUNDATIONS
 from auditor.errors import ImportFileError
 from auditor.imports.published.records import read_records, select_split, unknown_split_error
@@ -22,11 +25,14 @@ from auditor.imports.published.rows import (
     PublishedRule,
     PublishedTaskItem,
 )
+from auditor.input_files import read_text
 from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.tasks.answers import parse_number
 from auditor.text_safety import truncate_text
 
 OPTION_SEPARATOR = "|"
 NO_AGREEMENT = -1
+MAX_TABLE_BYTES = 100_000_000
 HELLASWAG_QUESTION = "Which of these continues the text best?"
 
 
@@ -156,6 +162,73 @@ def _describe_separators(n_changed: int) -> list[str]:
     return [f"Items in which | within a choice was written as /: {n_changed}."] if n_changed else []
 
 
+MMLU_COLUMNS = ("question", "A", "B", "C", "D", "answer")
+GSM8K_ANSWER_MARK = "####"
+
+
+def read_mmlu(source: Path, options: ConversionOptions) -> PublishedDataset:
+    """Read MMLU: the authors' table of a subject without a header, or a copy with a list `choices`.
+
+    A table has the columns question, A, B, C, D and answer, a letter; a file of records has `question`, `choices`,
+    `answer` (the position of the right one, from 0, or its letter) and, where there are several, `subject`. Items with
+    an empty or a repeated choice are left out.
+    """
+    items = []
+    n_changed = 0
+    left_out: Counter[str] = Counter()
+    records = _read_mmlu_table(source) if source.suffix.lower() == ".csv" else _read_mmlu_records(source)
+    for number, (subject, question, choices, truth) in enumerate(records, start=1):
+        if flaw := "no question" if not question else _find_flaw(choices):
+            left_out[flaw] += 1
+            continue
+        n_changed += any(OPTION_SEPARATOR in choice for choice in choices)
+        item_id = "-".join(filter(None, ("mmlu", subject, str(number))))
+        items.append(_build_task_item(item_id, question, choices, truth))
+    notes = [f"Items: {len(items)}.", *_describe_left_out(left_out), *_describe_separators(n_changed)]
+    return PublishedDataset({"items": items, "known-answers": [_build_known_answer(item) for item in items]}, notes)
+
+
+def _read_mmlu_table(source: Path) -> Iterator[tuple[str, str, list[str], str]]:
+    """Yield subject, question, choices and right choice of a table of a subject, which has the name of its file."""
+    subject = re.sub(r"_(?:test|val|dev)$", "", source.stem)
+    rows = csv.reader(io.StringIO(read_text(source, ImportFileError, max_bytes=MAX_TABLE_BYTES)))
+    for number, row in enumerate(rows, start=1):
+        if not row or [cell.strip() for cell in row] == list(MMLU_COLUMNS):
+            continue
+        question, *choices, letter = (cell.strip() for cell in row)
+        letters = OPTION_LETTERS[: len(choices)]
+        if len(row) != len(MMLU_COLUMNS) or letter not in letters or not letter:
+            raise ImportFileError(
+                f"{source}, row {number}: is not question, A, B, C, D and the letter of the right answer.",
+                "Check that it is a file of MMLU, such as test/anatomy_test.csv.",
+            )
+        yield subject, question, choices, choices[letters.index(letter)]
+
+
+def _read_mmlu_records(source: Path) -> Iterator[tuple[str, str, list[str], str]]:
+    """Yield subject, question, choices and right choice of a file of records."""
+    for record in read_records(source):
+        choices = [choice.strip() for choice in record.texts("choices")]
+        answer = record.fields.get("answer")
+        if isinstance(answer, str) and answer.strip() in OPTION_LETTERS[: len(choices)] and answer.strip():
+            position = OPTION_LETTERS.index(answer.strip())
+        else:
+            position = record.position("answer", len(choices))
+        yield record.optional_text("subject").strip(), record.text("question").strip(), choices, choices[position]
+
+
+def read_gsm8k(source: Path, options: ConversionOptions) -> PublishedDataset:
+    """Read GSM8K: records with `question` and `answer`, whose last line is the right number after `####`."""
+    items = []
+    for number, record in enumerate(read_records(source), start=1):
+        _, mark, truth = record.text("answer").rpartition(GSM8K_ANSWER_MARK)
+        truth = truth.strip().replace(",", "")
+        if not mark or parse_number(truth) is None:
+            raise record.make_error("answer", f"has no number after {GSM8K_ANSWER_MARK}")
+        items.append(PublishedTaskItem(f"gsm8k-{number}", record.text("question").strip(), "", truth))
+    return PublishedDataset({"items": items}, [f"Items: {len(items)}."])
+
+
 def read_mic(source: Path, options: ConversionOptions) -> PublishedDataset:
     """Read the Moral Integrity Corpus: its questions, and for each the rule of thumb that most people agree with.
 
@@ -232,6 +305,8 @@ FORMATS: Mapping[str, DatasetFormat] = {
         used_options=frozenset({"split"}),
         layout_source="the authors' documentation",
     ),
+    "mmlu": DatasetFormat(read_mmlu, kinds=("items", "known-answers"), layout_source="the authors' documentation"),
+    "gsm8k": DatasetFormat(read_gsm8k, layout_source="the authors' documentation"),
     "mic": DatasetFormat(
         read_mic,
         kinds=("questions", "rules"),

@@ -44,7 +44,7 @@ class PublishedDecision(NamedTuple):
 
 
 class PublishedTaskItem(NamedTuple):
-    """One multiple-choice item of a task; options are separated by `|`, and `truth` is empty if it is unknown."""
+    """One item of a task; options are separated by `|`, empty if it has none, and `truth` is empty if it is unknown."""
 
     id: str
     question: str

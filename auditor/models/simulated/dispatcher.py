@@ -24,7 +24,7 @@ from auditor.models.answer_schemas import (
 )
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.provider_request import ProviderReply
-from auditor.models.review_schemas import BlindGuess, Restated, SidePreference
+from auditor.models.review_schemas import AuthorGuess, BlindGuess, Restated, SidePreference
 from auditor.models.simulated import judgements, survey_answers
 from auditor.models.simulated.world import World
 
@@ -72,6 +72,7 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     ReasonedJudgement.__name__: _judgement,
     StepwiseJudgement.__name__: _judgement,
     **dict.fromkeys((*SURVEY_REVIEWS, *TASK_REVIEWS), judgements.review),
+    AuthorGuess.__name__: judgements.guess_author,
     BlindGuess.__name__: judgements.guess,
     Restated.__name__: judgements.restate,
     SidePreference.__name__: judgements.compare_sides,

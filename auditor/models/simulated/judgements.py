@@ -95,6 +95,13 @@ def guess(world: World, call: Call) -> dict[str, Any]:
     return dict(zip(("country", "practice", "analyst"), (rng.randint(1, n) for n in counts), strict=True))
 
 
+def guess_author(world: World, call: Call) -> dict[str, Any]:
+    """A guess at the author of an answer to an item of a task, drawn at random from the list."""
+    analysts = call.messages[1].content.rpartition("Analysts:")[2].strip().splitlines()
+    rng = world.rng(model_name(call), "guess", call.messages[1].content)
+    return {"analyst": rng.randint(1, max(len(analysts), 1))}
+
+
 def restate(world: World, call: Call) -> dict[str, Any]:
     """The trace without its blank lines: a restatement that keeps every claim."""
     return {"text": " ".join(_read_trace(call.messages[1].content)[0].split())}

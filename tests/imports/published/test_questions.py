@@ -1,4 +1,4 @@
-"""TruthfulQA and HellaSwag as items of a task, and questions and rules of the Moral Integrity Corpus."""
+"""TruthfulQA, HellaSwag, MMLU and GSM8K as items of a task, and questions and rules of the Moral Integrity Corpus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ import pytest
 from auditor.agents.semantic.questions import load_questions
 from auditor.config import TaskSection
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.published.questions import HELLASWAG_QUESTION, read_hellaswag, read_mic, read_truthful_qa
+from auditor.imports.published.questions import (
+    HELLASWAG_QUESTION,
+    read_gsm8k,
+    read_hellaswag,
+    read_mic,
+    read_mmlu,
+    read_truthful_qa,
+)
 from auditor.imports.published.registry import write_rows
 from auditor.imports.published.rows import (
     ConversionOptions,
@@ -216,3 +223,54 @@ def test_an_unknown_foundation_or_column_is_named(tmp_path: Path) -> None:
         read_mic(file, ConversionOptions())
     with pytest.raises(ImportFileError, match="the column 'rot' is missing"):
         read_mic(write_table(tmp_path / "x.csv", ["Q", "answer"], ["q?", "a"]), ConversionOptions())
+
+
+MMLU_ROWS = [
+    ["What is 2 + 2?", "3", "4", "5", "6", "B"],
+    ["Which is a | bar?", "a|b", "a, b", "c", "d", "A"],
+    ["Which?", "same", "same", "c", "d", "C"],
+]
+
+
+def test_mmlu_is_read_from_a_table_without_a_header_and_from_records(tmp_path: Path) -> None:
+    table = tmp_path / "anatomy_test.csv"
+    with table.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(MMLU_ROWS)
+    records = tmp_path / "mmlu.jsonl"
+    lines = [
+        {"question": q, "subject": "anatomy", "choices": choices, "answer": "ABCD".index(letter)}
+        for q, *choices, letter in MMLU_ROWS
+    ]
+    records.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    expected = [
+        PublishedTaskItem("mmlu-anatomy-1", "What is 2 + 2?", "3|4|5|6", "4"),
+        PublishedTaskItem("mmlu-anatomy-2", "Which is a | bar?", "a/b|a, b|c|d", "a/b"),
+    ]
+    for source in (table, records):
+        dataset = read_mmlu(source, ConversionOptions())
+        assert dataset.rows["items"] == expected
+        assert dataset.notes[:2] == ["Items: 2.", "Left out: 1 with two equal choices."]
+    write_rows(dataset, tmp_path / "items.jsonl", "items")
+    task = load_task(TaskSection(source=str(tmp_path / "items.jsonl"), answer="choice"))
+    assert task.items["mmlu-anatomy-1"].truth == "4"
+
+
+def test_gsm8k_items_have_the_number_after_the_mark(tmp_path: Path) -> None:
+    file = tmp_path / "test.jsonl"
+    rows = [{"question": "How many?", "answer": "He has 3 * 400 = <<3*400=1200>>1200.\n#### 1,200"}]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    dataset = read_gsm8k(file, ConversionOptions())
+    assert dataset.rows["items"] == [PublishedTaskItem("gsm8k-1", "How many?", "", "1200")]
+    write_rows(dataset, tmp_path / "items.jsonl", "items")
+    task = load_task(TaskSection(source=str(tmp_path / "items.jsonl"), answer="exact"))
+    assert (task.numbers, task.items["gsm8k-1"].truth) == (True, "1200")
+    file.write_text(json.dumps({"question": "How many?", "answer": "12"}), encoding="utf-8")
+    with pytest.raises(ImportFileError, match=r"the field 'answer' has no number after ####"):
+        read_gsm8k(file, ConversionOptions())
+
+
+def test_a_row_that_is_none_of_mmlu_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "anatomy_test.csv"
+    file.write_text("What is 2 + 2?,3,4,5,6,E\n", encoding="utf-8")
+    with pytest.raises(ImportFileError, match="row 1: is not question, A, B, C, D and the letter"):
+        read_mmlu(file, ConversionOptions())

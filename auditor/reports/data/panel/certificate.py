@@ -40,11 +40,15 @@ def write_certificate(
 
     Args:
         quality: what people's labels show of the judges; None without verdicts.
-        is_task: leaves out fault detection and blinding, since a task's known truth shows what judges notice.
+        is_task: says nothing of fault detection and blinding that were not tested, since a task's known truth shows
+            what judges notice.
     """
     if not panel.judges:
         return []
-    about_survey = [] if is_task else [describe_fault_detection(panel), _describe_blinding(panel)]
+    about_tests = [
+        *([describe_fault_detection(panel)] if panel.faults or not is_task else []),
+        *([_describe_blinding(panel)] if panel.guesses or not is_task else []),
+    ]
     return [
         *describe_accuracy(quality),
         _describe_agreement(panel),
@@ -55,7 +59,7 @@ def write_certificate(
         *describe_copying(panel.copying, is_task=is_task),
         *_describe_assignment(panel),
         *_describe_adaptive_savings(panel),
-        *about_survey,
+        *about_tests,
         *describe_biases(panel.judges),
         *_describe_voting_rules(panel),
         *_describe_peer_alignment(panel),
@@ -232,9 +236,10 @@ def _describe_blinding(panel: PanelReport) -> str:
     adjustment = _describe_tests([row.hits for row in panel.guesses])
     leaking_rows = [row for row in panel.guesses if row.hits.is_significant and (row.hits.value or 0.0) > row.chance]
     if not leaking_rows:
+        tested = {row.what for row in panel.guesses}
+        guessed = "author" if tested == {"author"} else "country, topic or author"
         return (
-            "Blinding holds as far as tested: no judge is shown to guess the country, topic or author better than "
-            f"chance.{adjustment}"
+            f"Blinding holds as far as tested: no judge is shown to guess the {guessed} better than chance.{adjustment}"
         )
     leak_list = "; ".join(
         # `what` is the attribute guessed: country, topic or author.

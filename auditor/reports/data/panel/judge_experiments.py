@@ -7,6 +7,8 @@ from typing import Annotated
 
 import numpy as np
 
+from auditor.domain import Task
+from auditor.errors import UsageError
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.holdout import PeerHoldout, cross_validate_peer_agreement
 from auditor.reports.data.panel.judge_tests import compare_verdict_pairs
@@ -16,6 +18,7 @@ from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.task.build import select_model_answers
 from auditor.reports.document import Column
 from auditor.reports.number_format import describe_estimate
 from auditor.storage import audits, results
@@ -93,9 +96,19 @@ def cross_validate_peers(source: ReportSource, n_splits: int) -> list[HoldoutRow
     """Cross-validate how well peer agreement predicts agreement with people; one row for each method of scoring.
 
     Args:
-        source: an audit of a survey.
+        source: of a survey; or of a task, where accuracy on its items takes the place of r with people.
+
+    Raises:
+        UsageError: the right answers of a task are not known.
     """
     valid_counts, verdict_counts = _count_verdicts_by_cell(source)
+    if source.survey.task is not None:
+        families = [find_family(source.config, model) for model in source.models]
+        accuracy = _measure_accuracy_by_item(source, source.survey.task)
+        prediction = cross_validate_peer_agreement(
+            valid_counts, verdict_counts, accuracy, None, families=families, n_splits=n_splits, seed=source.seed
+        )
+        return [_build_holdout_row("accuracy", prediction, "accuracy", "items")]
     return [
         _build_holdout_row(
             method,
@@ -133,6 +146,24 @@ def _count_verdicts_by_cell(source: ReportSource) -> tuple[FloatArray, FloatArra
     return valid_counts, verdict_counts
 
 
+def _measure_accuracy_by_item(source: ReportSource, task: Task) -> FloatArray:
+    """Share of right answers by model and item, shape (models, items); nan without a usable answer."""
+    answers = select_model_answers(source, task)
+    if answers.accuracy_missing_reason is not None:
+        raise UsageError(
+            f"the experiment `holdout` needs right answers, but {answers.accuracy_missing_reason}.",
+            "Name an audit of items with the column truth; of scores, also with task.tolerance.",
+        )
+    item_index = {(cell.country, cell.topic): i for i, cell in enumerate(source.cells)}
+    model_index = {name: i for i, name in enumerate(source.models)}
+    n_right, n_answers = np.zeros((2, len(model_index), len(item_index)))
+    for (model, cell, _), is_right in answers.correctness.items():
+        position = model_index[model], item_index[cell.country, cell.topic]
+        n_right[position] += is_right
+        n_answers[position] += 1
+    return np.where(n_answers > 0, n_right / np.maximum(n_answers, 1), np.nan)
+
+
 def _rows_by_method(source: ReportSource) -> dict[str, list[int]]:
     """For each method with scores of all models, the models' row indices in the score matrix, in the models' order."""
     rows_by_method: dict[str, list[int]] = {}
@@ -145,7 +176,9 @@ def _rows_by_method(source: ReportSource) -> dict[str, list[int]]:
     return rows_by_method
 
 
-def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
+def _build_holdout_row(
+    method: str, prediction: PeerHoldout, quality: str = "agreement with people", cells: str = "cells"
+) -> HoldoutRow:
     """Convert the result of a cross-validation to a row of the report, with its summary in words."""
     return HoldoutRow(
         method=method,
@@ -154,27 +187,27 @@ def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
         unseen_cells=prediction.unseen_cells,
         error=prediction.error,
         error_of_mean=prediction.error_of_mean,
-        sentence=_holdout_sentence(prediction),
+        sentence=_holdout_sentence(prediction, quality, cells),
     )
 
 
-def _holdout_sentence(prediction: PeerHoldout) -> str:
-    """State whether peer agreement predicts agreement with people on held-out cells, and then on held-out models."""
+def _holdout_sentence(prediction: PeerHoldout, quality: str, cells: str) -> str:
+    """State whether peer agreement predicts a quality on held-out cells or items, and then of held-out models."""
     r = prediction.unseen_cells
     if r.value is None:
-        return f"It is not known whether peer agreement predicts agreement with people on unseen cells: {r.reason}."
+        return f"It is not known whether peer agreement predicts {quality} on unseen {cells}: {r.reason}."
     if r.ci_low is None or r.ci_high is None:
         return (
-            "It is not known whether peer agreement predicts agreement with people on unseen cells "
+            f"It is not known whether peer agreement predicts {quality} on unseen {cells} "
             f"({describe_estimate('r', r)}; {prediction.models} models)."
         )
     figures = f"{describe_estimate('r', r)}, {prediction.models} models"
     if r.ci_low > 0:
-        cells_sentence = f"Peer agreement predicts agreement with people on unseen cells ({figures})."
+        cells_sentence = f"Peer agreement predicts {quality} on unseen {cells} ({figures})."
     elif r.ci_high < 0:
-        cells_sentence = f"Peer agreement predicts the opposite of agreement with people on unseen cells ({figures})."
+        cells_sentence = f"Peer agreement predicts the opposite of {quality} on unseen {cells} ({figures})."
     else:
-        cells_sentence = f"Peer agreement is not shown to predict agreement with people on unseen cells ({figures})."
+        cells_sentence = f"Peer agreement is not shown to predict {quality} on unseen {cells} ({figures})."
     # Error of predicting the mean of the other models, minus the error of predicting from peer agreement.
     gain = prediction.gain
     if gain.value is None or gain.ci_low is None or gain.ci_high is None:
