@@ -195,7 +195,8 @@ faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/tui/test_label_app_terminal.py
 
 small-forms: dev models
-	AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py
+	AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
+	  tests/e2e/test_cultures.py tests/e2e/test_sampled_answer_pairs.py tests/e2e/test_task_judges.py
 
 hostile: dev
 	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile
