@@ -52,10 +52,8 @@ def load_wordings(
 
 def has_several_languages(db: Database, audit_id: int) -> bool:
     """Whether an audit's questions are asked in wordings of more than one language."""
-    c = table_of(MoralWording).c
-    query = select(c.language).where(c.audit_id == audit_id, c.number > 0).distinct().limit(2)
-    with db.read() as connection:
-        return len(connection.execute(query).all()) > 1
+    counts = count_records(db, audit_id, MoralWording, ("language", "number"))
+    return len({language for language, number in counts if number}) > 1
 
 
 def load_answers(
