@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from auditor.metrics.preference import commutativity as commutativity
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
+    from auditor.metrics.preference import position_consistency as position_consistency
     from auditor.metrics.preference import self_agreement as self_agreement
     from auditor.metrics.preference_repair import repair as repair
     from auditor.metrics.presentation_order import order_effect as order_effect
@@ -153,7 +154,7 @@ _NAMES_BY_MODULE = {
     "multiple_testing": ("adjust_tests", "benjamini_yekutieli", "holm", "intersection_union"),
     "panel_design": ("balanced_panels",),
     "prediction_powered": ("prediction_powered_mean",),
-    "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement"),
+    "preference": ("commutativity", "human_agreement", "negation_invariance", "position_consistency", "self_agreement"),
     "proportion": ("proportion",),
     "preference_repair": ("repair",),
     "ranking": ("bradley_terry", "elo", "win_loss_rate"),

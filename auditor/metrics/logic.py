@@ -11,7 +11,7 @@ in the data, which would make a judge that always ties perfectly transitive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from auditor.metrics.preference import (
     human_agreement,
     negation_invariance,
     pair_probabilities,
+    position_consistency,
     self_agreement,
 )
 
@@ -71,12 +72,22 @@ class LogicEstimate(AveragedEstimate):
 
 def estimate_commutativity(sets: Sequence[JudgeAnswers], averaged: Averaging) -> LogicEstimate:
     """Share of pairs, of those decided in both orders, whose decision is the same in both orders."""
+    return _estimate_both_orders(commutativity, sets, averaged)
+
+
+def estimate_position_consistency(sets: Sequence[JudgeAnswers], averaged: Averaging) -> LogicEstimate:
+    """Share of pairs, of those answered in both orders, whose answer is the same; a tie is an answer."""
+    return _estimate_both_orders(position_consistency, sets, averaged)
+
+
+def _estimate_both_orders(
+    count: Callable[[Floats], CaseCounts], sets: Sequence[JudgeAnswers], averaged: Averaging
+) -> LogicEstimate:
+    """Estimate a share of the pairs that were asked about in both orders."""
     counts = []
     for answers in sets:
         asked = answers.asked[0] & answers.asked[0].T
-        counts.append(
-            _with_lost(commutativity(np.where(asked, answers.preferences, np.nan)), int(np.triu(asked, 1).sum()))
-        )
+        counts.append(_with_lost(count(np.where(asked, answers.preferences, np.nan)), int(np.triu(asked, 1).sum())))
     return estimate_over_sets(counts, name_sets(sets), averaged)
 
 

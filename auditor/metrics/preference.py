@@ -82,6 +82,23 @@ def commutativity(preferences: ArrayLike) -> CaseCounts:
     return _count_reversals(decided[upper], decided.T[upper], np.column_stack(upper), len(decided))
 
 
+def position_consistency(preferences: ArrayLike) -> CaseCounts:
+    """Count the unordered pairs with the same answer in both orders shown, where a tie is an answer too.
+
+    This is position consistency as benchmarks of judges report it (Shi et al., "Judging the Judges", arXiv 2406.07791):
+    two ties are equal answers, and a tie and a preference are not. `commutativity` leaves out pairs with a tie. A pair
+    without a valid answer in an order is `lost`.
+
+    Raises:
+        ValueError: as `as_preferences`.
+    """
+    decided = decisions(as_preferences(preferences))
+    upper = np.triu_indices(len(decided), 1)
+    first, second = decided[upper], decided.T[upper]
+    is_answered = ~np.isnan(first) & ~np.isnan(second)
+    return count_cases(first == -second, is_answered, is_answered, np.column_stack(upper), len(decided))
+
+
 def negation_invariance(preferences: ArrayLike, negated: ArrayLike, calibrated: bool = False) -> CaseCounts:
     """Count the ordered pairs for which "which is less …" is answered with the other item than "which is more …".
 

@@ -296,8 +296,11 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "rank correlation of answers": (".task.telling.closeness", ".task.models[].score.spearman_rho"),
     "correlation of answers": (".task.models[].score.pearson_r",),
     # Item sets.
-    "commutativity": (".logic.*[].commutativity",),
-    "commutativity, mean over sets": (".logic.*[].instances.commutativity",),
+    "commutativity": (".logic.*[].commutativity", ".logic.*[].position_consistency"),
+    "commutativity, mean over sets": (
+        ".logic.*[].instances.commutativity",
+        ".logic.*[].instances.position_consistency",
+    ),
     "negation invariance": (".logic.*[].negation", ".logic.*[].negation_calibrated"),
     "negation invariance, mean over sets": (
         ".logic.*[].instances.negation",

@@ -13,6 +13,7 @@ from auditor.metrics.preference import (
     human_agreement,
     negation_invariance,
     pair_probabilities,
+    position_consistency,
     preference_graph,
     self_agreement,
 )
@@ -73,6 +74,25 @@ def test_commutativity_leaves_ties_and_failures_out() -> None:
     assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 2, 2, 2)
     assert counts.by_item is not None
     assert counts.by_item.tolist() == [[1, 2], [1, 1], [0, 1], [0, 0]]
+
+
+def test_position_consistency_counts_ties_as_answers() -> None:
+    """The table of the test above: 0-1 and the two ties are equal answers, a tie and a win are not."""
+    values = [[0, 1, 1, 0.5], [0, 0, 0.5, NAN], [1, 1, 0, NAN], [0.5, 1, NAN, 0]]
+    counts = position_consistency(values)
+    assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 4, 0, 2)
+    assert counts.by_item is not None
+    assert counts.by_item.tolist() == [[2, 3], [1, 2], [0, 2], [1, 1]]
+    # As in published tables: 235 of 311 decided pairs, 5 double ties, and 39 - 5 pairs with one tie.
+    pairs = [(1.0, 0.0)] * 235 + [(1.0, 1.0)] * 76 + [(0.5, 0.5)] * 5 + [(0.5, 1.0)] * 34
+    n_hits = [0, 0]
+    n_cases = [0, 0]
+    for forward, backward in pairs:
+        for i, count in enumerate((commutativity, position_consistency)):
+            entry = count([[NAN, forward], [backward, NAN]])
+            n_hits[i] += int(entry.hits)
+            n_cases[i] += entry.n
+    assert (n_hits, n_cases) == ([235, 240], [311, 350])
 
 
 def test_negation_counts_reversed_answers() -> None:

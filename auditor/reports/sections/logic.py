@@ -120,7 +120,11 @@ def _describe_judge(row: LogicRow) -> Iterator[str]:
             "bias"
         )
     if row.commutativity.value is not None:
-        yield f"makes the same decision in both orders for {_describe_share(row.commutativity)} of decided pairs"
+        yield (
+            f"makes the same decision in both orders for {_describe_share(row.commutativity)} of decided pairs "
+            f"(commutativity), and gives the same answer for {_describe_share(row.position_consistency)} of all pairs, "
+            "ties among them (position consistency)"
+        )
     if row.negation.value is not None:
         yield f"reverses its answer to {_describe_share(row.negation)} of decided negated questions"
     measured = (entry for entry in row.transitivity if not entry.calibrated and entry.share.value is not None)

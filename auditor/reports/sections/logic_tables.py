@@ -15,6 +15,7 @@ from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
 
 SHARE_TITLES = {
     "commutativity": "Commutativity",
+    "position_consistency": "Position consistency",
     "negation": "Negation",
     "negation_calibrated": "Negation, calibrated",
     "self_agreement": "Self-agreement",
@@ -28,7 +29,10 @@ AVERAGING_NOTE = (
     "Mean over sets: each set has equal weight, as in Aligning with Logic; n counts sets. Pooled: each case has equal "
     "weight; n counts cases."
 )
-TIE_NOTE = "Ties count as neither agreement nor violation: they are excluded. Decided: share of cases without a tie."
+TIE_NOTE = (
+    "Ties count as neither agreement nor violation: they are excluded, but for position consistency. Decided: share of "
+    "cases without a tie."
+)
 
 
 class _ShareRow(NamedTuple):
@@ -67,7 +71,8 @@ def build_share_tables(logic: LogicReport) -> Iterator[Table]:
         for key, title in SHARE_TITLES.items()
     ]
     definitions = (
-        "Commutativity: same decision in both orders. Negation: the negated question is answered with the other item. "
+        "Commutativity: same decision in both orders. Position consistency: same answer, with ties as answers. "
+        "Negation: the negated question is answered with the other item. "
         "Self-agreement: repeated answers equal to the most frequent one; by chance alone well above 0.5. Agreement "
         "with people: same answer as people, where they have a preference. Calibrated: both orders are averaged "
         "first, so a judge that always names the first item ties everywhere."

@@ -72,12 +72,14 @@ def make_row(
         for calibrated in (False, True)
     ]  # fmt: skip
     instances = InstanceMeans(
-        commutativity=mean, negation=mean, negation_calibrated=mean, self_agreement=NOT_ASKED, human_agreement=mean,
+        commutativity=mean, position_consistency=mean, negation=mean,
+        negation_calibrated=mean, self_agreement=NOT_ASKED, human_agreement=mean,
         human_agreement_calibrated=mean,
     )  # fmt: skip
     return LogicRow(
         judge=judge, wording=wording, questions=100, ok=97, losses={"rate_limited": 3}, ties=4, first=first,
-        transitivity=entries, commutativity=share, negation=share, negation_calibrated=share, self_agreement=NOT_ASKED,
+        transitivity=entries, commutativity=share, position_consistency=share, negation=share,
+        negation_calibrated=share, self_agreement=NOT_ASKED,
         human_agreement=share, human_agreement_calibrated=share, instances=instances,
     )  # fmt: skip
 
@@ -128,8 +130,10 @@ def test_each_judge_has_its_share_of_first_items_whether_or_not_the_interval_exc
 ) -> None:
     [(text, _)] = findings_of(build(report, [make_row(first=first)]))
     assert text == (
-        f"{finding}makes the same decision in both orders for 80% (95% CI 70% to 90%) of decided pairs; reverses its "
-        "answer to 80% (95% CI 70% to 90%) of decided negated questions; has no cycles in 80% (95% CI 70% to 90%) of "
+        f"{finding}makes the same decision in both orders for 80% (95% CI 70% to 90%) of decided pairs "
+        "(commutativity), and gives the same answer for 80% (95% CI 70% to 90%) of all pairs, ties among them "
+        "(position consistency); reverses its answer to 80% (95% CI 70% to 90%) of decided negated questions; "
+        "has no cycles in 80% (95% CI 70% to 90%) of "
         "fully decided subsets of 3 items."
     )
 
@@ -156,8 +160,9 @@ def test_each_judge_and_measure_has_both_averages_and_its_coverage(report: Repor
     ]  # fmt: skip
     rows = cells_of(tables["logic-shares"])
     assert rows[0] == ["j", "Commutativity", MEAN, SHARE, CountShare(90, 100), 10, 2]
-    assert rows[3] == ["j", "Self-agreement", NOT_ASKED, NOT_ASKED, None, 0, 0]
-    assert cells_of(tables["logic-wordings"]) == [["j, wording 2", SHARE, SHARE, SHARE, NOT_ASKED, SHARE, SHARE]]
+    assert rows[1][1] == "Position consistency"
+    assert rows[4] == ["j", "Self-agreement", NOT_ASKED, NOT_ASKED, None, 0, 0]
+    assert cells_of(tables["logic-wordings"]) == [["j, wording 2", SHARE, SHARE, SHARE, SHARE, NOT_ASKED, SHARE, SHARE]]
     assert "neither agreement nor violation" in str(tables["logic-shares"].caption)
 
 

@@ -15,6 +15,7 @@ from auditor.metrics.logic import (
     estimate_first_position,
     estimate_human_agreement,
     estimate_negation_invariance,
+    estimate_position_consistency,
     estimate_self_agreement,
 )
 from auditor.metrics.set_transitivity import estimate_transitivity
@@ -154,6 +155,7 @@ def _estimate_shares(sets: Sequence[JudgeAnswers], averaged: Averaging) -> dict[
     """Estimate one judge's shares, by the fields of `InstanceMeans`."""
     return {
         "commutativity": estimate_commutativity(sets, averaged),
+        "position_consistency": estimate_position_consistency(sets, averaged),
         "negation": estimate_negation_invariance(sets, averaged),
         "negation_calibrated": estimate_negation_invariance(sets, averaged, calibrated=True),
         "self_agreement": estimate_self_agreement(sets, averaged),

@@ -47,6 +47,7 @@ class InstanceMeans(ReportModel):
     """The shares of a `LogicRow` as means over sets, as Aligning with Logic reports them."""
 
     commutativity: LogicEstimate
+    position_consistency: LogicEstimate
     negation: LogicEstimate
     negation_calibrated: LogicEstimate
     self_agreement: LogicEstimate
@@ -57,7 +58,8 @@ class InstanceMeans(ReportModel):
 class LogicRow(ReportModel):
     """One judge over all item sets, in one wording of the question or in all.
 
-    A tie is neither agreement nor violation: cases with a tie are left out of all shares, and counted.
+    A tie is neither agreement nor violation: cases with a tie are left out of all shares but the position consistency,
+    and counted.
     """
 
     judge: JudgeName
@@ -78,6 +80,9 @@ class LogicRow(ReportModel):
     transitivity: list[TransitivityRow]
     commutativity: Annotated[LogicEstimate, Column("Commutativity", table="logic-wordings")]
     """Share of pairs whose decision is the same when the order shown is swapped, of those decided in both orders."""
+    position_consistency: Annotated[LogicEstimate, Column("Position consistency", table="logic-wordings")]
+    """Share of pairs whose answer is the same when the order shown is swapped, of those answered in both orders. A tie
+    is an answer: two ties are the same, and a tie and a preference are not."""
     negation: Annotated[LogicEstimate, Column("Negation", table="logic-wordings")]
     """Share of questions whose negated form is answered with the other item, of those decided in both forms."""
     negation_calibrated: Annotated[LogicEstimate, Column("Negation, calibrated", table="logic-wordings")]
@@ -89,7 +94,7 @@ class LogicRow(ReportModel):
         LogicEstimate, Column("Agreement with people, calibrated", table="logic-wordings")
     ]
     instances: InstanceMeans
-    """The six shares above, which are pooled over sets, as means over sets."""
+    """The seven shares above, which are pooled over sets, as means over sets."""
 
 
 class CycleRow(ReportModel):
