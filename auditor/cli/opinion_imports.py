@@ -44,7 +44,7 @@ def import_opinions(
 
     Example: auditor import opinions opinions.csv --survey my_wvs.csv --audit published
     """
-    from auditor.imports.opinions import import_opinions as import_recorded_opinions
+    from auditor.probes.distribution.opinion_imports import import_opinions as import_recorded_opinions
 
     counts = import_recorded_opinions(
         file, survey=survey, audit=audit, storage=storage, regions=regions, is_strict=strict

@@ -16,7 +16,7 @@ import pydantic
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from auditor.config.base import read_field_descriptions
+from auditor.config.base import ConfigSection, read_field_descriptions
 from auditor.config.type_descriptions import (
     describe_type,
     field_types,
@@ -32,8 +32,6 @@ from auditor.text_safety import truncate_text
 MAX_PROBLEMS = 10
 """Largest number of problems that a message lists; a wrong file may have one in every row."""
 KNOWN_KEYS_PREFIX = "Known keys: "
-CONFIG_PACKAGE = "auditor.config"
-"""Package of the sections of an audit's configuration; other files that are checked have no examples."""
 SECRET_KEYS = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
 """Keys whose value no message shows, since it may be a password or a key."""
 
@@ -59,9 +57,11 @@ class _ErrorLocation:
     setting: _ErrorLocation | None = None
 
     @property
-    def section(self) -> str:
-        """Module of the class of the section that has the key."""
-        return getattr(unwrap_annotation(self.parent_type)[0], "__module__", "")
+    def is_of_config(self) -> bool:
+        """Whether the key is of a table of an audit's configuration; other files that are checked have no examples."""
+        section = unwrap_annotation(self.parent_type)[0]
+        is_table = isinstance(section, type) and issubclass(section, ConfigSection)
+        return is_table or getattr(section, "__module__", "").startswith("auditor.config.")
 
 
 def explain_validation_error(
@@ -175,7 +175,7 @@ def _how_to_fix(location: _ErrorLocation, syntax: Syntax) -> str:
 def _example(location: _ErrorLocation, syntax: Syntax) -> str:
     """Valid settings, as `, for example samples = 5`; empty if the file is not the configuration of an audit."""
     setting = location if location.field_info else location.setting
-    if setting is None or not setting.section.startswith(CONFIG_PACKAGE):
+    if setting is None or not setting.is_of_config:
         return ""
     if setting is not location and field_types(location.expected_type):  # a table in a list
         return f", for example {format_item_example(location.expected_type, syntax)}"

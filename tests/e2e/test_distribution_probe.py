@@ -14,8 +14,8 @@ from sqlalchemy import func, select
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import AuditorError, ConfigError
+from auditor.probes.distribution.figures.schema import DistributionGroupRow, DistributionModelRow, DistributionReport
 from auditor.reports.data.build import build_report
-from auditor.reports.data.distribution.schema import DistributionGroupRow, DistributionModelRow, DistributionReport
 from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from auditor.domain.opinions import Opinion
 from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.tables import TableFormat, export_tables
 from auditor.imports.comparisons import import_comparisons
-from auditor.imports.opinions import import_opinions
 from auditor.imports.recorded_audits import import_scores, import_traces, import_verdicts
 from auditor.imports.task_answers import import_task_answers
+from auditor.probes.distribution.opinion_imports import import_opinions
+from auditor.probes.distribution.opinions import Opinion
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.run import open_audit
 from auditor.storage import audits, results

@@ -74,11 +74,6 @@ class TestBuiltInProbes:
 
 
 MODULES_OF_PROBES = {
-    "distribution": """
-        agents.distribution agents.opinion_* cli.opinion_imports config.distribution cost_estimation.distribution_calls
-        domain.opinions imports.opinions models.simulated.opinions prompts.opinion_wording reports.data.distribution*
-        reports.sections.distribution* storage.opinions
-    """,
     "semantic": """
         agents.semantic* config.semantic cost_estimation.experiment_calls cost_estimation.semantic_calls domain.semantic
         experiments.accuracy

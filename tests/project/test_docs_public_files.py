@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.domain import Cell
-from auditor.reports.data.distribution.schema import DistributionReport
+from auditor.probes.distribution.figures.schema import DistributionReport
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import SemanticReport

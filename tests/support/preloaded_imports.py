@@ -21,9 +21,10 @@ from auditor.models import (  # noqa: E402, F401
     litellm_client,
     structured_reading,
 )
+from auditor.probes.distribution import section  # noqa: E402, F401
 from auditor.reports.data import build  # noqa: E402, F401
 from auditor.reports.render import plain_text  # noqa: E402, F401
-from auditor.reports.sections import distribution, logic_tables, run_summary  # noqa: E402, F401
+from auditor.reports.sections import logic_tables, run_summary  # noqa: E402, F401
 from auditor.run import audit_runner, replay, telemetry  # noqa: E402, F401
 from auditor.run.batches import batching_client  # noqa: E402, F401
 

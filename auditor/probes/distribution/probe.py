@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.distribution import DistributionProbe
 from auditor.config.probe_section import BuiltInProbe, PageOne
 from auditor.domain import Purpose
-from auditor.domain.opinions import OpinionMode
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
+from auditor.probes.distribution.opinions import OpinionMode
+from auditor.probes.distribution.settings import DistributionProbe
 
 if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
     from auditor.models.simulated.world import PeopleOpinions, World
+    from auditor.probes.distribution.figures.schema import DistributionReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
-    from auditor.reports.data.distribution.schema import DistributionReport
     from auditor.reports.data.gates.gate_estimates import GatedFigure
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
@@ -44,12 +44,12 @@ class Distribution(BuiltInProbe):
     suggested_thresholds = ("min_skill", "min_variance_ratio")
 
     def list_records(self) -> list[type]:
-        from auditor.domain import opinions
+        from auditor.probes.distribution import opinions
 
         return list_stored(opinions)
 
     def answer_record(self) -> type:
-        from auditor.domain.opinions import Opinion
+        from auditor.probes.distribution.opinions import Opinion
 
         return Opinion
 
@@ -59,7 +59,7 @@ class Distribution(BuiltInProbe):
         return AnswerKind(("shares", "n", "is_rescaled", "mass"))
 
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
-        from auditor.domain.opinions import Opinion
+        from auditor.probes.distribution.opinions import Opinion
         from auditor.storage.probe_answers import RepeatedQuestions
         from auditor.storage.row_writing import table_of
 
@@ -67,75 +67,75 @@ class Distribution(BuiltInProbe):
         yield RepeatedQuestions(c.mode, c.model, c.first_outcome, c.outcome)
 
     def build_stage(self) -> ProbeStage:
-        from auditor.agents.distribution import build_distribution_stage
+        from auditor.probes.distribution.stage import build_distribution_stage
 
         return build_distribution_stage()
 
     def check_input(self, audit: ProbeAudit[DistributionProbe]) -> str | None:
-        from auditor.agents.opinion_questions import check_survey
+        from auditor.probes.distribution.opinion_questions import check_survey
 
         return check_survey(audit.config, audit.survey)
 
     def plan_calls(self, audit: ProbeAudit[DistributionProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
-        from auditor.cost_estimation.distribution_calls import plan_distribution_calls
+        from auditor.probes.distribution.planned_calls import plan_distribution_calls
 
         return plan_distribution_calls(audit.config, audit.survey, cells)
 
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
-        from auditor.agents.opinion_questions import list_fingerprint_inputs
+        from auditor.probes.distribution.opinion_questions import list_fingerprint_inputs
 
         return list_fingerprint_inputs(config, languages)
 
     def report_class(self) -> type[DistributionReport]:
-        from auditor.reports.data.distribution.schema import DistributionReport
+        from auditor.probes.distribution.figures.schema import DistributionReport
 
         return DistributionReport
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> DistributionReport | None:
-        from auditor.reports.data.distribution.build import build_distribution_report
+        from auditor.probes.distribution.figures.build import build_distribution_report
 
         return build_distribution_report(db, source, sampling)
 
     def measure_coverage(self, figures: DistributionReport) -> Iterable[StageCoverage]:
-        from auditor.reports.data.distribution.build import measure_distribution_coverage
+        from auditor.probes.distribution.figures.build import measure_distribution_coverage
 
         return measure_distribution_coverage(figures)
 
     def build_section(self, report: Report) -> Section | None:
-        from auditor.reports.sections.distribution import build_distribution_section
+        from auditor.probes.distribution.section import build_distribution_section
 
         return build_distribution_section(report)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
-        from auditor.reports.sections.distribution import build_summary_tables
+        from auditor.probes.distribution.section import build_summary_tables
 
         return build_summary_tables(report)
 
     def list_gate_figures(self, report: Report, threshold: str) -> list[GatedFigure]:
-        from auditor.reports.data.distribution.gates import list_gate_figures
+        from auditor.probes.distribution.figures.gates import list_gate_figures
 
         return list_gate_figures(report, threshold)
 
     def build_page_one(self, report: Report) -> PageOne | None:
-        from auditor.reports.sections.distribution import TITLE, describe_models
+        from auditor.probes.distribution.section import TITLE, describe_models
 
         models = describe_models(report)
         return None if models is None else PageOne(TITLE, models.items)
 
     def find_key_finding(self, report: Report) -> ListItem | None:
-        from auditor.reports.sections.distribution import find_key_finding
+        from auditor.probes.distribution.section import find_key_finding
 
         return find_key_finding(report)
 
     def load_people_opinions(self, audit: ProbeAudit[DistributionProbe]) -> PeopleOpinions:
-        from auditor.agents.opinion_questions import load_people_opinions
+        from auditor.probes.distribution.opinion_questions import load_people_opinions
 
         return load_people_opinions(audit.config, audit.survey)
 
     def answer_simulated(self, world: World, call: Call) -> str | None:
         if call.purpose is not Purpose.OPINION:
             return None
-        from auditor.models.simulated.opinions import answer_opinion
+        from auditor.probes.distribution.simulated_opinions import answer_opinion
 
         return answer_opinion(world, call)
 

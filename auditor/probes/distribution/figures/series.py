@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell
-from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.metrics import (
     ROOT_MEAN_DISTANCE,
     crossed_jackknife,
@@ -22,6 +21,7 @@ from auditor.metrics import (
 from auditor.metrics.cell_statistics import Statistic
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import BOUNDARY_REASON
+from auditor.probes.distribution.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.surveys.distributions import CellShares
 
 FloatArray = NDArray[np.float64]

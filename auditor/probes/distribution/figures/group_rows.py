@@ -8,7 +8,6 @@ from itertools import combinations
 import numpy as np
 
 from auditor.domain import Cell
-from auditor.domain.opinions import PLACEBO
 from auditor.metrics import (
     PEARSON,
     gap_slope,
@@ -19,9 +18,10 @@ from auditor.metrics import (
 )
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
-from auditor.reports.data.distribution.model_rows import ModelAnswers
-from auditor.reports.data.distribution.schema import DistributionGroupRow, DistributionStep
-from auditor.reports.data.distribution.series import FloatArray, ModelCell, Series, align_cells, two_way_estimate
+from auditor.probes.distribution.figures.model_rows import ModelAnswers
+from auditor.probes.distribution.figures.schema import DistributionGroupRow, DistributionStep
+from auditor.probes.distribution.figures.series import FloatArray, ModelCell, Series, align_cells, two_way_estimate
+from auditor.probes.distribution.opinions import PLACEBO
 from auditor.surveys import SurveyDistributions
 from auditor.surveys.distributions import CellShares
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.distribution.schema import (
+from auditor.probes.distribution.figures.schema import (
     DistributionBaselineRow,
     DistributionCellRow,
     DistributionDimensionRow,
@@ -15,10 +15,10 @@ from auditor.reports.data.distribution.schema import (
     DistributionReport,
     DistributionStep,
 )
+from auditor.probes.distribution.section import build_distribution_section
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.render.figures import export_svg
-from auditor.reports.sections.distribution import build_distribution_section
 from auditor.reports.sections.summary import build_summary_section
 from tests.reports.sections.block_access import blocks_of
 from tests.reports.sections.node_text import text_of

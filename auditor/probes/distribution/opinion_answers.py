@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from auditor.agents.answer_parsing import is_refusal
-from auditor.agents.opinion_questions import OpinionQuestion, point_labels
 from auditor.agents.sentence_pairs import sum_letter_logprobs
 from auditor.domain import OPTION_LETTERS, Answer, Call, LogprobMeasure, Message, Outcome
-from auditor.domain.opinions import MAX_SUM_ERROR, Opinion, OpinionMode, ScaleOrder
 from auditor.models.answer_schemas import OpinionAnswer, OpinionCounts, counts_schema
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
+from auditor.probes.distribution.opinion_questions import OpinionQuestion, point_labels
+from auditor.probes.distribution.opinion_wording import load_english_words
+from auditor.probes.distribution.opinions import MAX_SUM_ERROR, Opinion, OpinionMode, ScaleOrder
 from auditor.prompts import fill_placeholders
-from auditor.prompts.opinion_wording import load_english_words
 from auditor.surveys import SurveyDistributions
 from auditor.text_safety import truncate_middle
 

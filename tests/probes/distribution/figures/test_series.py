@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from auditor.domain import Cell, Outcome
-from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
-from auditor.reports.data.distribution.series import align_cells, combine_answers
+from auditor.probes.distribution.figures.series import align_cells, combine_answers
+from auditor.probes.distribution.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.surveys.distributions import CellShares
 
 POINTS = np.array([-1.0, 0.0, 1.0])

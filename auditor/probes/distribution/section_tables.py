@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.distribution.schema import (
+from auditor.probes.distribution.figures.schema import (
     DistributionBaselineRow,
     DistributionCellRow,
     DistributionDimensionRow,
@@ -11,8 +11,8 @@ from auditor.reports.data.distribution.schema import (
     DistributionModelRow,
     DistributionReport,
 )
+from auditor.probes.distribution.section_plots import MODES, name_groups
 from auditor.reports.document import Table
-from auditor.reports.sections.distribution_plots import MODES, name_groups
 from auditor.reports.sections.tables import list_columns, tabulate
 
 _DERIVED = {"mode": lambda row: MODES[row.mode]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from auditor.domain.opinions import Opinion, SurveyShares
+from auditor.probes.distribution.opinions import Opinion, SurveyShares
 from auditor.storage.database import Database
 from auditor.storage.records import load_records, replace_records
 

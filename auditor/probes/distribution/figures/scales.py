@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from auditor.domain.opinions import Opinion
-from auditor.reports.data.distribution.series import FloatArray
+from auditor.probes.distribution.figures.series import FloatArray
+from auditor.probes.distribution.opinions import Opinion
 from auditor.surveys import SurveyDistributions
 from auditor.surveys.distributions import AnswerPoint, AnswerScale
 

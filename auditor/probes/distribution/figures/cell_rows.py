@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from auditor.metrics import wasserstein
-from auditor.reports.data.distribution.model_rows import ModelAnswers
-from auditor.reports.data.distribution.scales import ScaleGrid
-from auditor.reports.data.distribution.schema import DistributionCellRow
-from auditor.reports.data.distribution.series import FloatArray
+from auditor.probes.distribution.figures.model_rows import ModelAnswers
+from auditor.probes.distribution.figures.scales import ScaleGrid
+from auditor.probes.distribution.figures.schema import DistributionCellRow
+from auditor.probes.distribution.figures.series import FloatArray
 
 N_EXAMPLES = 4
 """Cells of each rank."""

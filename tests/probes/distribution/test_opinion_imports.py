@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from auditor.errors import ImportFileError, SurveyError
-from auditor.imports.opinions import ImportedOpinions, import_opinions
+from auditor.probes.distribution.figures.schema import DistributionModelRow, DistributionReport
+from auditor.probes.distribution.opinion_imports import ImportedOpinions, import_opinions
 from auditor.reports.data.build import build_report
-from auditor.reports.data.distribution.schema import DistributionModelRow, DistributionReport
 from auditor.storage.database import open_database
 from benchmarks.coverage.worlds.opinion_worlds import PLANTS
 from tests.support.opinion_surveys import (

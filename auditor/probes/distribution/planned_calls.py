@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.agents.opinion_questions import build_opinion_call, load_planned_shares, plan_subjects, questions_about
 from auditor.config import AuditConfig
-from auditor.config.distribution import DistributionProbe
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import Cell, Purpose, Survey
-from auditor.domain.opinions import OpinionMode
+from auditor.probes.distribution.opinion_questions import (
+    build_opinion_call,
+    load_planned_shares,
+    plan_subjects,
+    questions_about,
+)
+from auditor.probes.distribution.opinions import OpinionMode
+from auditor.probes.distribution.settings import DistributionProbe
 from auditor.reports.data.cost.forecast import ForecastRange
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.agents.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
-from auditor.agents.opinion_questions import OpinionQuestion, OpinionSubject, point_labels
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose
-from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
+from auditor.probes.distribution.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
+from auditor.probes.distribution.opinion_questions import OpinionQuestion, OpinionSubject, point_labels
+from auditor.probes.distribution.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.surveys import SurveyDistributions
 from auditor.surveys.distributions import AnswerPoint
 

@@ -8,8 +8,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
-from auditor.agents.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
-from auditor.agents.opinion_questions import (
+from auditor.agents.probe_stage import ProbeStage
+from auditor.agents.run_context import RunContext
+from auditor.agents.stages import record_stage
+from auditor.domain import Answer, Call, Outcome
+from auditor.probes.distribution import opinion_rows
+from auditor.probes.distribution.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
+from auditor.probes.distribution.opinion_questions import (
     OpinionQuestion,
     OpinionSubject,
     build_opinion_call,
@@ -17,13 +22,8 @@ from auditor.agents.opinion_questions import (
     plan_subjects,
     questions_about,
 )
-from auditor.agents.probe_stage import ProbeStage
-from auditor.agents.run_context import RunContext
-from auditor.agents.stages import record_stage
-from auditor.config.distribution import DistributionProbe
-from auditor.domain import Answer, Call, Outcome
-from auditor.domain.opinions import Opinion
-from auditor.storage import opinions
+from auditor.probes.distribution.opinions import Opinion
+from auditor.probes.distribution.settings import DistributionProbe
 from auditor.storage.records import save_records
 from auditor.surveys import SurveyDistributions
 from auditor.surveys.distributions import format_distributions
@@ -52,7 +52,7 @@ async def store_shares(context: RunContext) -> int:
     await record_stage(context, STAGE)
     distributions = await asyncio.to_thread(load_planned_shares, context.config, context.survey)
     shares_json = format_distributions(distributions)
-    await asyncio.to_thread(opinions.replace_survey_shares, context.db, context.audit_id, shares_json)
+    await asyncio.to_thread(opinion_rows.replace_survey_shares, context.db, context.audit_id, shares_json)
     stored_distributions = SurveyDistributions.model_validate(json.loads(shares_json))
     plan = DistributionPlan(stored_distributions, plan_subjects(probe, stored_distributions, context.cells))
     context.probe_plans[STAGE] = plan

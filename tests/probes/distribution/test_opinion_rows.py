@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from auditor.domain import Cell, Outcome, Survey, SurveyCell
-from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
+from auditor.probes.distribution.opinion_rows import load_survey_shares, replace_opinions
+from auditor.probes.distribution.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.storage import audit_changes, audits
 from auditor.storage.database import open_database
-from auditor.storage.opinions import load_survey_shares, replace_opinions
 from auditor.storage.records import load_records
 
 CELL = Cell("Japan", "divorce")

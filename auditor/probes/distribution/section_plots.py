@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.charts.opinion_plots import Ridge, Step, gap_plot, ridge_plot, steering_plot
-from auditor.reports.data.distribution.schema import (
+from auditor.probes.distribution.figures.schema import (
     DistributionCellRow,
     DistributionGroupRow,
     DistributionReport,
 )
+from auditor.reports.charts.opinion_plots import Ridge, Step, gap_plot, ridge_plot, steering_plot
 from auditor.reports.document import Block, Disclosure, Figure, FigureGrid
 from auditor.reports.number_format import describe_estimate, format_number, pluralize
 from auditor.reports.sections.phrasing import slugify_unique

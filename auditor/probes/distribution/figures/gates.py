@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.distribution.schema import DistributionReport
+from auditor.probes.distribution.figures.schema import DistributionReport
 from auditor.reports.data.gates.gate_estimates import SETTINGS_REASON, GatedFigure, count_lost, take_absolute
 from auditor.reports.data.report_schema import Report
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from auditor.domain import Cell
-from auditor.domain.opinions import OpinionMode
 from auditor.metrics import VARIANCE_RATIO, coherence_distance, crossed_jackknife, group_variances
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
-from auditor.reports.data.distribution.group_rows import GroupPeople
-from auditor.reports.data.distribution.model_rows import ModelAnswers
-from auditor.reports.data.distribution.schema import DistributionDimensionRow
-from auditor.reports.data.distribution.series import FloatArray, ModelCell
+from auditor.probes.distribution.figures.group_rows import GroupPeople
+from auditor.probes.distribution.figures.model_rows import ModelAnswers
+from auditor.probes.distribution.figures.schema import DistributionDimensionRow
+from auditor.probes.distribution.figures.series import FloatArray, ModelCell
+from auditor.probes.distribution.opinions import OpinionMode
 from auditor.surveys.distributions import CellShares
 
 GroupCell = tuple[CellShares, ModelCell]

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from auditor.config.probe_section import ProbeSection
 from auditor.config.providers.table import REPLAY
-from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, ScaleOrder
+from auditor.probes.distribution.opinions import MIN_GROUP_RESPONDENTS, ScaleOrder
 
 if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig

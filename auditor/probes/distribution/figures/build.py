@@ -7,27 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from auditor.config.distribution import DistributionProbe
 from auditor.domain import Cell
-from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, NO_COUNTRY, Opinion, OpinionMode
 from auditor.metrics.unit_means import mean_over_units
-from auditor.reports.data.coverage.stage_coverage import StageCoverage
-from auditor.reports.data.distribution.cell_rows import build_cell_rows
-from auditor.reports.data.distribution.dimension_rows import build_dimension_rows
-from auditor.reports.data.distribution.group_rows import GroupAnswers, GroupPeople, build_group_rows
-from auditor.reports.data.distribution.model_rows import (
+from auditor.probes.distribution.figures.cell_rows import build_cell_rows
+from auditor.probes.distribution.figures.dimension_rows import build_dimension_rows
+from auditor.probes.distribution.figures.group_rows import GroupAnswers, GroupPeople, build_group_rows
+from auditor.probes.distribution.figures.model_rows import (
     ModelAnswers,
     build_baseline_rows,
     build_model_row,
     squared_distances,
 )
-from auditor.reports.data.distribution.scales import build_scale_grid
-from auditor.reports.data.distribution.schema import DistributionGapRow, DistributionReport
-from auditor.reports.data.distribution.series import FloatArray, Series, align_cells, combine_answers
+from auditor.probes.distribution.figures.scales import build_scale_grid
+from auditor.probes.distribution.figures.schema import DistributionGapRow, DistributionReport
+from auditor.probes.distribution.figures.series import FloatArray, Series, align_cells, combine_answers
+from auditor.probes.distribution.opinion_rows import load_survey_shares
+from auditor.probes.distribution.opinions import MIN_GROUP_RESPONDENTS, NO_COUNTRY, Opinion, OpinionMode
+from auditor.probes.distribution.settings import DistributionProbe
+from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage.database import Database
-from auditor.storage.opinions import load_survey_shares
 from auditor.storage.records import load_records
 from auditor.surveys import SurveyDistributions, get_grouping
 

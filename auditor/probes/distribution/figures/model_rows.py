@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.domain import Cell
-from auditor.domain.opinions import Opinion, OpinionMode
 from auditor.metrics import (
     ROOT_MEAN_DISTANCE,
     SKILL,
@@ -34,9 +33,10 @@ from auditor.metrics import (
 from auditor.metrics import CellShares as PeopleCells
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
-from auditor.reports.data.distribution.scales import ScaleGrid
-from auditor.reports.data.distribution.schema import DistributionBaselineRow, DistributionModelRow
-from auditor.reports.data.distribution.series import FloatArray, ModelCell, Series, two_way_estimate
+from auditor.probes.distribution.figures.scales import ScaleGrid
+from auditor.probes.distribution.figures.schema import DistributionBaselineRow, DistributionModelRow
+from auditor.probes.distribution.figures.series import FloatArray, ModelCell, Series, two_way_estimate
+from auditor.probes.distribution.opinions import Opinion, OpinionMode
 
 ORDERED_FIGURES = (
     "w1",

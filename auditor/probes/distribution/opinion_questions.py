@@ -9,14 +9,14 @@ from typing import NamedTuple
 from auditor.agents.localization import country_name, localized_question, topic_wording
 from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.distribution import DistributionProbe
 from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Purpose, Survey, derive_seed
-from auditor.domain.opinions import NO_COUNTRY, PLACEBO, OpinionMode, ScaleOrder
 from auditor.errors import ConfigError, SurveyError, did_you_mean
 from auditor.models.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
 from auditor.models.simulated.world import PeopleOpinions
+from auditor.probes.distribution.opinion_wording import load_english_words, load_opinion_wording
+from auditor.probes.distribution.opinions import NO_COUNTRY, PLACEBO, OpinionMode, ScaleOrder
+from auditor.probes.distribution.settings import DistributionProbe
 from auditor.prompts import fill_placeholders
-from auditor.prompts.opinion_wording import load_english_words, load_opinion_wording
 from auditor.surveys import SurveyDistributions, load_distributions
 from auditor.surveys.distributions import EVERYONE, AnswerPoint, AnswerScale, format_distributions
 from auditor.surveys.languages import native_languages

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.reports.data.distribution.schema import DistributionModelRow, DistributionReport
-from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Disclosure, List, ListItem, Paragraph, Section, Status, Table
-from auditor.reports.number_format import describe_estimate, format_share, pluralize
-from auditor.reports.sections.distribution_plots import (
+from auditor.probes.distribution.figures.schema import DistributionModelRow, DistributionReport
+from auditor.probes.distribution.section_plots import (
     MODES,
     build_examples,
     build_gap_figures,
     build_steering_figures,
 )
-from auditor.reports.sections.distribution_tables import (
+from auditor.probes.distribution.section_tables import (
     build_baseline_table,
     build_cell_table,
     build_dimension_table,
@@ -25,6 +22,9 @@ from auditor.reports.sections.distribution_tables import (
     build_knowledge_table,
     build_nominal_table,
 )
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Block, Disclosure, List, ListItem, Paragraph, Section, Status, Table
+from auditor.reports.number_format import describe_estimate, format_share, pluralize
 from auditor.reports.sections.phrasing import build_finding, compare_interval
 
 MIN_VARIANCE_RATIO = 1e-6
