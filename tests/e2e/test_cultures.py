@@ -36,8 +36,9 @@ def run(server: FakeServer, storage: str, *, is_multilingual: bool = False, **pr
 
 
 def semantic_of(report: Report) -> SemanticReport:
-    assert report.semantic is not None
-    return report.semantic
+    semantic = report.find(SemanticReport)
+    assert semantic is not None
+    return semantic
 
 
 def write(path: Path, rows: list[str]) -> str:
