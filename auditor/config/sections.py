@@ -46,7 +46,8 @@ class SurveySection(ConfigSection):
     design_effect: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     """Design effect of the survey: by which the variances of its scores are larger than the column `standard_error` of
     its file says, for example since respondents were sampled in clusters. Figures without people's sampling error need
-    it. Files made by `auditor surveys import` from respondents' answers have the right errors already."""
+    it. Files made by `auditor surveys import` from respondents' answers have the right errors already; for cells of
+    these without one, 1 means Kish's effect of the weights."""
     regions: str = "western"
     """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or the
     path of a file with the columns `country,region`."""

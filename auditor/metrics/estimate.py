@@ -86,7 +86,11 @@ class Tested(Estimate):
     @property
     def is_significant(self) -> bool:
         """Whether the value is distinguishable from the null hypothesis, given the number of tests of the family."""
-        return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
+        return self.is_significant_at(SIGNIFICANCE_LEVEL)
+
+    def is_significant_at(self, level: float) -> bool:
+        """Whether any false finding of the family has a probability of at most this level."""
+        return self.adjusted_p_value is not None and self.adjusted_p_value < level
 
 
 @dataclass(frozen=True, slots=True)

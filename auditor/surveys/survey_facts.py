@@ -163,21 +163,48 @@ def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None)
 def score_errors(survey: Survey, facts: SurveyFacts | None = None, design_effect: float = 1.0) -> dict[Cell, float]:
     """Standard errors of a survey's scores by cell, of the cells for which one is known.
 
-    With facts they are as imported: by Taylor linearisation, which the design effect is part of. Without, those of the
-    file, or for shares of answers and a number of respondents those of a simple random sample, times the root of the
-    design effect.
+    With facts they are those of the import: by Taylor linearisation, which the design effect is part of. A cell that
+    has none gets that of a simple random sample times the root of the design effect, or, if that is 1, of Kish's
+    effective number of respondents. Without facts they are those of the file, or of a simple random sample by the
+    shares of answers, times the root of the design effect.
     """
-    factor = 1.0 if facts is not None else design_effect**0.5
-    errors = {cell.cell: _sampling_error(cell) for cell in survey.cells if cell.score is not None}
-    return {cell: factor * error for cell, error in errors.items() if error is not None}
+    by_cell = facts.by_cell if facts is not None else {}
+    errors = {
+        cell.cell: _find_error(cell, by_cell.get(cell.cell), design_effect)
+        for cell in survey.cells
+        if cell.score is not None
+    }
+    return {cell: error for cell, error in errors.items() if error is not None}
 
 
-def _sampling_error(cell: SurveyCell) -> float | None:
-    """The standard error of a cell's score: stored, or of a simple random sample by its shares; None if unknown."""
-    answered_share = _answered_share(cell)
-    if cell.standard_error is not None or cell.n is None or not answered_share:
+def uses_design_effect(survey: Survey, facts: SurveyFacts | None) -> bool:
+    """Whether the standard error of some cell is not that of an import, so that it depends on the design effect."""
+    is_imported = facts is not None
+    return any(not is_imported or cell.standard_error is None for cell in survey.cells if cell.score is not None)
+
+
+def _find_error(cell: SurveyCell, facts: CellFacts | None, design_effect: float) -> float | None:
+    """The standard error of one cell, as `score_errors` describes it; None if unknown."""
+    if facts is not None and cell.standard_error is not None:  # under the configured treatment of nonresponse
         return cell.standard_error
-    n_answered = cell.n * answered_share
+    error = _sampling_error(cell, None)
+    if facts is not None and design_effect == 1:
+        return _sampling_error(cell, facts.n_effective) or error
+    return None if error is None else design_effect**0.5 * error
+
+
+def _sampling_error(cell: SurveyCell, n_effective: float | None) -> float | None:
+    """The standard error of a cell's score, stored or by its shares of answers; None if unknown.
+
+    Args:
+        n_effective: number of independent respondents with an answer; None for all of a simple random sample.
+    """
+    answered_share = _answered_share(cell)
+    if n_effective is None and (cell.standard_error is not None or cell.n is None):
+        return cell.standard_error
+    if not answered_share:
+        return cell.standard_error
+    n_answered = (cell.n or 0) * answered_share if n_effective is None else n_effective
     second_moment = ((cell.acceptable or 0.0) + (cell.unacceptable or 0.0)) / answered_share
     variance = max(0.0, second_moment - (cell.score or 0.0) ** 2)
     return (variance / (n_answered - 1)) ** 0.5 if n_answered > 1 else None

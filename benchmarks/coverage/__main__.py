@@ -19,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from benchmarks.coverage.findings import find_violations
 from benchmarks.coverage.page import write_page
 from benchmarks.coverage.results import ResultStore, Rows, fingerprint
-from benchmarks.coverage.studies import Job, list_jobs, measure_jobs, to_results
+from benchmarks.coverage.studies import Job, list_jobs, measure_jobs, to_results, to_sentence_results
 
 
 def main() -> int:
@@ -29,10 +29,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="keys of worlds that begin with this text; writes no page")
     arguments = parser.parse_args()
     jobs = {key: job for key, job in list_jobs().items() if key.startswith(arguments.only)}
-    results, planted = to_results(run_jobs(jobs, arguments.processes))
+    rows_by_key = run_jobs(jobs, arguments.processes)
+    results, planted = to_results(rows_by_key)
+    sentences = to_sentence_results(rows_by_key)
     if not arguments.only:
-        write_page(results, planted)
+        write_page(results, planted, sentences)
     violations = find_violations(results, planted)
+    violations += [problem for result in sentences for problem in result.list_problems()]
     print("\n".join(violations) or "every interval holds what it says, outside the known limits")
     return 1 if violations else 0
 

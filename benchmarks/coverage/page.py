@@ -11,7 +11,8 @@ from pathlib import Path
 from benchmarks.coverage.findings import find_problems, list_problems
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.runner import Result
-from benchmarks.coverage.studies import PLANTED, figures_by_key, list_jobs
+from benchmarks.coverage.sentence_figures import SentenceResult
+from benchmarks.coverage.studies import PLANTED, SENTENCES, figures_by_key, list_jobs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NOT_MEASURED = "Not measured"
@@ -57,7 +58,12 @@ def make_title(name: str) -> str:
     return TITLES.get(name, f"{title[0].upper()}{title[1:]}")
 
 
-def write_page(results: Sequence[Result], planted: Sequence[PlantedResult] = (), folder: Path = DOCS) -> None:
+def write_page(
+    results: Sequence[Result],
+    planted: Sequence[PlantedResult] = (),
+    sentences: Sequence[SentenceResult] = (),
+    folder: Path = DOCS,
+) -> None:
     """Replace the generated part of coverage.md, and write coverage.json.
 
     Args:
@@ -70,11 +76,15 @@ def write_page(results: Sequence[Result], planted: Sequence[PlantedResult] = (),
         render_progress(results, planted),
         render_tables(results),
         render_planted(planted),
+        render_sentences(sentences),
         render_known_limits(results),
     )
     tables = "\n".join(line for part in parts for line in part)
     page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
-    rows = {"intervals": [asdict(result) for result in results], "planted": [asdict(result) for result in planted]}
+    rows = {
+        name: [asdict(result) for result in measured]
+        for name, measured in (("intervals", results), ("planted", planted), ("sentences", sentences))
+    }
     lists = (f'"{name}": [\n{_json_lines(items)}\n]' for name, items in rows.items())
     (folder / "coverage.json").write_text(f"{{{', '.join(lists)}}}\n", encoding="utf-8")
 
@@ -85,7 +95,7 @@ def render_progress(results: Sequence[Result], planted: Sequence[PlantedResult])
     measured |= {f"{PLANTED}/{result.study}/{result.plant}/{result.design}" for result in planted}
     n_runs = sum(result.summary.n_runs + result.summary.n_without_interval for result in results)
     n_runs += sum(result.n_runs for result in planted)
-    missing = [key for key in list_jobs() if key not in measured]
+    missing = [key for key in list_jobs() if key not in measured and not key.startswith(f"{SENTENCES}/")]
     yield f"{n_runs:,} intervals and verdicts in {len(measured)} worlds, designs and planted faults were computed."
     if missing:
         by_study = Counter(key.split("/")[0] for key in missing)
@@ -129,6 +139,27 @@ def render_planted(planted: Sequence[PlantedResult]) -> Iterator[str]:
             yield ""
             yield f"Negative control: the method of version 0.1 {names}, and {misses}."
         yield ""
+
+
+def render_sentences(sentences: Sequence[SentenceResult]) -> Iterator[str]:
+    """Markdown lines: how often reports state something false, or what was planted, in each world."""
+    if not sentences:
+        return
+    yield "## Sentences"
+    yield ""
+    yield "Share of audits of 12 countries and 10 topics with a false sentence on page one, in the full report, and in"
+    yield "each family with any; and with the sentence that is true of the planted model."
+    yield ""
+    yield "| World | Audits | Page one | Report | Families | Stated |"
+    yield "|---|---|---|---|---|---|"
+    for result in sentences:
+        shares = {family: f"{count / result.n_audits:.1%}" for family, count in result.n_false.items()}
+        page, report = (shares.pop(name, "0.0%") for name in ("page one", "report"))
+        families = ", ".join(f"{family} {share}" for family, share in sorted(shares.items()))
+        stated = "" if result.planted is None else f"{result.planted}: {result.n_found / result.n_audits:.0%}"
+        mark = " ✗" if any(result.list_problems()) else ""
+        yield f"| {result.world} | {result.n_audits} | {page} | {report} | {families} | {stated}{mark} |"
+    yield ""
 
 
 def _format_planted(result: PlantedResult) -> str:

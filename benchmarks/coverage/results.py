@@ -50,7 +50,8 @@ def _iterate_imports(tree: ast.AST) -> Iterator[str]:
 
 
 def _is_followed(module: str) -> bool:
-    return module.startswith(("auditor.metrics.", "benchmarks.coverage.")) and _path_of(module).is_file()
+    followed = ("auditor.metrics.", "auditor.reports.data.agreement.", "benchmarks.coverage.")
+    return module.startswith(followed) and _path_of(module).is_file()
 
 
 def _path_of(module: str) -> Path:

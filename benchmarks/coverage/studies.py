@@ -25,15 +25,19 @@ from benchmarks.coverage.results import Rows
 from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result, measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
+from benchmarks.coverage.sentence_figures import SentenceResult, measure_sentences
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 from benchmarks.coverage.worlds.preference_worlds import SetDesign, SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
+from benchmarks.coverage.worlds.sentence_worlds import SENTENCE_WORLDS, SentenceWorld
 
 PLANTED = "planted"
 """First part of the keys of planted faults."""
+SENTENCES = "sentences"
+"""First part of the keys of worlds of sentences."""
 STUDIES = (
     SCORE_STUDY,
     AGREEMENT_STUDY,
@@ -69,7 +73,7 @@ class Job:
 
     module: str
     cost: int
-    measure: Callable[[], list[Result] | list[PlantedResult]]
+    measure: Callable[[], list[Result] | list[PlantedResult] | list[SentenceResult]]
 
 
 def list_jobs() -> dict[str, Job]:
@@ -83,14 +87,27 @@ def list_jobs() -> dict[str, Job]:
         for design in study.designs
         if is_measurable(world, design)
     }
-    return jobs | {
-        f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
-            study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
-        )
-        for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES)
-        for plant in study.scenarios
-        for design in study.designs
-    }
+    return (
+        jobs
+        | {
+            f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
+                study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
+            )
+            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES)
+            for plant in study.scenarios
+            for design in study.designs
+        }
+        | {
+            f"{SENTENCES}/{world.name}": Job(
+                measure_sentences.__module__, len(world.models), partial(_measure_world, world)
+            )
+            for world in SENTENCE_WORLDS
+        }
+    )
+
+
+def _measure_world(world: SentenceWorld) -> list[SentenceResult]:
+    return [measure_sentences(world)]
 
 
 def _measure_plant(study: PlantedStudy, plant: str, design: Design) -> list[PlantedResult]:
@@ -114,13 +131,20 @@ def to_results(rows_by_key: Mapping[str, Rows]) -> tuple[list[Result], list[Plan
     """The results of studies, and those of planted faults, from stored rows."""
     results, planted = [], []
     for key, rows in rows_by_key.items():
-        for row in rows:
+        for row in rows if not key.startswith(f"{SENTENCES}/") else ():
             if key.startswith(f"{PLANTED}/"):
                 planted.append(PlantedResult(**row))
             else:
                 naive = None if row["naive"] is None else Summary(**row["naive"])
                 results.append(Result(**{**row, "summary": Summary(**row["summary"]), "naive": naive}))
     return results, planted
+
+
+def to_sentence_results(rows_by_key: Mapping[str, Rows]) -> list[SentenceResult]:
+    """The results on sentences, from stored rows."""
+    return [
+        SentenceResult(**row) for key, rows in rows_by_key.items() if key.startswith(f"{SENTENCES}/") for row in rows
+    ]
 
 
 def is_measurable(world: World, design: Design) -> bool:

@@ -67,7 +67,7 @@ def test_titles_have_the_usual_names_of_statistics() -> None:
 def test_writing_keeps_the_hand_written_part(tmp_path: Path) -> None:
     (tmp_path / "coverage.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
     planted = PlantedResult("judges that copy", "2 of 5", "55 × 19", 200, 198, 196, 2, 200, 150, True, True)
-    write_page([Result(STUDIES[0].name, "r", "gaussian", "5 × 5", FINE, None)], [planted], tmp_path)
+    write_page([Result(STUDIES[0].name, "r", "gaussian", "5 × 5", FINE, None)], [planted], folder=tmp_path)
     page = (tmp_path / "coverage.md").read_text(encoding="utf-8")
     assert page.startswith(f"before\n{BEGIN}")
     assert page.endswith(f"{END}\nafter\n")

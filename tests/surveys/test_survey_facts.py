@@ -10,7 +10,14 @@ from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
 from auditor.surveys import apply_treatment, load_survey, load_survey_facts
 from auditor.surveys.importer import import_survey
-from auditor.surveys.survey_facts import TREATMENTS
+from auditor.surveys.survey_facts import (
+    TREATMENTS,
+    CellFacts,
+    Reliability,
+    SurveyFacts,
+    score_errors,
+    uses_design_effect,
+)
 from tests.surveys import official_files
 
 CELL = Cell("Norway", "gambling")
@@ -76,3 +83,38 @@ def test_facts_that_are_not_there_or_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "own.facts.json").write_text('{"respondents": 1}')
     with pytest.raises(SurveyError, match=r"own\.facts\.json: the key 'left_out' is missing"):
         load_survey_facts(tmp_path / "own.csv")
+
+
+SHARES = {"acceptable": 0.5, "not_a_moral_issue": 0.3, "unacceptable": 0.2}
+
+
+def facts_of(cell: SurveyCell, n_effective: float) -> SurveyFacts:
+    missing = dict.fromkeys(("neutral", "neutral_error", "low", "high", "imputed", "imputed_error"))
+    reliability = Reliability(None, None, None, None, None, 0, 0, "few")
+    facts = CellFacts(
+        country=cell.cell.country, topic=cell.cell.topic, kinds={}, design_error=None, n_effective=n_effective,
+        missing_information=None, **missing,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return SurveyFacts(
+        respondents=100, left_out={}, notes=(), reliability=reliability, reliability_within_topics=reliability,
+        cells=(facts,),
+    )  # fmt: skip
+
+
+def test_standard_errors_of_a_file_are_multiplied_by_the_root_of_the_design_effect() -> None:
+    stored = survey(SurveyCell(CELL, 0.3, standard_error=0.05))
+    assert score_errors(stored, None, 4.0) == {CELL: pytest.approx(0.1)}
+    shares = survey(SurveyCell(CELL, 0.3, n=101, **SHARES))  # variance 0.7 - 0.3², over 100
+    assert score_errors(shares) == {CELL: pytest.approx(0.0061**0.5)}
+    assert score_errors(shares, None, 4.0) == {CELL: pytest.approx(2 * 0.0061**0.5)}
+    assert uses_design_effect(stored, None)
+
+
+def test_errors_of_an_import_stay_and_a_cell_without_one_has_that_of_kish_or_the_design_effect() -> None:
+    stored = SurveyCell(CELL, 0.3, standard_error=0.05)
+    assert score_errors(survey(stored), facts_of(stored, 26.0), 4.0) == {CELL: 0.05}
+    assert not uses_design_effect(survey(stored), facts_of(stored, 26.0))
+    missing = SurveyCell(CELL, 0.3, n=101, **SHARES)
+    assert score_errors(survey(missing), facts_of(missing, 26.0)) == {CELL: pytest.approx(2 * 0.0061**0.5)}
+    assert score_errors(survey(missing), facts_of(missing, 26.0), 9.0) == {CELL: pytest.approx(3 * 0.0061**0.5)}
+    assert uses_design_effect(survey(missing), facts_of(missing, 26.0))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from auditor.metrics.confidence import PAGE_ONE_LEVEL
 from auditor.metrics.estimate import Estimate, Tested
-from auditor.reports.data.agreement.cultural_findings import CulturalFinding
+from auditor.reports.data.agreement.cultural_findings import CulturalFinding, CulturalFindingsReport
 from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, List, ListItem, Paragraph, Section
@@ -51,6 +52,12 @@ def build_findings_block(report: Report) -> Section | None:
     )
     blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
     return Section("findings", TITLE, blocks)
+
+
+def list_page_one_places(findings: CulturalFindingsReport | None) -> list[CulturalFinding]:
+    """The findings on one country or topic that hold at the level of page one; intervals of biases are wide enough."""
+    rows = [] if findings is None else findings.rows
+    return [row for row in rows if row.mae_ratio is None or row.mae_ratio.is_significant_at(PAGE_ONE_LEVEL)]
 
 
 def describe_cultural_finding(row: CulturalFinding) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.metrics.confidence import PAGE_ONE_LEVEL
 from auditor.reports.data.agreement.population import MIN_SHOWN_CHANGE, PopulationAgreementRow
 from auditor.reports.data.measurement_schema import StructureRow
 from auditor.reports.data.report_schema import Report
@@ -51,9 +52,13 @@ def list_structure_findings(report: Report) -> list[ListItem]:
 
 
 def summarize_structure(report: Report) -> str | None:
-    """Name the models that relate topics as people do, in a sentence; None without any."""
+    """Name the models that relate topics as people do at the level of page one, in a sentence; None without any."""
     labels = SeriesLabels.of(report)
-    names = [labels.label(row) for row in report.structure if row.is_found]
+    names = [
+        labels.label(row)
+        for row in report.structure
+        if row.adjusted_p_value is not None and row.adjusted_p_value <= PAGE_ONE_LEVEL
+    ]
     return (
         f"Topics go together over countries as they do for people in the scores of {join_first(names)}."
         if names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from auditor.metrics.confidence import PAGE_ONE_LEVEL
 from auditor.metrics.estimate import describe_population
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.panel.certificate import describe_accuracy
@@ -27,7 +28,7 @@ from auditor.reports.number_format import format_usd, pluralize
 from auditor.reports.sections.agreement import summarize_alignment
 from auditor.reports.sections.baselines import summarize_guesses
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.cultural_findings import describe_cultural_finding
+from auditor.reports.sections.cultural_findings import describe_cultural_finding, list_page_one_places
 from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, name_finding
@@ -133,10 +134,9 @@ def _build_findings(report: Report) -> Iterator[Block]:
         findings.append(ListItem(summarize_guesses(report), "positive" if is_shown else "unclear"))
     if (structure := summarize_structure(report)) is not None:
         findings.append(ListItem(structure, "positive"))
-    if report.cultural_findings is not None and report.cultural_findings.rows:
-        place = report.cultural_findings.rows[0]
+    for place in list_page_one_places(report.cultural_findings)[:1]:
         findings.append(ListItem(name_finding(labels.label(place), describe_cultural_finding(place)), "negative"))
-    findings += [ListItem(weakness, "negative") for weakness in list_weaknesses(report)]
+    findings += [ListItem(weakness, "negative") for weakness in list_weaknesses(report, PAGE_ONE_LEVEL)]
     for key_finding in list_key_findings(report):
         findings.insert(MAX_FINDINGS - 1, key_finding)
     if findings:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.domain import Purpose
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.reports.data.agreement.shortfalls import (
     MAX_TOPIC_MAE,
     MAX_VARIANCE,
@@ -22,10 +23,14 @@ from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.sampling_marks import SamplingMarks
 
 
-def list_weaknesses(report: Report) -> list[str]:
-    """Weaknesses of the models; empty if no check found one."""
+def list_weaknesses(report: Report, level: float = SIGNIFICANCE_LEVEL) -> list[str]:
+    """Weaknesses of the models; empty if no check found one.
+
+    Args:
+        level: of the tests of gaps between regions.
+    """
     return [
-        *_describe_regions(report),
+        *_describe_regions(report, level),
         *_describe_topics(report),
         *_describe_variance(report),
         *_describe_peer_agreement(report),
@@ -68,7 +73,7 @@ def _select(report: Report, threshold: Threshold) -> list[Shortfall]:
     return [row for row in report.shortfalls.rows if row.threshold == threshold]
 
 
-def _describe_regions(report: Report) -> Iterator[str]:
+def _describe_regions(report: Report, level: float) -> Iterator[str]:
     """Yield a sentence for each pair of regions between which the error of some models differs significantly.
 
     p-values are adjusted for the number of models: of 20 with equal errors, one would be named in a quarter of audits.
@@ -77,7 +82,7 @@ def _describe_regions(report: Report) -> Iterator[str]:
     for gap in report.regions.gaps:
         if gap.worst_case is not None and has_unknown_sign(gap.worst_case.mae):
             continue
-        if gap.mae_gap.is_significant and gap.mae_gap.value is not None:
+        if gap.mae_gap.is_significant_at(level) and gap.mae_gap.value is not None:
             region_pair = (gap.second, gap.first) if gap.mae_gap.value > 0 else (gap.first, gap.second)
             label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value))})"
             models_by_region_pair.setdefault(region_pair, []).append(label)
@@ -86,21 +91,21 @@ def _describe_regions(report: Report) -> Iterator[str]:
         yield (
             f"The mean absolute error is larger in {worse} than in {better}{noun} for {join_first(labels, 'model')}."
         )
-    for (higher, lower), labels in _group_bias_gaps(report).items():
+    for (higher, lower), labels in _group_bias_gaps(report, level).items():
         yield (
             f"Scores are more permissive, relative to people’s, in {higher} than in {lower}{noun} for "
             f"{join_first(labels, 'model')}."
         )
 
 
-def _group_bias_gaps(report: Report) -> dict[tuple[str, str], list[str]]:
+def _group_bias_gaps(report: Report, level: float) -> dict[tuple[str, str], list[str]]:
     """Models whose bias differs between two regions, by these regions, that with the higher bias first.
 
     Gaps of which lost samples may be the reason are left out: they have bounds.
     """
     models_by_region_pair: dict[tuple[str, str], list[str]] = {}
     for gap in report.regions.gaps:
-        if gap.worst_case is None and gap.bias_gap.is_significant and gap.bias_gap.value is not None:
+        if gap.worst_case is None and gap.bias_gap.is_significant_at(level) and gap.bias_gap.value is not None:
             region_pair = (gap.second, gap.first) if gap.bias_gap.value > 0 else (gap.first, gap.second)
             label = f"{gap.model} (by {format_number(abs(gap.bias_gap.value))})"
             models_by_region_pair.setdefault(region_pair, []).append(label)

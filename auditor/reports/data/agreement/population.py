@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from auditor.metrics.cell_statistics import MAE
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.survey_error import (
     NO_ERROR_REASON,
     CorrectedAgreement,
@@ -17,7 +19,7 @@ from auditor.reports.data.measurement_schema import CeilingRow
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
-from auditor.surveys.survey_facts import score_errors
+from auditor.surveys.survey_facts import score_errors, uses_design_effect
 
 MIN_SHOWN_CHANGE = 0.05
 """Smallest change of MAE, as a share of the raw one, for which page one shows the corrected figure too."""
@@ -41,14 +43,15 @@ class PopulationAgreementRow(ReportModel):
     cells: int
     """Cells with both scores and a standard error of people's."""
     design_effect: float
-    """By which the variances of people's scores from the survey's file were multiplied: `survey.design_effect`."""
+    """By which variances of people's scores that are not those of an import were multiplied: `survey.design_effect`."""
     takes_file_errors: bool
     """Whether the standard errors are those of the survey's file, by the number of respondents, and not of an import
     with weights and clusters."""
     mae_floor: float | None
     """MAE that is expected of a model that knows the population exactly: sqrt(2/π) times the mean standard error."""
     is_below_floor: bool
-    """Whether the upper end of the raw MAE's interval is below the floor: the model repeats this survey's sample."""
+    """Whether the upper end of the raw MAE's interval is below the floor: the model repeats this survey's sample. Both
+    are over the cells with a known standard error."""
     is_above_ceiling: bool
     """Whether the lower end of the raw r's interval is above the upper end of the highest r that people's sampling
     error allows."""
@@ -67,8 +70,9 @@ def compute_population_agreement(
     """
     facts = load_source_facts(source)
     design_effect = source.config.survey.design_effect if source.config and source.config.survey else 1.0
-    design_effect = design_effect if isinstance(facts, str) else 1.0
-    errors_by_cell = score_errors(source.survey, None if isinstance(facts, str) else facts, design_effect)
+    survey_facts = None if isinstance(facts, str) else facts
+    errors_by_cell = score_errors(source.survey, survey_facts, design_effect)
+    design_effect = design_effect if uses_design_effect(source.survey, survey_facts) else 1.0
     errors = np.array([errors_by_cell.get(cell, np.nan) for cell in source.cells])
     highest = ceilings[0].reliability.ci_high if ceilings else None
     ceiling = None if highest is None else max(0.0, highest) ** 0.5
@@ -99,10 +103,11 @@ def _build_row(
     if reason is None:
         places = (source.cluster_countries(scores, truth, errors), source.topic_index)
         corrected = correct_for_survey_error(scores, truth, errors, *places)
-    n_raw = int((~(np.isnan(scores) | np.isnan(truth))).sum())
     floor = sampling_floor_of_mae(errors[is_known]) if reason is None else None
-    has_all_errors = n_raw > 0 and int(is_known.sum()) == n_raw
     mae_high, r_low = raw.mae.ci_high, raw.pearson_r.ci_low
+    if reason is None and is_known.sum() < raw.mae.n:  # the floor is that of the cells with a known error
+        places = (source.cluster_countries(scores, truth, errors), source.topic_index)
+        mae_high = crossed_jackknife(MAE, np.where(is_known, scores, np.nan), truth, *places).ci_high
     return PopulationAgreementRow(
         model=model,
         method=method,
@@ -114,7 +119,7 @@ def _build_row(
         design_effect=design_effect,
         takes_file_errors=takes_file_errors,
         mae_floor=floor,
-        is_below_floor=has_all_errors and floor is not None and mae_high is not None and mae_high < floor,
+        is_below_floor=floor is not None and mae_high is not None and mae_high < floor,
         is_above_ceiling=ceiling is not None and r_low is not None and r_low > ceiling,
         reason=reason,
     )

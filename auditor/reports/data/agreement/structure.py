@@ -22,6 +22,12 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
     forms = [(structure.raw.p_value, structure.without_country_means.p_value) for structure in structures]
     adjusted = holm([np.nan if None in pair else max(p or 0.0 for p in pair) for pair in forms])
     return [
-        StructureRow(model=model, method=method, structure=structure, is_found=bool(p_value <= SIGNIFICANCE_LEVEL))
+        StructureRow(
+            model=model,
+            method=method,
+            structure=structure,
+            adjusted_p_value=None if np.isnan(p_value) else float(p_value),
+            is_found=bool(p_value <= SIGNIFICANCE_LEVEL),
+        )
         for (method, model), structure, p_value in zip(source.columns, structures, adjusted, strict=True)
     ]

@@ -5,16 +5,22 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.imports.recorded_audits import import_scores
 from auditor.metrics.cell_statistics import MAE
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.survey_error import sampling_floor_of_mae
+from auditor.reports.data.agreement.population import compute_population_agreement
 from auditor.reports.data.build import build_report
+from auditor.reports.data.measurement_schema import CeilingRow
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_source import ReportSource
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.population import build_population_section, list_corrections
 from auditor.reports.sections.summary import build_summary_section
@@ -86,6 +92,50 @@ def test_only_a_model_that_recites_the_table_is_closer_than_the_population_allow
     [caution] = [text for text in list_cautions(report) if "knowing the population" in text]
     assert caution.startswith("recites is closer to this survey’s sample")
     assert caution in text_of(build_summary_section(report))
+
+
+def test_a_cell_without_a_standard_error_hides_no_recited_table(report: Report) -> None:
+    """As of one respondent: floor and error are compared over the cells with a known standard error."""
+    for name, is_recited in (("recites", True), ("knows", False)):
+        column = [row.model for row in report.population].index(name)
+        source = make_source(report, name)
+        row = compute_population_agreement(source, [report.alignment[column]], [])[0]
+        assert (row.cells, row.is_below_floor) == (N_SELECTED * SHAPE[1] - 3, is_recited)
+
+
+def make_source(report: Report, model: str) -> ReportSource:
+    """The source of one model's scores, without the standard errors of three cells."""
+    cells = [cell for cell in report.audit.cells if cell.scores["direct"][model] is not None]
+    survey_cells = [
+        SurveyCell(Cell(cell.country, cell.topic), cell.survey, standard_error=None if i < 3 else 0.08)
+        for i, cell in enumerate(cells)
+    ]
+    scores = [CellScore(model, Cell(c.country, c.topic), "direct", c.scores["direct"][model], n_ok=1) for c in cells]
+    survey = Survey("s", "t", "s", "{topic} {country}", ("no", "yes"), tuple(survey_cells))
+    return ReportSource(audit=cast(Any, None), config=None, survey=survey, scores=scores)
+
+
+def test_r_above_the_ceiling_is_a_caution(report: Report) -> None:
+    ceiling = CeilingRow(scope="all", reliability=Estimate(0.6, 100, 0.5, 0.64), largest_r=0.77)
+    column = [row.model for row in report.population].index("recites")
+    alignment = [report.alignment[column]]
+    assert (alignment[0].pearson_r.ci_low or 0) > 0.8
+    [row] = compute_population_agreement(make_source(report, "recites"), alignment, [ceiling])
+    assert row.is_above_ceiling
+    changed = report.model_copy(update={"population": [row.model_copy(update={"is_below_floor": False})]})
+    [caution] = [text for text in list_cautions(changed) if "sampling error allows" in text]
+    assert caution == (
+        "r of recites is higher than people’s sampling error allows a perfect model. The scores may repeat a published "
+        "table."
+    )
+    high = CeilingRow(scope="all", reliability=Estimate(0.99, 100, 0.98, 1.0), largest_r=0.99)
+    assert not compute_population_agreement(make_source(report, "recites"), alignment, [high])[0].is_above_ceiling
+
+
+def test_the_design_effect_is_printed(report: Report) -> None:
+    rows = [row.model_copy(update={"design_effect": 1.8}) for row in report.population]
+    section = build_population_section(report.model_copy(update={"population": rows}))
+    assert "times the root of its design effect, 1.80." in text_of(section)
 
 
 def test_a_model_that_copies_similar_countries_does_not_beat_their_level(
