@@ -37,7 +37,7 @@ COUNTRIES = (
     "Germany", "France", "Canada", "Australia", "Netherlands", "Sweden",
     "Japan", "China", "Nigeria", "Brazil", "Turkey", "Indonesia",
 )  # fmt: skip
-"""Six Western countries and six others."""
+"""Six Western countries and six others, of six cultural zones."""
 MAX_FALSE_IN_FAMILY, MAX_FALSE_ON_PAGE = 0.05, 0.10
 MAX_INFLUENCE_NAMED = 0.06
 WORD_BOUNDS: Mapping[str, tuple[float, float]] = {
@@ -114,7 +114,8 @@ def to_row(result: SentenceResult) -> dict[str, Any]:
 
 def make_source(sample: SentenceSample) -> ReportSource:
     """The records of a simulated audit, as a report reads them; the audit itself has no row."""
-    cells = [Cell(country, f"topic {i}") for country in COUNTRIES for i in range(N_TOPICS)]
+    countries = COUNTRIES if sample.is_placed else [f"country {i}" for i in range(N_COUNTRIES)]
+    cells = [Cell(country, f"topic {i}") for country in countries for i in range(N_TOPICS)]
     survey = Survey(
         name="simulated", title="Simulated people", source="simulated", wording="How justifiable is {topic}?",
         scale=("never", "always"),
@@ -229,7 +230,7 @@ def _claim_places(source: ReportSource, sample: SentenceSample) -> Iterator[Clai
         if finding.bias is not None:
             is_country = finding.kind == "country"
             table = sample.bias_by_country if is_country else sample.bias_by_topic
-            place = COUNTRIES.index(finding.name) if is_country else int(finding.name.removeprefix("topic "))
+            place = source.countries.index(finding.name) if is_country else int(finding.name.removeprefix("topic "))
             is_true = table[_number(finding.model), place] * (finding.bias.value or 0.0) > 0
             yield Claim("places", f"{finding.model} {finding.kind} {place}", bool(is_true), is_on_page_one=True)
     for kind, rows, maes in (
@@ -240,7 +241,7 @@ def _claim_places(source: ReportSource, sample: SentenceSample) -> Iterator[Clai
         true_ratios = logs - (logs.sum(axis=1, keepdims=True) - logs) / (maes.shape[1] - 1)
         for row in rows:
             if row.mae_ratio.is_significant:
-                place = COUNTRIES.index(row.name) if kind == "country" else int(row.name.removeprefix("topic "))
+                place = source.countries.index(row.name) if kind == "country" else int(row.name.removeprefix("topic "))
                 true_ratio = true_ratios[_number(row.model), place]
                 is_true = abs(true_ratio) > 1e-9 and (true_ratio > 0) == ((row.mae_ratio.value or 1.0) > 1)
                 family = "further" if kind == "country" else "further on topics"
@@ -274,10 +275,7 @@ def _claim_influence(source: ReportSource, sample: SentenceSample) -> Iterator[C
     """Countries and topics on which nearly all uncertainty rests: true where most of the true variance does."""
     for unit in find_influential_units(source):
         maes = sample.mae_by_country if unit.kind == "country" else sample.mae_by_topic
-        place = COUNTRIES.index(unit.name) if unit.kind == "country" else int(unit.name.removeprefix("topic "))
+        place = source.countries.index(unit.name) if unit.kind == "country" else int(unit.name.removeprefix("topic "))
         squares = (maes[_number(unit.model)] - maes[_number(unit.model)].mean()) ** 2
         is_true = squares[place] > 0.5 * squares.sum() > 1e-12
         yield Claim("influence", f"{unit.model} {unit.kind} {place}", bool(is_true), is_on_page_one=True)
-
-
-assert len(COUNTRIES) == N_COUNTRIES

@@ -6,7 +6,7 @@ truths are formulas, given the effects of the countries and topics of an audit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import norm
@@ -69,6 +69,7 @@ class SentenceSample:
         mae: of each model in the population, shape (models,).
         bias_by_country, mae_by_country: over all topics, given the country, shape (models, countries); by topic alike.
         valid_shares: shape (models,).
+        is_placed: as in `SentenceWorld`.
     """
 
     survey: Floats
@@ -83,6 +84,7 @@ class SentenceSample:
     mae_by_country: Floats
     mae_by_topic: Floats
     valid_shares: Floats
+    is_placed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class SentenceWorld:
     Attributes:
         planted: what a report should state, as (family, subject); found only if a report states it.
         min_found: share of audits in which it has to be stated.
+        is_placed: whether the countries are in six cultural zones and two regions; else in none, so that intervals
+            take single countries as independent.
     """
 
     name: str
@@ -99,7 +103,8 @@ class SentenceWorld:
     has_judges: bool = False
     planted: tuple[str, str] | None = None
     min_found: float = 0.0
-    n_audits: int = field(default=600)
+    n_audits: int = 600
+    is_placed: bool = True
 
     def draw(self, rng: np.random.Generator) -> SentenceSample:
         """Simulate one audit of 12 countries and 10 topics."""
@@ -128,7 +133,7 @@ class SentenceWorld:
             mae=(2 / np.pi) ** 0.5 * np.sqrt((spread**2).sum(axis=1)),
             bias_by_country=by_country, bias_by_topic=by_topic,
             mae_by_country=fold(by_country, country_sds), mae_by_topic=fold(by_topic, topic_sds),
-            valid_shares=np.array([model.valid_share for model in self.models]),
+            valid_shares=np.array([model.valid_share for model in self.models]), is_placed=self.is_placed,
         )  # fmt: skip
 
     def _measure_agreement(self) -> tuple[Floats, Floats, Floats]:
@@ -169,21 +174,29 @@ NULL_WORLDS = (
     SentenceWorld("4 equal models, coin-tossing judges", (COIN,) * 4, has_judges=True),
     SentenceWorld("4 models, equal in all countries", (EVEN,) * 4),
 )
+ONE_OF_NINE = (CORRELATED, *(make_noise(),) * 8)
+BEST_OF_FIVE = (make_structured(0.08), *(make_structured(0.15),) * 4)
 POWER_WORLDS = (
     SentenceWorld(
-        "r = 0.7 among 8 noise models", (CORRELATED, *(make_noise(),) * 8), planted=("order", "m0"), min_found=0.75,
-        n_audits=200,
+        "r = 0.7 among 8 noise models", ONE_OF_NINE, planted=("order", "m0"), min_found=0.75, n_audits=200,
+        is_placed=False,
     ),
     SentenceWorld(
-        "best of five, error SD 0.08 against 0.15", (make_structured(0.08), *(make_structured(0.15),) * 4),
-        planted=("closest", "m0"), min_found=0.55, n_audits=200,
+        "r = 0.7, 12 countries of six zones", ONE_OF_NINE, planted=("order", "m0"), min_found=0.4, n_audits=200
+    ),
+    SentenceWorld(
+        "best of five, error SD 0.08 against 0.15", BEST_OF_FIVE, planted=("closest", "m0"), min_found=0.55,
+        n_audits=200, is_placed=False,
+    ),
+    SentenceWorld(
+        "best of five, 12 countries of six zones", BEST_OF_FIVE, planted=("closest", "m0"), min_found=0.4, n_audits=200
     ),
     SentenceWorld(
         "further in one of 12 countries, 0.45 against 0.12", (FAR,), planted=("further", "m0 country 0"),
         min_found=0.65, n_audits=200,
     ),
     SentenceWorld(
-        "the same, one of four models", (FAR, *(PlantedModel(1.0, (0.0, 0.0, 0.12)),) * 3),
+        "further, one of four models", (FAR, *(PlantedModel(1.0, (0.0, 0.0, 0.12)),) * 3),
         planted=("further", "m0 country 0"), min_found=0.65, n_audits=200,
     ),
     SentenceWorld(

@@ -76,10 +76,10 @@ def _compare_topics(source: ReportSource, column: int, n_compared: int) -> Itera
     """Yield the topics with a mean absolute error that is shown to be above `MAX_TOPIC_MAE`."""
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column], source.survey_scores
-    has_both = ~(np.isnan(scores) | np.isnan(truth))
+    has_both, clusters = ~(np.isnan(scores) | np.isnan(truth)), source.cluster_countries(scores, truth)
     for position, topic in enumerate(source.topics):
         is_compared = has_both & (source.topic_index == position)
-        error = estimate_over_cells(MAE, scores[is_compared], truth[is_compared], "country", n_compared)
+        error = estimate_over_cells(MAE, scores[is_compared], truth[is_compared], clusters[is_compared], n_compared)
         if error.ci_low is not None and error.ci_low > MAX_TOPIC_MAE:
             yield Shortfall(model=model, method=method, threshold="topic error", topic=topic, figure=error)
 
