@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ def run_experiment(
 
     from auditor.cli.page_output import present_document
     from auditor.cli.replication_forecast import forecast_audits, print_forecasts
+    from auditor.replications.findings import check_findings
     from auditor.replications.joining import join_figures
     from auditor.replications.model_matching import match_models
     from auditor.replications.planning import list_ignored_settings, plan_audits
@@ -62,9 +64,12 @@ def run_experiment(
         return
     measured = _measure_audits(paper, options, configs, plans, storage)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    document = build_replication_document(_describe_replication(paper, options, measured, cells, departures))
+    findings = check_findings(paper, measured)
+    replication = _describe_replication(paper, options, measured, cells, departures)
+    document = build_replication_document(replace(replication, findings=findings))
     figures = build_figures_table(cells)
-    present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json, figures)
+    result = {"findings": findings, "cells": cells, "departures": departures}
+    present_document(to_jsonable_python(result), document, output, as_json, figures)
 
 
 def _require_data(paper: Paper, files: Mapping[str, str]) -> None:

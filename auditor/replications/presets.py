@@ -20,6 +20,10 @@ PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
 NOTHING_PRINTED = ("", "-")
 """Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
+FindingFigure = Literal[
+    "delta_r", "regions.gap", "self_consistency.alignment", "variance.alignment", "peer_agreement.alignment"
+]
+"""Figures that findings may compare."""
 FACTORS = {None: Decimal(1), "K": Decimal(1000), "%": Decimal("0.01")}
 
 
@@ -185,6 +189,30 @@ class PublishedTable(BaseModel):
         return {column: printed[column] for column in self.columns if column in printed}
 
 
+class Finding(BaseModel):
+    """A finding of a paper, in a form that can be tested on other data.
+
+    Attributes:
+        claim: what the paper finds, as a sentence.
+        quote: the words of the paper.
+        figure: what is compared, one of `FINDING_FIGURES`.
+        direction: the sign of the figure if the finding holds.
+        compared: what the figure is, in words.
+        audits: names of the surveys or data sets that it is of; empty for all.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    claim: str
+    quote: str
+    place: str = ""
+    figure: FindingFigure
+    direction: Literal["positive", "negative"]
+    compared: str
+    audits: tuple[str, ...] = ()
+
+
 class Paper(BaseModel):
     """A paper with its published tables.
 
@@ -195,6 +223,7 @@ class Paper(BaseModel):
         released_answers: what can be done with the answers of models that the authors released, in words; empty if
             they released none.
         experiment: how the tables are run; None if they cannot be.
+        findings: what the paper concludes; each is tested on the audits of the experiment.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -206,6 +235,7 @@ class Paper(BaseModel):
     tables: tuple[PublishedTable, ...]
     released_answers: str = ""
     experiment: Experiment | None = None
+    findings: tuple[Finding, ...] = ()
 
     def iterate_cells(self, table_id: str | None = None) -> Iterator[PublishedCell]:
         """Yield the published cells of one table or of all, in the order of the paper.

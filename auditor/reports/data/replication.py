@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.report_model import ReportModel
 
 Origin = Literal["paper", "summary", "release", "readme", "user"]
@@ -136,6 +136,44 @@ class RecomputedCell(ReportModel):
     mark: Mark
     departures: list[str] = Field(default_factory=list)
     """Ids of the departures of the audit that bear on this figure."""
+
+
+class FindingTest(ReportModel):
+    """The figure of a finding in one audit, of one model or over all."""
+
+    data: str = ""
+    """Name of the survey or data set."""
+    model: str = ""
+    """Empty for a figure over models."""
+    figure: Tested
+    pair: str = ""
+    """The two regions of a gap, such as "Non-Western minus Western"."""
+    r_gap: Estimate | None = None
+    """The gap in r between the regions, which is not tested."""
+    corrected_r_gap: Estimate | None = None
+    """The same, corrected for the range of people's scores; not tested either."""
+
+
+class FindingRow(ReportModel):
+    """A finding of the paper, tested on one's own data."""
+
+    id: str
+    claim: str
+    quote: str
+    place: str
+    direction: Literal["positive", "negative"]
+    """Sign of the figures if the finding holds."""
+    compared: str
+    result: Literal["holds", "does not hold", "cannot be compared"]
+    reason: str | None
+    """Why it cannot be compared."""
+    p_value: float | None
+    """The largest of its tests: all must support it. Null without a test."""
+    adjusted_p_value: float | None
+    """Adjusted for the findings of the paper (Holm)."""
+    supporting: int
+    """Tests that by themselves support it at the 5% level."""
+    tests: list[FindingTest]
 
 
 class ChartPoint(ReportModel):

@@ -34,9 +34,8 @@ def _explain_result(check_result: CheckResult) -> str:
         for status in (GateStatus.FAILED, GateStatus.UNDECIDED)
     }
     if check_result.verdict == GateStatus.FAILED:
-        return (
-            f"failed: {join_first(names[GateStatus.FAILED], 'gate')}" if names[GateStatus.FAILED] else "a gate failed"
-        )
+        failed = names[GateStatus.FAILED]
+        return f"because of {join_first(failed, 'gate')}" if failed else "a gate failed"
     reason = "not enough data to decide"
     if names[GateStatus.UNDECIDED]:
         reason += f" {join_first(names[GateStatus.UNDECIDED], 'gate')}"

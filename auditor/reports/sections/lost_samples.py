@@ -84,7 +84,7 @@ def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
     unbounded = [case for case in worst_cases if not (_get_range(case.mae) or _get_range(case.pearson_r))]
     if not known:
         return f"no bounds are available: {unbounded[0].pearson_r.reason}"
-    texts = []
+    texts: list[str] = []
     names = ("r", "the mean absolute error") if len(worst_cases) == 1 else ("each r", "each mean absolute error")
     for name, figures in zip(names, zip(*known, strict=True), strict=True):
         if ranges := [ends for figure in figures if (ends := _get_range(figure)) is not None]:

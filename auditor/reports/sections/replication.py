@@ -32,7 +32,8 @@ COMMANDS = (
     "`auditor replicate PAPER --models FILE` runs the experiment with your models, as ordinary audits: it can be "
     "stopped and resumed. `--dry-run` shows the calls and their cost, `--small` asks the small model on this machine "
     "about a few cells, in minutes. `limits.budget_usd` of FILE is the budget of each audit. Each of our figures says "
-    "whether it is defined as the published one.",
+    "whether it is defined as the published one. The result leads with the findings of the paper: each holds on your "
+    "data, does not, or cannot be compared.",
     "`auditor replicate PAPER --recorded FOLDER` computes figures again from scores that the authors released. "
     "Download them first. No model is asked. The scores become audits, so that every report can be made of them.",
 )

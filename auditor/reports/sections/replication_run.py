@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from auditor.reports.data.replication import Departure, Mark, NotRun, RecomputedCell, TableLayout
+from auditor.reports.data.replication import (
+    Departure,
+    FindingRow,
+    FindingTest,
+    Mark,
+    NotRun,
+    RecomputedCell,
+    TableLayout,
+)
 from auditor.reports.document import (
     Block,
     Column,
@@ -16,15 +25,18 @@ from auditor.reports.document import (
     Inline,
     Link,
     List,
+    ListItem,
     Paragraph,
     Printed,
     Row,
     Section,
+    Status,
+    Strong,
     Table,
     Text,
 )
-from auditor.reports.number_format import pluralize
-from auditor.reports.sections.phrasing import join_texts, mark_code
+from auditor.reports.number_format import describe_p_value, pluralize
+from auditor.reports.sections.phrasing import join_texts, join_with_and, mark_code
 from auditor.reports.sections.replication import describe_table, list_notes, name_table, title_table
 from auditor.reports.sections.replication_charts import build_pictures
 from auditor.reports.sections.replication_table import (
@@ -69,6 +81,12 @@ NO_OWN_FIGURE = (
 )
 ONLY_RELEASED = "No figure of yours: the command computes these only from released scores (--recorded FOLDER)."
 """Of a table without a figure of our models, and of one that no audit gives figures of."""
+FINDING_STATUS: dict[str, Status] = {
+    "holds": "positive",
+    "does not hold": "negative",
+    "cannot be compared": "unclear",
+}
+"""What the colour of a finding says, by its result."""
 MAX_OPEN_ROWS = 40
 """A table with more rows is folded."""
 MAX_UNMATCHED_ROWS = 6
@@ -88,6 +106,7 @@ class Replication:
         details: on the audits and their data, such as names, costs and files.
         callouts: warnings above all figures.
         appended: sections of the audits' own reports.
+        findings: of the paper, tested on the audits; they lead.
         kind: of the document.
         summary: the main finding; by default how our figures are defined.
     """
@@ -103,6 +122,7 @@ class Replication:
     appended: Sequence[Section] = ()
     kind: str = "Replication"
     summary: str = ""
+    findings: Sequence[FindingRow] = ()
 
 
 def build_replication_document(replication: Replication) -> Document:
@@ -113,7 +133,10 @@ def build_replication_document(replication: Replication) -> Document:
     ]
     opening: list[Block] = [
         *replication.callouts,
-        Paragraph(replication.summary or summarize_marks(replication.cells), "lead"),
+        Paragraph(summarize_findings(replication.findings), "lead")
+        if replication.findings
+        else Paragraph(replication.summary or summarize_marks(replication.cells), "lead"),
+        *([Paragraph(summarize_marks(replication.cells))] if replication.findings else []),
         Paragraph(
             f"Source: {replication.source}. Published values have no interval: a difference says nothing by itself. A "
             "value that is not reached is no failure."
@@ -124,7 +147,77 @@ def build_replication_document(replication: Replication) -> Document:
         *([Disclosure("Audits and data", [List(list(replication.details))])] if replication.details else []),
     ]
     departures = [_build_departures_section(replication.departures)] if replication.departures else []
-    return Document(replication.kind, replication.title, "", [*sections, *departures, *replication.appended], opening)
+    findings = [_build_findings_section(replication.findings)] if replication.findings else []
+    sections = [*findings, *sections, *departures, *replication.appended]
+    return Document(replication.kind, replication.title, "", sections, opening)
+
+
+def summarize_findings(findings: Sequence[FindingRow]) -> str:
+    """How many findings of the paper hold, and which, in sentences."""
+    counts = Counter(row.result for row in findings)
+    parts = [f"{counts['holds']} {'holds' if counts['holds'] == 1 else 'hold'}"]
+    parts += [f"{n} {'does' if n == 1 else 'do'} not hold"] if (n := counts["does not hold"]) else []
+    parts += [f"{n} cannot be compared"] if (n := counts["cannot be compared"]) else []
+    names = join_with_and([row.claim.rstrip(".") for row in findings if row.result == "holds"] or ["none"])
+    held = f" Shown: {names}." if counts["holds"] else ""
+    return f"Of {pluralize(len(findings), 'finding')} of the paper, {join_with_and(parts)} on your data.{held}"
+
+
+def _build_findings_section(findings: Sequence[FindingRow]) -> Section:
+    """Each finding with its result, what was compared, and the words of the paper; and the gaps between regions."""
+    note = (
+        "A finding holds if every test of it supports it: p is the largest of its tests, adjusted for the findings of "
+        "the paper (Holm). A finding that does not hold is not refuted: your data may be too few to show it."
+    )
+    items = [ListItem(_describe_finding(row), FINDING_STATUS[row.result]) for row in findings]
+    tests = [(row, test) for row in findings for test in row.tests]
+    blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
+    if tests:
+        columns = [Column("Finding"), Column("Data", "name"), Column("Model", "name"), Column("Compared")]
+        columns += [Column("Figure", "estimate", style="signed"), Column("p", "number", style="p_value")]
+        rows = [
+            [row.id, test.data, test.model or "all models", row.compared, test.figure, test.figure.p_value]
+            for row, test in tests
+        ]
+        blocks.append(
+            Disclosure("Tests of the findings", [Table("finding-tests", "Tests of the findings", "", columns, rows)])
+        )
+    if gaps := [test for _, test in tests if test.r_gap is not None]:
+        blocks.append(_build_gap_table(gaps))
+    return Section("findings-of-the-paper", "Do the paper’s findings hold on your data?", blocks, "Findings")
+
+
+def _build_gap_table(tests: Sequence[FindingTest]) -> Table:
+    """The gaps between regions: in r, raw and corrected for range, which are not tested, and in MAE, which is."""
+    columns = [
+        Column("Model", "name"),
+        Column("Data", "name"),
+        Column("Regions"),
+        Column("Gap in r (not tested)", "estimate", style="signed"),
+        Column("Gap in r corrected for range (not tested)", "estimate", style="signed"),
+        Column("Gap in MAE", "estimate", style="signed", emphasis=True),
+        Column("p of MAE", "number", style="p_value"),
+    ]
+    rows = [
+        [test.model, test.data, test.pair, test.r_gap, test.corrected_r_gap, test.figure, test.figure.p_value]
+        for test in tests
+    ]
+    caption = (
+        "r is smaller where people’s scores vary less, even if a model errs equally, so a gap in r is not tested; "
+        "the gap in MAE is."
+    )
+    return Table("finding-gaps", "Gaps between regions", caption, columns, rows)
+
+
+def _describe_finding(row: FindingRow) -> list[Inline]:
+    """The result of one finding, its claim, the tests, and the quotation."""
+    result = row.result[:1].upper() + row.result[1:]
+    detail = f" ({row.reason})" if row.reason else ""
+    if row.adjusted_p_value is not None:
+        n = pluralize(len(row.tests), "test")
+        supporting = f"{row.supporting} of {n} {'supports' if row.supporting == 1 else 'support'} it"
+        detail = f" ({supporting}; adjusted {describe_p_value(row.adjusted_p_value)})"
+    return [Strong(result), f"{detail}: {row.claim} Compared: {row.compared}. The paper: “{row.quote}”"]
 
 
 def _build_table_section(cells: Sequence[RecomputedCell], layout: TableLayout) -> Section:

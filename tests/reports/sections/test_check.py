@@ -16,7 +16,7 @@ from tests.reports.sections.node_text import assert_consistent
     ("thresholds", "verdict"),
     [
         ({"min_pearson": -1}, "passed (every gate that applies passed)."),
-        ({"min_pearson": 1}, "failed (failed: min_pearson)."),
+        ({"min_pearson": 1}, "failed (because of min_pearson)."),
         ({"max_cost_usd": 1000}, "undecided (not enough data to decide max_cost_usd)."),
     ],
 )

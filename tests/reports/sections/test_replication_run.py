@@ -50,8 +50,9 @@ SAME, WORDS, OTHER = ({"mark": mark} for mark in ("same_definition", "other_word
                 missing(B, "no_counterpart"),
                 missing(C, "recorded_only"),
             ],
-            "1 further figure of your models has no published counterpart. 2 published figures are of other models "
-            "(--as MY=THEIRS). 1 published figure is computed only from released scores (--recorded FOLDER).",
+            "1 further figure of your models has no published counterpart. 2 published figures are of models "
+            "that are not among yours. To set one of your models beside a published one: --as "
+            "MY=THEIRS. 1 published figure is computed only from released scores (--recorded FOLDER).",
         ),
         (
             [filled(published(is_definition=True), 0.4), filled(B, 0.5, **OTHER)],

@@ -1,0 +1,124 @@
+"""Findings of papers, tested on the audits of a replication: which hold, which do not, and which cannot be compared.
+
+A finding is about all models of an audit, and about all audits that it names, so every one of their tests must support
+it: its p-value is the largest of them (Berger 1982), and is adjusted for the findings of the paper (Holm 1979).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isnan
+
+import numpy as np
+
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
+from auditor.metrics.estimate import Tested
+from auditor.metrics.multiple_testing import holm, intersection_union
+from auditor.replications.definitions import MeasuredAudit
+from auditor.replications.presets import Finding, Paper
+from auditor.replications.survey_figures import DIRECT
+from auditor.reports.data.replication import FindingRow, FindingTest
+from auditor.reports.data.report_schema import Report
+
+NO_AUDIT = "no audit of yours has this figure"
+FindingReader = Callable[[Report], list[FindingTest]]
+
+
+def check_findings(paper: Paper, measured: Sequence[MeasuredAudit]) -> list[FindingRow]:
+    """Test each finding of a paper on the audits that have its figures, in the order of the preset."""
+    return judge_findings(paper.findings, [_collect_tests(finding, measured) for finding in paper.findings])
+
+
+def judge_findings(findings: Sequence[Finding], tests: Sequence[Sequence[FindingTest]]) -> list[FindingRow]:
+    """The result of each finding of a paper by its tests."""
+    p_values = [_test_claim(finding, of_finding) for finding, of_finding in zip(findings, tests, strict=True)]
+    adjusted = holm(np.array(p_values, dtype=float))
+    return [
+        _build_row(finding, of_finding, p_value, adjusted_p_value)
+        for finding, of_finding, p_value, adjusted_p_value in zip(findings, tests, p_values, adjusted, strict=True)
+    ]
+
+
+def _collect_tests(finding: Finding, measured: Sequence[MeasuredAudit]) -> list[FindingTest]:
+    """The figures of a finding in each audit that it is about."""
+    return [
+        test.model_copy(update={"data": audit.name})
+        for audit in measured
+        if audit.stored_config is not None and (not finding.audits or audit.name in finding.audits)
+        for test in FINDING_FIGURES[finding.figure](audit.report)
+    ]
+
+
+def _test_claim(finding: Finding, tests: Sequence[FindingTest]) -> float:
+    """P-value of the claim that all figures have the direction of the finding; nan if any has no test."""
+    return intersection_union([_p_value(finding, test.figure) for test in tests])
+
+
+def _p_value(finding: Finding, figure: Tested) -> float:
+    """Two-sided p-value of one figure; 1 if it has the opposite direction, nan without a test."""
+    if figure.value is None or figure.p_value is None:
+        return float("nan")
+    return figure.p_value if (figure.value > 0) == (finding.direction == "positive") else 1.0
+
+
+def _build_row(finding: Finding, tests: Sequence[FindingTest], p_value: float, adjusted_p_value: float) -> FindingRow:
+    """The result of one finding, with its tests."""
+    is_tested = not isnan(p_value)
+    holds = is_tested and adjusted_p_value < SIGNIFICANCE_LEVEL
+    untested = [test for test in tests if isnan(_p_value(finding, test.figure))]
+    reason = None if is_tested else (untested[0].figure.reason or NO_AUDIT) if untested else NO_AUDIT
+    return FindingRow(
+        id=finding.id,
+        claim=finding.claim,
+        quote=finding.quote,
+        place=finding.place,
+        direction=finding.direction,
+        compared=finding.compared,
+        result="holds" if holds else "does not hold" if is_tested else "cannot be compared",
+        reason=reason,
+        p_value=p_value if is_tested else None,
+        adjusted_p_value=float(adjusted_p_value) if is_tested else None,
+        supporting=sum(_p_value(finding, test.figure) < SIGNIFICANCE_LEVEL for test in tests),
+        tests=list(tests),
+    )
+
+
+def _read_method_differences(report: Report) -> list[FindingTest]:
+    """r of answers minus r of log-probabilities, of each model."""
+    return [FindingTest(model=row.model, figure=row.difference) for row in report.methods]
+
+
+def _read_region_gaps(report: Report) -> list[FindingTest]:
+    """The gap in MAE between two regions, of each model; the gap in r beside it, raw and corrected for range."""
+    return [
+        FindingTest(
+            model=row.model,
+            figure=row.mae_gap,
+            pair=f"{row.second} minus {row.first}",
+            r_gap=row.r_gap,
+            corrected_r_gap=None if row.range_corrected is None else row.range_corrected.gap,
+        )
+        for row in report.regions.gaps
+        if row.method == DIRECT
+    ]
+
+
+def _read_consistency(report: Report, figure: str) -> list[FindingTest]:
+    """The correlation over models of self-consistency, or of the variance of samples, with r."""
+    rows = [row.r for row in report.consistency_alignment if (row.method, row.figure) == (DIRECT, figure)]
+    return [FindingTest(figure=r) for r in rows]
+
+
+def _read_peer_alignment(report: Report) -> list[FindingTest]:
+    """The correlation over models of the share of VALID verdicts with r."""
+    return [FindingTest(figure=row.r) for row in report.panel.peer_alignment if row.method == DIRECT]
+
+
+FINDING_FIGURES: Mapping[str, FindingReader] = {
+    "delta_r": _read_method_differences,
+    "regions.gap": _read_region_gaps,
+    "self_consistency.alignment": lambda report: _read_consistency(report, "cosine"),
+    "variance.alignment": lambda report: _read_consistency(report, "variance"),
+    "peer_agreement.alignment": _read_peer_alignment,
+}
+"""Readers of the tested figures of findings, by the names that presets use."""

@@ -1,0 +1,121 @@
+"""Findings of papers: those that hold in an audit are told from those that do not, and from those without a test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from auditor.metrics.cell_statistics import MAE, PEARSON
+from auditor.metrics.estimate import Tested
+from auditor.metrics.jackknife import gap_jackknife, paired_jackknife
+from auditor.metrics.model_correlation import correlate_models
+from auditor.replications.definitions import MeasuredAudit
+from auditor.replications.findings import FINDING_FIGURES, NO_AUDIT, check_findings, judge_findings
+from auditor.replications.presets import load_paper
+from auditor.reports.data.replication import FindingTest
+from auditor.reports.document import List, Paragraph, Table
+from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.sections.replication_run import Replication, build_replication_document, summarize_findings
+from tests.reports.sections.node_text import assert_consistent, text_of
+from tests.support.replicated_audits import MODELS, Experiment
+
+PAPER = load_paper("evalmoraal")
+N_AUDITS = 400 if os.environ.get("AUDITOR_SMALL_FORMS") else 60
+MAX_FALSE_SHARE = 0.075
+"""Largest share of audits without any effect in which a finding holds; 5% is nominal."""
+N_COUNTRIES, N_TOPICS = 12, 8
+
+
+def judge(tests: dict[str, list[FindingTest]]) -> dict[str, str]:
+    """The result of each finding, by the figure that it compares."""
+    rows = judge_findings(PAPER.findings, [tests.get(finding.figure, []) for finding in PAPER.findings])
+    return {finding.figure: row.result for finding, row in zip(PAPER.findings, rows, strict=True)}
+
+
+def make_tests(values: Sequence[float], p_value: float) -> list[FindingTest]:
+    return [FindingTest(data="WVS", figure=Tested(v, 9, v - 0.1, v + 0.1, p_value=p_value)) for v in values]
+
+
+def test_every_figure_of_a_finding_has_a_reader() -> None:
+    assert {finding.figure for finding in PAPER.findings} == set(FINDING_FIGURES)
+
+
+def test_a_finding_holds_only_if_every_test_supports_it_in_its_direction() -> None:
+    assert judge({"delta_r": make_tests([0.1, 0.2], 0.001)})["delta_r"] == "holds"
+    assert judge({"delta_r": make_tests([0.1, -0.2], 0.001)})["delta_r"] == "does not hold"
+    assert judge({"delta_r": make_tests([0.1, 0.2], 0.04)})["delta_r"] == "holds"
+    several = {"delta_r": make_tests([0.1], 0.04), "regions.gap": make_tests([0.1], 0.04)}
+    assert judge(several)["delta_r"] == "does not hold"  # Holm: 0.08
+    assert judge({"variance.alignment": make_tests([-0.5], 0.001)})["variance.alignment"] == "holds"
+    without = FindingTest(data="WVS", figure=Tested(0.5, 4, reason="a test needs at least 5 models"))
+    [row] = [
+        row
+        for row in judge_findings(PAPER.findings, [[without] for _ in PAPER.findings])
+        if row.id == "consistent-models-agree"
+    ]
+    assert (row.result, row.reason) == ("cannot be compared", "a test needs at least 5 models")
+    assert judge({})["delta_r"] == "cannot be compared"
+
+
+def test_an_experiment_leads_with_its_findings(experiment: Experiment, measured: list[MeasuredAudit]) -> None:
+    rows = check_findings(PAPER, measured)
+    assert [row["result"] for row in experiment.output["findings"]] == [row.result for row in rows]
+    by_id = {row.id: row for row in rows}
+    gap = by_id["worse-outside-the-west"]
+    assert {(test.data, test.model) for test in gap.tests} == {(data, m) for data in ("WVS", "PEW") for m in MODELS}
+    assert all(test.r_gap is not None and test.corrected_r_gap is not None for test in gap.tests)
+    assert by_id["variable-models-disagree"].result == "cannot be compared"  # 3 models
+    replication = Replication(PAPER.title, PAPER.source, [], findings=rows)
+    document = build_replication_document(replication)
+    assert_consistent(document)
+    assert document.opening[0] == Paragraph(summarize_findings(rows), "lead")
+    [section] = document.sections
+    text = text_of(section)
+    assert all(finding.quote in text for finding in PAPER.findings)
+    gaps = next(block for block in iterate_blocks(document) if isinstance(block, Table) and block.id == "finding-gaps")
+    assert [str(column.title) for column in gaps.columns[3:6]] == [
+        "Gap in r (not tested)",
+        "Gap in r corrected for range (not tested)",
+        "Gap in MAE",
+    ]
+    assert isinstance(section.blocks[0], List)
+
+
+def test_without_an_audit_nothing_can_be_compared() -> None:
+    rows = check_findings(PAPER, [])
+    assert {(row.result, row.reason) for row in rows} == {("cannot be compared", NO_AUDIT)}
+
+
+def simulate_null_audit(rng: np.random.Generator, n_models: int) -> dict[str, list[FindingTest]]:
+    """An audit in which both methods and both regions have the same errors, and models differ by chance alone."""
+    countries, topics = (index.ravel() for index in np.indices((N_COUNTRIES, N_TOPICS)))
+    is_second = countries % 2 == 0
+    truth = rng.normal(0, 0.4, N_COUNTRIES)[countries] + rng.normal(0, 0.4, N_TOPICS)[topics]
+    truth += rng.normal(0, 0.2, len(truth))
+
+    def answer() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Scores with errors that countries and topics share."""
+        errors = rng.normal(0, 0.2, N_COUNTRIES)[countries] + rng.normal(0, 0.2, N_TOPICS)[topics]
+        return truth + errors + rng.normal(0, 0.2, len(truth))
+
+    tests: dict[str, list[FindingTest]] = {"delta_r": [], "regions.gap": []}
+    for _ in range(n_models):
+        direct, logprob = answer(), answer()
+        difference = paired_jackknife(PEARSON, direct, logprob, truth, countries, topics)
+        gap = gap_jackknife(MAE, direct, truth, countries, topics, is_second)
+        tests["delta_r"].append(FindingTest(data="WVS", figure=difference))
+        tests["regions.gap"].append(FindingTest(data="WVS", figure=gap))
+    if n_models >= 5:
+        for figure in ("self_consistency.alignment", "variance.alignment", "peer_agreement.alignment"):
+            tests[figure] = [FindingTest(figure=correlate_models(rng.normal(size=n_models), rng.normal(size=n_models)))]
+    return tests
+
+
+@pytest.mark.parametrize("n_models", [1, 6])
+def test_findings_seldom_hold_without_an_effect(n_models: int) -> None:
+    rng = np.random.default_rng(57 + n_models)
+    n_false = sum("holds" in judge(simulate_null_audit(rng, n_models)).values() for _ in range(N_AUDITS))
+    assert n_false <= MAX_FALSE_SHARE * N_AUDITS
