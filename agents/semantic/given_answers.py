@@ -111,8 +111,18 @@ def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> li
     names = [name.format(probe.prompt_suffix) for name in SUBJECT_PROMPTS if probe.prompt_suffix]
     names += ["semantic.contradiction.any"] if probe.prompt_suffix and probe.contradiction else []
     names += ["semantic.consistency.paper"] if probe.consistency and probe.consistency.form == "paper" else []
+    names += ["semantic.translate"] if probe.translator else []
+    names += ["semantic.country"] if _asks_about_countries(probe) else []
     prompts = [load_prompt(name) for name in names]
     inputs: list[object] = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
     for model, answers in list_recorded_answers(config):
         inputs.append([model.name, *([answer.question, answer.sample, answer.text] for answer in answers)])
     return inputs
+
+
+def _asks_about_countries(probe: SemanticProbe) -> bool:
+    """Whether a question of the probe's file is about a country."""
+    from auditor.agents.semantic.questions import load_questions  # imports this module
+
+    has_file = probe.questions != TASK_QUESTIONS and Path(probe.questions).is_file()
+    return has_file and any(question.country for question in load_questions(probe.questions))

@@ -50,6 +50,7 @@ def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
     else:
         answer_templates = [f"task.{kind}" for kind in ("choice", "number", "score", "words")]
         review_templates = ["review.task", "review.shorter"]
+        review_templates += ["review.guess.task"] if config.probes.review.guess else []
     # Any answer may be requested by it, which depends on the model's server.
     prompts = [load_prompt("structure", folder) for folder in folders]
     repair_template = f"repair.{'task.' if config.task else ''}{config.direct.mode}"

@@ -276,14 +276,16 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         "rules.change",
         "rules.measures[].change",
     ),
+    "r with people of a sample": (
+        ".semantic.people.correlations[].ci_low",
+        ".semantic.people.correlations[].r_pair_entropy",
+    ),
     "VALID within models": ("validity.within",),
     "consistency gap between regions": (".semantic.region_gaps[].difference",),
     "correlation over questions": (
         "accuracy.ci_low",
         "judgements.correlations[].ci_low",
-        ".semantic.people.correlations[].ci_low",
         "judgements.correlations[].r_pair_entropy",
-        ".semantic.people.correlations[].r_pair_entropy",
     ),
     "difference of correlations over questions": (
         "judgements.differences[].ci_low",

@@ -17,6 +17,7 @@ from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.label_figures import LABEL_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
+from benchmarks.coverage.pair_figures import PAIR_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import PlantedResult, PlantedStudy, measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
@@ -59,6 +60,7 @@ STUDIES = (
     GAP_STUDY,
     CULTURE_STUDY,
     VALIDITY_STUDY,
+    PAIR_STUDY,
 )
 
 

@@ -24,7 +24,7 @@ def audit(**changes: Any) -> AuditConfig:
         ({"survey": {"source": "wvs7-sample"}}, "both 'survey' and 'task' are set"),
         ({"probes": {"semantic": {}}, "embedding": {}}, "no probe uses its items"),
         ({"probes": {"direct": {}, "logprob": {}}}, r"probes\.logprob: cannot be used with a task"),
-        ({"probes": {"review": {"guess": True}}}, r"review\.guess"),
+        ({"probes": {"review": {"rewrite": "neutral", "rewriter": "model-a"}}}, r"review\.rewrite"),
         ({"probes": {"direct": {"form": "paper"}}}, r"direct\.form: cannot be used with a task"),
         ({"probes": {"direct": {}, "logic": {"items": "traces"}}}, '"traces" cannot be used with a task'),
         ({"probes": {"direct": {"target_width": 0.2}}}, r"direct\.target_width"),

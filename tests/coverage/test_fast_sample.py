@@ -25,6 +25,7 @@ from benchmarks.coverage.known_limits import Place, load_known_limits
 from benchmarks.coverage.label_figures import LABEL_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
+from benchmarks.coverage.pair_figures import PAIR_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
@@ -64,6 +65,7 @@ SAMPLE = [
     (GAP_STUDY, "gaps times 1.6", "20 × 10", 100),
     (CULTURE_STUDY, "worse in one region", "10 × 20", 100),
     (VALIDITY_STUDY, "verdicts follow the model", "12 × 60", 100),
+    (PAIR_STUDY, "a measure that follows people", "40 questions, 50% and 50% and 10% and 10% of the pairs", 100),
 ]
 """A study, a world and a design, and the number of runs."""
 

@@ -29,6 +29,7 @@ from auditor.agents.semantic.call_builders import (
     build_pair_call,
     build_paraphrase_call,
     build_rule_call,
+    build_translation_call,
 )
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, ModelSection
@@ -171,6 +172,7 @@ def _semantic_calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple[s
     yield "choice", build_choice_call(audit, model, QUESTION.text, ["yes", "no"])
     yield "rule", build_rule_call(audit, model, QUESTION.text, "Yes.")
     yield "paraphrase", build_paraphrase_call(audit, model, QUESTION, 4, 1)
+    yield "translation", build_translation_call(audit, model, "Yes.", "de")
     for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
         yield purpose.value, build_pair_call(audit, model, purpose, QUESTION.text, "Yes.", "No.")
 

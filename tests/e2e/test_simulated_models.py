@@ -75,6 +75,15 @@ def run_moral_questions(storage: str, folder: Path) -> None:
         changes = {"models": models, "survey": None, "embedding": {"model": "words"}}
         run_audit(simulated(name=f"simulated-{mode}", probes=moral, **changes), storage=storage)
     rules(ExperimentContext(storage), "simulated-structured")
+    rows = [
+        f"{n},Is it wrong to keep a book?,May one keep book {n} ({code})?,{code}"
+        for n in (1, 2)
+        for code in ("en", "de")
+    ]
+    questions.write_text("\n".join(["question_id,question,paraphrase,language", *rows]))
+    moral = {"semantic": {"questions": str(questions), "paraphrases": 2, "translator": "careful-judge-1"}}
+    changes = {"survey": None, "embedding": {"model": "words"}, "name": "moral-languages"}
+    run_audit(simulated(probes=moral, **changes), storage=storage)
 
 
 def run_opinions(storage: str, _: Path) -> None:
@@ -113,7 +122,7 @@ def load_outcomes(storage: str) -> tuple[set[str], dict[str, set[str]]]:
 PURPOSES = {
     run_survey: {"direct", "logprob", "logic", "review", "guess", "rewrite", "contest"},
     run_other_forms: {"direct", "logic", "review"},
-    run_moral_questions: {"paraphrase", "moral", "rule", "consistency", "contradiction"},
+    run_moral_questions: {"paraphrase", "translation", "moral", "rule", "consistency", "contradiction"},
     run_opinions: {"opinion"},
     run_tasks: {"direct", "review"},
 }

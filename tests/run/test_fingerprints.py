@@ -30,14 +30,16 @@ from tests.support.audit_configs import config
 ROOT = Path(__file__).parents[2]
 PROMPTS_OF_EXPERIMENTS = {
     "review.contest",
+    "review.contest.task",
     "semantic.choice",
+    "semantic.equivalence",  # shown to people only
     "semantic.follow.structured",
     "semantic.follow.text",
 }
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_NOT_COVERED = {
     *("blinding.toml", "faults.toml", "judge_address.toml", "planted_instructions.toml", "preflight.toml"),
-    *("refusals.toml", "surveys.toml"),
+    *("refusals.toml", "surveys.toml", "task_faults.toml"),
 }
 """Files that a fingerprint does not cover, like code: what they add to questions is in the keys of the calls."""
 FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
@@ -52,7 +54,7 @@ PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "nltk", "rouge-score", "sacrebleu
 """Packages that compute figures of some audits, but whose version reports do not show."""
 
 
-def make_configs() -> list[AuditConfig]:
+def make_configs(folder: Path) -> list[AuditConfig]:
     """Configs that together use every prompt of a run, in every language."""
     modes = ("structured", "text")
     configs = [config("http://localhost", survey=None, task={"source": "t.csv", "answer": "exact"})]
@@ -80,6 +82,12 @@ def make_configs() -> list[AuditConfig]:
     any_subject = {"subject": "any", "rot": False, "contradiction": "model-a"}
     any_subject["consistency"] = {"judge": "model-a", "form": "paper"}
     configs += [config("http://localhost", probes={"semantic": any_subject}, embedding=embedding)]
+    questions = folder / "questions.csv"
+    questions.write_text("question_id,question,country\nq,Is it right?,Japan\n", encoding="utf-8")
+    cultures = {"questions": str(questions), "translator": "model-a"}
+    configs += [config("http://localhost", probes={"semantic": cultures}, embedding=embedding)]
+    guesses = {"direct": {}, "review": {"guess": True}}
+    configs += [config("http://localhost", survey=None, task={"source": "t.csv", "answer": "exact"}, probes=guesses)]
     return configs
 
 
@@ -87,7 +95,7 @@ def _direct(mode: str) -> dict[str, Any]:
     return {"direct": {"mode": mode, "repair": True}}
 
 
-def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loaded: set[tuple[str, str]] = set()
 
     def record_prompt(name: str, language: str = "en") -> object:
@@ -96,7 +104,7 @@ def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPat
 
     for module in (fingerprints, logic_fingerprint, given_answers):
         monkeypatch.setattr(module, "load_prompt", record_prompt)
-    for audit in make_configs():
+    for audit in make_configs(tmp_path):
         fingerprints.fingerprint(audit)
     folder = Path(auditor.prompts.__file__).parent
     stored = {(file.parent.name, file.stem) for file in folder.glob("*/*.md")}

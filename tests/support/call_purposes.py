@@ -310,6 +310,18 @@ def semantic_as_text(storage: str, _: Path) -> None:
     rules(ExperimentContext(storage), "scripted")
 
 
+def semantic_of_cultures(storage: str, folder: Path) -> None:
+    """Moral questions about countries, in two languages, with translations of answers."""
+    questions = folder / "questions.csv"
+    rows = [
+        f"{country},Is it wrong to keep a borrowed book?,May one keep it? ({language}),{country},{language}"
+        for country in ("Germany", "Japan")
+        for language in ("en", "de")
+    ]
+    questions.write_text("\n".join(["question_id,question,paraphrase,country,language", *rows]))
+    run_audit(_moral(questions=str(questions), limit=2, translator="model-b"), storage=storage)
+
+
 def _task(storage: str, folder: Path, kind: str, mode: str, models: int = 1, **changes: Any) -> None:
     task = sum_task(folder, kind, items=2)
     probes = {"direct": {"samples": 1, "mode": mode}}
@@ -332,6 +344,15 @@ def task_score(storage: str, folder: Path) -> None:
     """Items that are answered with a score of a range, as JSON and as text."""
     _task(storage, folder, "score", "structured", judges=[], name="structured")
     _task(storage, folder, "score", "text", judges=[], name="text")
+
+
+def task_judges(storage: str, folder: Path) -> None:
+    """Guesses at the author of answers to a task, and the experiments on its judges."""
+    probes = {"direct": {"samples": 1}, "review": {"guess": True}}
+    task = sum_task(folder, "exact", items=2)
+    run_audit(config(URL, 3, survey=None, task=task, probes=probes, name="judged"), storage=storage)
+    planted(ExperimentContext(storage), "judged", 1)
+    bias(ExperimentContext(storage), "judged", 1)
 
 
 def short_verdicts(storage: str, folder: Path) -> None:
@@ -368,7 +389,7 @@ AUDITS: dict[str, Callable[[str, Path], None]] = {
     for audit in (
         survey, reasoned_judgement, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded,
         replayed, logic, logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces, distribution,
-        native_distribution, semantic, semantic_of_facts, semantic_as_text, task_exact, task_choice, task_score,
-        short_verdicts, other_providers, openai_batches, anthropic_batches,
+        native_distribution, semantic, semantic_of_facts, semantic_as_text, semantic_of_cultures, task_judges,
+        task_exact, task_choice, task_score, short_verdicts, other_providers, openai_batches, anthropic_batches,
     )
 }  # fmt: skip
