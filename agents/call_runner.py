@@ -11,7 +11,7 @@ from auditor.agents.run_context import RunContext
 from auditor.domain import Answer, Call, Outcome
 from auditor.errors import AuditorError
 from auditor.models.reasoning import was_cut_by_lower_limit
-from auditor.storage import ledger
+from auditor.storage import costs, ledger
 
 REPEATABLE_OUTCOMES = frozenset({Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED})
 """Outcomes of recorded answers that can be asked for again. Failed requests are sent again by every run."""
@@ -148,6 +148,23 @@ def _follow_retakes(context: RunContext, calls: Mapping[str, Call], answers: dic
     for key in retakes:
         del answers[key]
     return retakes
+
+
+async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
+    """Get the answers by key of the call, and record the calls so that their cost is attributed to the audit."""
+    if not calls:
+        return {}
+    call_identities = [(call.name, call.purpose.value, call.key) for call in calls]
+    await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, call_identities)
+    answers = await run_calls(context, stage, calls)
+    retake_identities = [
+        (call.name, call.purpose.value, answers[call.key].key)
+        for call in calls
+        if call.key in answers and answers[call.key].key != call.key
+    ]
+    if retake_identities:
+        await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, retake_identities)
+    return answers
 
 
 async def repeat_calls(context: RunContext, stage: str, calls: Sequence[tuple[Call, Outcome]]) -> dict[str, Answer]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_calls
+from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_audit_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
 from auditor.agents.semantic.call_builders import asked_text, build_answer_call, build_rule_call, semantic_probe
@@ -186,20 +186,3 @@ async def _record_repeats(context: RunContext, calls: Iterable[tuple[Call, str |
     identities = [(call.name, call.purpose.value, key) for call, key in calls if key is not None]
     if identities:
         await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, identities)
-
-
-async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
-    """Get the answers by key of the call, and record the calls so that their cost is attributed to the audit."""
-    if not calls:
-        return {}
-    call_identities = [(call.name, call.purpose.value, call.key) for call in calls]
-    await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, call_identities)
-    answers = await run_calls(context, stage, calls)
-    retake_identities = [
-        (call.name, call.purpose.value, answers[call.key].key)
-        for call in calls
-        if call.key in answers and answers[call.key].key != call.key
-    ]
-    if retake_identities:
-        await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, retake_identities)
-    return answers

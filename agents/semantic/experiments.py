@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.agents.call_runner import run_audit_calls
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
 from auditor.agents.semantic.call_builders import asked_text, build_answer_call, build_rule_call, semantic_probe
 from auditor.agents.semantic.group_scores import AnswerWithRule, GroupScores, score_groups

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.agents.call_runner import run_audit_calls
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_choice
 from auditor.agents.semantic.call_builders import build_choice_call, semantic_probe
 from auditor.agents.semantic.group_scores import AnswerWithRule, GroupScores, score_groups

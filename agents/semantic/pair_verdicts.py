@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
+from auditor.agents.call_runner import run_audit_calls
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.answer_collection import repeat_audit_calls, run_audit_calls
+from auditor.agents.semantic.answer_collection import repeat_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_pair_verdict
 from auditor.agents.semantic.call_builders import asked_text, build_pair_call, is_paper_form
 from auditor.config.semantic import ConsistencySection, SemanticProbe

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from auditor.agents.call_runner import run_audit_calls
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_paraphrases
 from auditor.agents.semantic.call_builders import build_paraphrase_call
 from auditor.agents.semantic.vector_cache import VectorCache

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from auditor.agents.call_runner import run_audit_calls
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_answer
 from auditor.agents.semantic.call_builders import build_translation_call, semantic_probe
 from auditor.agents.semantic.vector_cache import VectorCache

@@ -87,7 +87,7 @@ def import_comparisons(
 
     Example: auditor import comparisons judged.csv --audit judged --people human
     """
-    from auditor.imports.comparisons import import_comparisons as import_recorded_comparisons
+    from auditor.probes.logic.comparison_imports import import_comparisons as import_recorded_comparisons
 
     counts = import_recorded_comparisons(
         file, audit=audit, storage=storage, people=people, items=items, criterion=criterion

@@ -13,7 +13,7 @@ from auditor.cli.options import JsonOption, StorageOption
 from auditor.cli.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.logic.ranking import JudgeRanking
+    from auditor.probes.logic.ranking import JudgeRanking
 
 RankedConfigArgument: TypeAlias = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="A configuration file with the probe logic.")
@@ -71,7 +71,7 @@ def rank(
     """
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
-    from auditor.logic.ranking import RankingOptions, rank_items
+    from auditor.probes.logic.ranking import RankingOptions, rank_items
 
     audit_config, options = load_config(config), RankingOptions(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:

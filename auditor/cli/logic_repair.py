@@ -13,10 +13,10 @@ from auditor.cli.options import JsonOption, StorageOption, optional_audit, outpu
 from auditor.cli.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.logic.repair import FlippedComparison, RepairedAnswers
-    from auditor.logic.repair_stages import StageSummary
-    from auditor.logic.repair_summary import RepairSummary
-    from auditor.logic.training_data import RepairSettings
+    from auditor.probes.logic.repair import FlippedComparison, RepairedAnswers
+    from auditor.probes.logic.repair_stages import StageSummary
+    from auditor.probes.logic.repair_summary import RepairSummary
+    from auditor.probes.logic.training_data import RepairSettings
 
 
 ComparisonsArgument: TypeAlias = Annotated[
@@ -125,7 +125,7 @@ def repair(
 def _read_settings(output: Path | None, is_for_review: bool, **options: Any) -> RepairSettings:
     """The settings of the repair; UsageError for options that exclude each other, have no effect, or are unknown."""
     from auditor.errors import UsageError
-    from auditor.logic.training_data import RepairSettings, check_suffix
+    from auditor.probes.logic.training_data import RepairSettings, check_suffix
 
     settings = RepairSettings(**options)
     if output is None:
@@ -175,9 +175,9 @@ def _repair_stored_comparisons(
     is_for_review: bool,
 ) -> tuple[list[RepairedAnswers], int | None]:
     """Repair an audit's comparisons; also the number of flipped ones that were sent to review, None if not asked."""
-    from auditor.logic.flip_review import send_to_review
-    from auditor.logic.repair import list_flips, repair_comparisons
-    from auditor.logic.training_data import check_item_texts
+    from auditor.probes.logic.flip_review import send_to_review
+    from auditor.probes.logic.repair import list_flips, repair_comparisons
+    from auditor.probes.logic.training_data import check_item_texts
     from auditor.run import open_stored_audit
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
@@ -192,9 +192,9 @@ def _repair_stored_comparisons(
 
 def _measure_repair(repaired_answers: list[RepairedAnswers], settings: RepairSettings) -> RepairResult:
     """Measure the answers before and after the repair, and at each stage."""
-    from auditor.logic.repair import list_flips
-    from auditor.logic.repair_stages import summarize_stages
-    from auditor.logic.repair_summary import summarize_repairs
+    from auditor.probes.logic.repair import list_flips
+    from auditor.probes.logic.repair_stages import summarize_stages
+    from auditor.probes.logic.repair_summary import summarize_repairs
 
     stages = summarize_stages(repaired_answers, k=settings.k, seed=settings.seed or 0, negated=settings.negated)
     return RepairResult(summarize_repairs(repaired_answers, stages), stages, list_flips(repaired_answers))
@@ -205,9 +205,9 @@ def _write_rows(
 ) -> None:
     """Write the rows for preference tuning, and their data card."""
     from auditor.atomic_files import write_atomically
-    from auditor.logic.repair_stages import select_stage
-    from auditor.logic.training_data import build_training_rows, write_training_rows
-    from auditor.logic.training_data_card import build_data_card
+    from auditor.probes.logic.repair_stages import select_stage
+    from auditor.probes.logic.training_data import build_training_rows, write_training_rows
+    from auditor.probes.logic.training_data_card import build_data_card
     from auditor.reports.output import render_document
 
     answers = select_stage(repaired_answers, settings.stage, negated=settings.negated, seed=settings.seed or 0)
@@ -220,7 +220,7 @@ def _write_rows(
 
 def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
     """Print measures before and after the repair, the data of each stage, and the flipped comparisons."""
-    from auditor.logic.training_data_card import STAGE_NOTE, format_change, format_stage, stage_columns
+    from auditor.probes.logic.training_data_card import STAGE_NOTE, format_change, format_stage, stage_columns
 
     columns = ["judge", "sets", "answers", "reversed", "agreement with people"]
     rows = [[s.judge, s.sets, s.questions, s.flipped, format_change(s.people)] for s in result.summaries]
@@ -234,7 +234,7 @@ def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:
     """Print the items by win-loss rate, by the Bradley-Terry model, and by Elo."""
-    from auditor.logic.item_ratings import rate_items
+    from auditor.probes.logic.item_ratings import rate_items
 
     rows, notes = rate_items(repaired)
     columns = ["judge", "set", "item", "win-loss", "Bradley-Terry (std. error)", "Elo (range over orders)"]

@@ -213,8 +213,8 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 
 def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     """Sections of the audits' reports that have the figures of each model."""
+    from auditor.probes.logic.section import group_logic_tables
     from auditor.reports.sections.experiments.answer_counts import build_trial_sections
-    from auditor.reports.sections.logic import group_logic_tables
     from auditor.reports.sections.over_models import build_over_models_section
     from auditor.reports.sections.paper_tables import group_model_tables
     from auditor.reports.sections.replication_run import prefix_ids

@@ -9,8 +9,8 @@ from typing import Any
 
 from auditor.agents.model_call import effective_temperature
 from auditor.config import AuditConfig
-from auditor.config.logic import LogicProbe
 from auditor.config.semantic import SemanticProbe
+from auditor.probes.logic.settings import LogicProbe
 from auditor.replications.departures import describe_departure, format_setting
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
 from auditor.replications.full_form import SettingDifference, list_differences

@@ -11,9 +11,9 @@ from auditor.metrics.averaging import Averaging
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
 from auditor.metrics.set_transitivity import PartialTransitivity
+from auditor.probes.logic.figures.ranking import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
+from auditor.probes.logic.figures.schema import LogicReport, LogicRow
 from auditor.replications.definitions import MeasuredAudit
-from auditor.reports.data.logic.ranking import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
-from auditor.reports.data.logic.schema import LogicReport, LogicRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.logic.schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.reports.data.report_schema import Report
 
 Share = Literal["commutativity", "human_agreement"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from auditor.config.logic import LogicProbe
 from auditor.metrics.ranking_methods import PAIRS_GREEDY
-from auditor.reports.data.logic.schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.logic.settings import LogicProbe
 from auditor.reports.data.report_schema import Report
 
 

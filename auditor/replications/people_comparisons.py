@@ -9,11 +9,11 @@ from typing import Any
 
 from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
-from auditor.imports.comparisons import import_comparisons
 from auditor.imports.published.rows import PEOPLE_JUDGE
-from auditor.logic.repair import repair_comparisons
-from auditor.logic.repair_stages import summarize_stages
 from auditor.metrics.preference_repair import RatingMethod
+from auditor.probes.logic.comparison_imports import import_comparisons
+from auditor.probes.logic.repair import repair_comparisons
+from auditor.probes.logic.repair_stages import summarize_stages
 
 ALL_SETS = "all"
 

@@ -30,8 +30,8 @@ from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.planted import planted
-from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.models.gateway import Gateway
+from auditor.probes.logic.ranking import RankingOptions, rank_items
 from auditor.run import resolve_storage_url
 from auditor.storage.engine import remote_servers
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config

@@ -12,11 +12,11 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, SentencePairScore
-from auditor.domain.comparisons import Comparison
 from auditor.domain.exclusions import AnswerSelection
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.probe_interface import ProbeResult
 from auditor.probes.distribution.opinions import Opinion
+from auditor.probes.logic.comparisons import Comparison
 from auditor.reports.data.coverage.schema import CoverageRow
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.agents.logic.item_sets import draw_sets
-from auditor.agents.logic.questions import LogicQuestion, parse_comparison
 from auditor.config import AuditConfig
-from auditor.config.logic import LogicProbe
 from auditor.domain import Answer, ComparisonChoice, Outcome
-from auditor.domain.comparisons import Comparison, Item, ItemSet
 from auditor.errors import ImportFileError
 from auditor.metrics.preference import decisions
-from auditor.reports.data.logic.schema import LogicReport
+from auditor.probes.logic import comparison_rows as comparisons
+from auditor.probes.logic.comparisons import Comparison, Item, ItemSet
+from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.logic.item_sets import draw_sets
+from auditor.probes.logic.questions import LogicQuestion, parse_comparison
+from auditor.probes.logic.settings import LogicProbe
 from auditor.run import open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
-from auditor.storage import audits, comparisons
+from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.audit_configs import config

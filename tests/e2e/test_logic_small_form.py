@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.agents.logic.item_sets import load_item_sets
-from auditor.config.logic import LogicProbe
+from auditor.probes.logic.item_sets import load_item_sets
+from auditor.probes.logic.settings import LogicProbe
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import load_paper
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.config.logic import LogicProbe
 from auditor.errors import UsageError
+from auditor.probes.logic.settings import LogicProbe
 from auditor.replications.planning import ReplicationOptions, plan_audits, plan_imports
 from auditor.replications.presets import load_paper
 from tests.support.audit_configs import KEY, KEY_VARIABLE

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from auditor.errors import ImportFileError
-from auditor.imports.comparisons import import_comparisons
 from auditor.imports.moral_answers import import_answers
 from auditor.imports.recorded_audits import import_scores, import_traces
 from auditor.input_files import open_text, report_reading
-from auditor.reports.data.logic.schema import LogicReport
+from auditor.probes.logic.comparison_imports import import_comparisons
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit
 from auditor.storage import audits, table_dump

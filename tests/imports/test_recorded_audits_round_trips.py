@@ -9,15 +9,15 @@ import pytest
 
 from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.tables import TableFormat, export_tables
-from auditor.imports.comparisons import import_comparisons
 from auditor.imports.recorded_audits import import_scores, import_traces, import_verdicts
 from auditor.imports.task_answers import import_task_answers
 from auditor.probes.distribution.opinion_imports import import_opinions
 from auditor.probes.distribution.opinions import Opinion
-from auditor.reports.data.logic.schema import LogicReport
+from auditor.probes.logic.comparison_imports import import_comparisons
+from auditor.probes.logic.comparison_rows import load_item_sets
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.run import open_audit
 from auditor.storage import audits, results
-from auditor.storage.comparisons import load_item_sets
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.opinion_surveys import write_opinion_survey

@@ -83,12 +83,6 @@ MODULES_OF_PROBES = {
         reports.sections.experiments.consistency* reports.sections.experiments.human_judgements
         reports.sections.judged_consistency reports.sections.semantic storage.semantic_results
     """,
-    "logic": """
-        agents.logic* cli.logic* config.logic cost_estimation.logic_calls domain.comparisons imports.comparisons
-        imports.published.feedback imports.published.rankings
-        imports.published.stories logic logic.* prompts.comparison_wording reports.data.logic* reports.sections.logic*
-        storage.comparisons storage.judge_consistency
-    """,
 }
 """Patterns of the modules below `auditor` that are parts of a built-in probe, outside its folder."""
 LAYERS_ABOVE_PROBES = ("cli", "replications", "probes")

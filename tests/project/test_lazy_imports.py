@@ -14,7 +14,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain.labels import LabelKind
-from auditor.reports.data.logic.schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
@@ -154,8 +154,8 @@ def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str]
 
 
 def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> None:
-    folders = {"distribution": "auditor.probes.distribution.figures"}
-    modules = {f"{folders.get(name, f'auditor.reports.data.{name}')}.build" for name in BUILT_IN_PROBES}
+    folders = {"semantic": "auditor.reports.data.semantic"}
+    modules = {f"{folders.get(name, f'auditor.probes.{name}.figures')}.build" for name in BUILT_IN_PROBES}
     assert all(find_spec(module) for module in modules)
     assert not modules & modules_of(folder, "report", "-o", "report.html")
 

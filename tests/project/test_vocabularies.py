@@ -23,20 +23,22 @@ from auditor.domain import (
     LogprobMeasure,
     Purpose,
 )
-from auditor.imports.comparisons import CRITERIA
 from auditor.metrics.judge_difference import Evidence, JudgeDifference
 from auditor.models.finish_reasons import FinishCategory
-from auditor.prompts.comparison_wording import load_comparison_wording, load_english_criteria
+from auditor.probes.logic import section as logic
+from auditor.probes.logic import section_tables as logic_tables
+from auditor.probes.logic.comparison_imports import CRITERIA
+from auditor.probes.logic.comparison_wording import load_comparison_wording, load_english_criteria
+from auditor.probes.logic.figures.schema import InstanceMeans
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.differences.schema import ChangeLabel, ResolutionFlipRow
 from auditor.reports.data.failures.build import JUDGE_PURPOSES
 from auditor.reports.data.gates.schema import GateStatus
-from auditor.reports.data.logic.schema import InstanceMeans
 from auditor.reports.data.panel.bias_sentences import PHRASES
 from auditor.reports.data.panel.copying_schema import PairVerdict
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.sampling.experiment import SamplingExperiment
-from auditor.reports.sections import conflicts, judge_biases, judge_copying, logic, logic_tables, sensitivity
+from auditor.reports.sections import conflicts, judge_biases, judge_copying, sensitivity
 from auditor.reports.sections.differences import differences, verdicts
 from auditor.reports.sections.experiments import sampling
 from auditor.storage.conflict_status import ConflictStatus

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.logic.repair import repair_comparisons
+from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.logic.repair import repair_comparisons
 from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper
-from auditor.reports.data.logic.schema import LogicReport
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.planted_comparisons import (

@@ -18,7 +18,7 @@ from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.planted import planted
 from auditor.experiments.rules import rules
 from auditor.experiments.temperature import temperature
-from auditor.logic.ranking import RankingOptions, rank_items
+from auditor.probes.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from tests.models.test_logprobs import choice, echo, listed
 from tests.support import audit_configs

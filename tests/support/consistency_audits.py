@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from auditor.domain import ComparisonChoice, Outcome, Purpose
-from auditor.domain.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.domain.semantic import (
     FOUNDATIONS,
     QUESTION_TEXT,
@@ -21,8 +20,10 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
+from auditor.probes.logic import comparison_rows as comparisons
+from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.run import EMPTY_SURVEY
-from auditor.storage import audits, comparisons, semantic_results
+from auditor.storage import audits, semantic_results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import AuditConfig
-from auditor.imports.comparisons import import_comparisons
+from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.replications.definitions import MeasuredAudit
 from auditor.reports.data.build import build_report
 from auditor.storage.database import open_database

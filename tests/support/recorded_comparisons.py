@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.imports.comparisons import import_comparisons
+from auditor.probes.logic.comparison_imports import import_comparisons
 
 NAMES = list("abcdefghijkl")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from auditor.agents.logic.questions import render_question
 from auditor.domain import Outcome
-from auditor.domain.comparisons import Comparison, Relation
 from auditor.domain.labels import LabelKind, LabelUnit
+from auditor.probes.logic import comparison_rows
+from auditor.probes.logic.comparisons import Comparison, Relation
+from auditor.probes.logic.questions import render_question
 from auditor.reports.data.judge_quality.pair_labels import Decisions
 from auditor.reports.data.judge_quality.pair_schema import PairQuestion
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
-from auditor.storage import comparisons
 from auditor.storage.database import Database
 from auditor.storage.records import load_records
 
@@ -21,7 +21,7 @@ COMPARISON_QUESTION = "Which of the two answers the question?"
 def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
     """Load a comparison of two items, with the criterion's question in its standard form."""
     context, item_a, item_b = unit.parts
-    item_set = next(iter(comparisons.load_item_sets(loader.db, loader.audit.id, context)), None)
+    item_set = next(iter(comparison_rows.load_item_sets(loader.db, loader.audit.id, context)), None)
     ids = [item.id for item in item_set.items] if item_set is not None else []
     if item_set is None or not {item_a, item_b} <= set(ids):
         return LabelItem(unit, COMPARISON_QUESTION, missing=NO_SUCH_UNIT)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.logic import LogicProbe
 from auditor.config.probe_section import BuiltInProbe
 from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
+from auditor.probes.logic.settings import LogicProbe
 
 if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from auditor.domain import Cell
     from auditor.domain.labels import LabelUnit
     from auditor.imports.published.rows import DatasetFormat
+    from auditor.probes.logic.figures.schema import LogicReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
     from auditor.reports.data.judge_quality.pair_labels import Decisions
-    from auditor.reports.data.logic.schema import LogicReport
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
@@ -42,23 +42,23 @@ class Logic(BuiltInProbe):
     label_kind = LabelKind.COMPARISON
 
     def list_records(self) -> list[type]:
-        from auditor.domain import comparisons
+        from auditor.probes.logic import comparisons
 
         return list_stored(comparisons)
 
     def answer_record(self) -> type:
-        from auditor.domain.comparisons import Comparison
+        from auditor.probes.logic.comparisons import Comparison
 
         return Comparison
 
     def answer_kind(self) -> AnswerKind:
-        from auditor.storage.comparisons import is_about, rests_on
+        from auditor.probes.logic.comparison_rows import is_about, rests_on
         from auditor.storage.probe_answers import AnswerKind
 
         return AnswerKind(("decision", "probability"), model="judge", is_about=is_about, rests_on=rests_on)
 
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
-        from auditor.domain.comparisons import Comparison
+        from auditor.probes.logic.comparisons import Comparison
         from auditor.storage.probe_answers import RepeatedQuestions
         from auditor.storage.row_writing import table_of
 
@@ -66,68 +66,68 @@ class Logic(BuiltInProbe):
         yield RepeatedQuestions(None, c.judge, c.first_outcome, c.outcome)
 
     def build_stage(self) -> ProbeStage:
-        from auditor.agents.logic.graph import build_logic_stage
+        from auditor.probes.logic.stage import build_logic_stage
 
         return build_logic_stage()
 
     def check_input(self, audit: ProbeAudit[LogicProbe]) -> str | None:
-        from auditor.agents.logic.input_check import check_items
+        from auditor.probes.logic.input_check import check_items
 
         check_items(audit.config, audit.survey)
         return None
 
     def plan_calls(self, audit: ProbeAudit[LogicProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
-        from auditor.cost_estimation.logic_calls import plan_logic_calls
+        from auditor.probes.logic.planned_calls import plan_logic_calls
 
         return plan_logic_calls(audit.config, audit.survey, cells)
 
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
-        from auditor.agents.logic.fingerprint import list_fingerprint_inputs
+        from auditor.probes.logic.fingerprint import list_fingerprint_inputs
 
         return list_fingerprint_inputs(config, languages)
 
     def report_class(self) -> type[LogicReport]:
-        from auditor.reports.data.logic.schema import LogicReport
+        from auditor.probes.logic.figures.schema import LogicReport
 
         return LogicReport
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> LogicReport | None:
-        from auditor.reports.data.logic.build import build_logic_report
+        from auditor.probes.logic.figures.build import build_logic_report
 
         return build_logic_report(db, source, sampling)
 
     def measure_coverage(self, figures: LogicReport) -> Iterable[StageCoverage]:
-        from auditor.reports.data.logic.build import measure_logic_coverage
+        from auditor.probes.logic.figures.build import measure_logic_coverage
 
         return measure_logic_coverage(figures)
 
     def build_section(self, report: Report) -> Section | None:
-        from auditor.reports.sections.logic import build_logic_section
+        from auditor.probes.logic.section import build_logic_section
 
         return build_logic_section(report)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
-        from auditor.reports.sections.logic_tables import build_summary_tables
+        from auditor.probes.logic.section_tables import build_summary_tables
 
         return build_summary_tables(report)
 
     def describe_votes(self, report: Report) -> str:
-        from auditor.reports.sections.logic_votes import describe_excluded_judges
+        from auditor.probes.logic.section_votes import describe_excluded_judges
 
         return describe_excluded_judges(report.find(LogicReport))
 
     def measure_vote_weights(self, db: Database, audit_id: int, config: AuditConfig) -> Mapping[str, float]:
-        from auditor.storage.judge_consistency import measure_judge_consistency
+        from auditor.probes.logic.judge_consistency import measure_judge_consistency
 
         return {row.judge: row.weight.weight for row in measure_judge_consistency(db, audit_id, config)}
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
-        from auditor.imports.published.rankings import FORMATS
+        from auditor.probes.logic.published.rankings import FORMATS
 
         return FORMATS
 
     def query_label_units(self, audit_id: int) -> UnitQuery:
-        from auditor.storage.comparisons import query_label_units
+        from auditor.probes.logic.comparison_rows import query_label_units
 
         return query_label_units(audit_id)
 

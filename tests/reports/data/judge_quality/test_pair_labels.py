@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.domain.comparisons import Comparison, Relation
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.domain.terms import ComparisonChoice
 from auditor.metrics.judge_accuracy import judge_quality
+from auditor.probes.logic.comparisons import Comparison, Relation
 from auditor.reports.data.build import build_report
 from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
 from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport

@@ -1,1 +1,0 @@
-"""The probe `logic`: pairwise comparisons of the items of a set."""

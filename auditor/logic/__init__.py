@@ -1,1 +1,0 @@
-"""Uses of compared items: repair of contradicting comparisons, ranking, and training data."""

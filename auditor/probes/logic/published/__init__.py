@@ -1,0 +1,1 @@
+"""The published data sets with items that people, or a model, ranked or compared."""

@@ -1,0 +1,90 @@
+"""Stage of the probe `logic`: store the item sets, then compare their pairs in batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from auditor.agents.call_runner import repeat_unusable, run_calls
+from auditor.agents.probe_stage import ProbeStage
+from auditor.agents.run_context import RunContext
+from auditor.agents.stages import record_stage, wait_for_answers
+from auditor.domain import Answer
+from auditor.probes.logic import comparison_rows
+from auditor.probes.logic.comparisons import Comparison, ItemSet
+from auditor.probes.logic.item_sets import TRACE_ITEMS, build_item_sets
+from auditor.probes.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
+from auditor.probes.logic.questions import (
+    ItemPair,
+    LogicQuestion,
+    build_comparison_call,
+    parse_comparison,
+    plan_pairs,
+    questions_about,
+)
+from auditor.probes.logic.settings import LogicProbe
+from auditor.storage.records import save_records
+
+PAIRS_PER_BATCH = 32
+"""Pairs in one parallel branch; bounds its memory."""
+STAGE = "logic"
+
+
+class LogicPlan(NamedTuple):
+    """The item sets as stored, and their pairs to compare."""
+
+    sets: Sequence[ItemSet]
+    pairs: Sequence[ItemPair]
+
+
+def build_logic_stage() -> ProbeStage:
+    """Build the stage of the probe."""
+    return ProbeStage(STAGE, store_item_sets, compare, PAIRS_PER_BATCH)
+
+
+async def store_item_sets(context: RunContext) -> int:
+    """Store the item sets, and count their pairs."""
+    probe = context.config.probes.find(LogicProbe)
+    assert probe is not None
+    if probe.items == TRACE_ITEMS:
+        await wait_for_answers(context)
+    await record_stage(context, STAGE)
+    sets = await asyncio.to_thread(build_item_sets, context, probe)
+    await asyncio.to_thread(comparison_rows.replace_item_sets, context.db, context.audit_id, sets)
+    stored_sets = await asyncio.to_thread(comparison_rows.load_item_sets, context.db, context.audit_id)
+    plan = LogicPlan(stored_sets, plan_pairs(stored_sets, probe, context.config.seed))
+    context.probe_plans[STAGE] = plan
+    return len(plan.pairs)
+
+
+async def compare(context: RunContext, start: int, stop: int) -> None:
+    """Ask every model all questions about the pairs of the range, and store the answers."""
+    config, probe = context.config, context.config.probes.find(LogicProbe)
+    assert probe is not None
+    plan: LogicPlan = context.probe_plans[STAGE]
+    requests = [
+        (build_comparison_call(config, probe, judge, plan.sets[pair.set_index], question), judge.name, question)
+        for judge in config.models_by_name.values()
+        for pair in plan.pairs[start:stop]
+        for question in questions_about(pair, probe)
+    ]
+    labels = await asyncio.to_thread(load_people_labels, probe.people)
+    answers = await run_calls(context, STAGE, [call for call, _, _ in requests])
+    asked = [request for request in requests if request[0].key in answers]
+
+    def read(position: int, answer: Answer) -> Comparison:
+        """Parse an answer to the call at a position of `asked`."""
+        call, judge, question = asked[position]
+        item_set = plan.sets[question.set_index]
+        people = find_people_decision(labels, _name_items(item_set, question))
+        return parse_comparison(answer, probe, judge, item_set, question, people, call.request_text)
+
+    first_comparisons = [(call, read(position, answers[call.key])) for position, (call, _, _) in enumerate(asked)]
+    new_comparisons = await repeat_unusable(context, STAGE, first_comparisons, read)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, new_comparisons)
+
+
+def _name_items(item_set: ItemSet, question: LogicQuestion) -> LabelledPair:
+    """Ids of the two items of a question, in the order shown."""
+    return LabelledPair(item_set.context, item_set.items[question.first].id, item_set.items[question.second].id)
