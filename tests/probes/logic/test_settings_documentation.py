@@ -7,7 +7,7 @@ from pathlib import Path
 
 from auditor.probes.logic.settings import LogicProbe
 
-PAGE = Path(__file__).parents[2] / "docs" / "logic.md"
+PAGE = Path(__file__).parents[3] / "docs" / "logic.md"
 
 
 def test_every_setting_is_in_the_table() -> None:
