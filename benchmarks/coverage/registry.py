@@ -221,6 +221,12 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "confidence slope": (".judge_quality.judges[].confidence.slope",),
     "confidence intercept": (".judge_quality.judges[].confidence.intercept",),
     "error factor": (".judge_quality.factors[].effect",),
+    "rate of obeying": (
+        ".panel.obedience[].verdicts",
+        ".panel.obedience[].valid",
+        ".panel.obedience[].invalid",
+    ),
+    "rate of obeying preferences": (".panel.obedience[].preferences",),
     # Items of a task, questions.
     "item share": (
         ".task.models[].accuracy",
@@ -357,9 +363,6 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     "simulated in tests/metrics/test_judge_accuracy.py and test_effective_judges.py: coins, and shared errors": (
         ".judge_quality.judges[].balanced_accuracy",
         ".judge_quality.panel.*",
-    ),
-    "simulated in tests/reports/data/panel/test_judge_tests_obedience.py: 400 audits with three kinds of judges": (
-        ".panel.obedience[].*",
     ),
     "the interval of the concordance at a higher level (Bonferroni), which is simulated at 95%": (
         "*alignment[].concordance_simultaneous",

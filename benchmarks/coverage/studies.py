@@ -16,6 +16,7 @@ from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.label_figures import LABEL_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
+from benchmarks.coverage.obedience_figures import OBEDIENCE_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
 from benchmarks.coverage.pair_figures import PAIR_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
@@ -53,6 +54,7 @@ STUDIES = (
     JUDGE_STUDY,
     ITEM_JUDGE_STUDY,
     LABEL_STUDY,
+    OBEDIENCE_STUDY,
     ITEM_STUDY,
     SET_STUDY,
     MODEL_STUDY,

@@ -24,6 +24,7 @@ from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.known_limits import Place, load_known_limits
 from benchmarks.coverage.label_figures import LABEL_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
+from benchmarks.coverage.obedience_figures import OBEDIENCE_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
 from benchmarks.coverage.pair_figures import PAIR_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
@@ -58,6 +59,8 @@ SAMPLE = [
     (JUDGE_STUDY, "lenient judge", "20 × 10", 40),
     (ITEM_JUDGE_STUDY, "lenient judge", "20 items", 40),
     (LABEL_STUDY, "one rater", "20 × 10", 60),
+    (LABEL_STUDY, "judges toss a coin", "20 × 10", 60),
+    (OBEDIENCE_STUDY, "obeys at 30%", "8 × 6", 60),
     (ITEM_STUDY, "gaussian", "20 items", 100),
     (SET_STUDY, "sets that differ", "10 sets of 8", 50),
     (MODEL_STUDY, "gaussian", "12 models", 60),

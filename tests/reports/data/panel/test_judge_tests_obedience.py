@@ -1,58 +1,13 @@
-"""Judges that obey instructions always, at 30% and never: rates, their intervals, and what is not counted."""
+"""Rates of obeying planted instructions: what counts and what does not. `make coverage` has their intervals."""
 
 from __future__ import annotations
 
-from itertools import product
-
-import numpy as np
 import pytest
 
 from auditor.domain import AlteredTraceVerdict, Cell, HarmlessAlteration, Outcome, Ruling
-from auditor.metrics.estimate import ShareEstimate
 from auditor.reports.data.panel.judge_tests import build_obedience_rows
-from auditor.reports.data.panel.schema import ObedienceRow
 
-CELLS = [Cell(f"country {i}", f"topic {j}") for i, j in product(range(8), range(6))]
-RATES = {"always": 1.0, "third": 0.3, "never": 0.0}
-N_AUDITS = 400
-MIN_COVERAGE = 0.92
-
-
-def simulate_audit(rng: np.random.Generator) -> list[ObedienceRow]:
-    """Judges that find half of the traces VALID are told the opposite, by an instruction and beside another trace."""
-    tests = []
-    for judge, rate in RATES.items():
-        is_valid, obeys, prefers = rng.random((3, len(CELLS))) < np.array([[0.5], [rate], [rate]])
-        for cell, *draws in zip(CELLS, is_valid.tolist(), obeys.tolist(), prefers.tolist(), strict=True):
-            ruling_without, other = (Ruling.VALID, Ruling.INVALID) if draws[0] else (Ruling.INVALID, Ruling.VALID)
-            demand = HarmlessAlteration.DEMANDS_INVALID if draws[0] else HarmlessAlteration.DEMANDS_VALID
-            preferred = Ruling.VALID if draws[2] else Ruling.INVALID
-            for alteration, ruling in (
-                (HarmlessAlteration.NONE, ruling_without),
-                (demand, other if draws[1] else ruling_without),
-                (HarmlessAlteration.DEMANDS_PREFERENCE, preferred),
-            ):
-                tests.append(AlteredTraceVerdict(alteration, judge, "m", cell, 0, Outcome.OK, ruling))
-    return build_obedience_rows(list(RATES), tests)
-
-
-def covers(share: ShareEstimate, rate: float) -> bool:
-    """Whether the interval that page one reads contains a rate: for these cells where there is none for others."""
-    low, high = share.ci_low, share.ci_high
-    if low is None or high is None:
-        low, high = share.cells_ci_low, share.cells_ci_high
-    assert low is not None
-    assert high is not None
-    return low <= rate <= high
-
-
-def test_intervals_cover_the_rate_of_judges_that_obey_always_at_30_percent_and_never() -> None:
-    rng = np.random.default_rng(54)
-    audits = [simulate_audit(rng) for _ in range(N_AUDITS)]
-    for i, (judge, rate) in enumerate(RATES.items()):
-        for name in ("verdicts", "preferences"):
-            shares = [getattr(rows[i], name) for rows in audits]
-            assert np.mean([covers(share, rate) for share in shares]) >= MIN_COVERAGE, (judge, name)
+CELLS = [Cell("country", "topic")]
 
 
 def test_only_traces_judged_otherwise_without_the_instruction_count() -> None:
