@@ -19,6 +19,7 @@ from auditor.cli.options import (
 )
 from auditor.cli.output import print_data, print_json, print_message, print_missing_probes
 from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
+from auditor.cli.training_export import export_training
 
 export_app = typer.Typer(
     name="export", help="Export decisions, tables and plots for other programs.", no_args_is_help=True
@@ -27,6 +28,7 @@ export_app = typer.Typer(
 export_app.command("inspect")(export_inspect)
 export_app.command("mlflow")(export_mlflow)
 export_app.command("wandb")(export_wandb)
+export_app.command("training")(export_training)
 
 
 LogFormatOption: TypeAlias = Annotated[Literal["csv", "jsonl"], typer.Option("--format", "-f", help="csv or jsonl.")]

@@ -29,10 +29,11 @@ DiffOption: TypeAlias = Annotated[
     bool, typer.Option("--diff", help="List the pairs on which the repair reverses the judge's answer.")
 ]
 RowsOption: TypeAlias = Annotated[
-    Path | None, output_file("Write the comparisons of --stage, for training a model (.jsonl or .parquet).")
+    Path | None,
+    output_file("Write the comparisons of --stage, as `auditor export training --from comparisons` does."),
 ]
 RowFormatOption: TypeAlias = Annotated[
-    str, typer.Option("--form", help="With -o: format of the rows, preference (texts) or chat (messages).")
+    str, typer.Option("--form", help="With -o: format of the rows: preference, chat, completion or chat-completion.")
 ]
 NoiseOption: TypeAlias = Annotated[
     float,
@@ -106,10 +107,10 @@ def repair(
         output, send_flips_to_review,
         stage=stage, method=method, noise=noise, k=k, seed=seed, negated=negated, answers=answers, form=row_format,
     )  # fmt: skip
-    repaired_answers, n_sent = _repair_stored_comparisons(
+    repaired_answers, n_sent = repair_stored_comparisons(
         audit, judge, settings, storage, has_rows=output is not None, is_for_review=send_flips_to_review
     )
-    result = _measure_repair(repaired_answers, settings)
+    result = measure_repair(repaired_answers, settings)
     if as_json:
         print_json(result.to_json(k))
     else:
@@ -117,7 +118,7 @@ def repair(
         if show_ratings:
             _print_ratings(repaired_answers)
     if output is not None:
-        _write_rows(audit, repaired_answers, result, settings, output)
+        write_rows(audit, repaired_answers, result, settings, output)
     if n_sent is not None:
         _announce_review(n_sent, audit, storage)
 
@@ -125,7 +126,8 @@ def repair(
 def _read_settings(output: Path | None, is_for_review: bool, **options: Any) -> RepairSettings:
     """The settings of the repair; UsageError for options that exclude each other, have no effect, or are unknown."""
     from auditor.errors import UsageError
-    from auditor.probes.logic.training_data import RepairSettings, check_suffix
+    from auditor.exports.training import check_suffix
+    from auditor.probes.logic.training_data import RepairSettings
 
     settings = RepairSettings(**options)
     if output is None:
@@ -165,7 +167,7 @@ class RepairResult:
         }
 
 
-def _repair_stored_comparisons(
+def repair_stored_comparisons(
     audit: str,
     judge: str | None,
     settings: RepairSettings,
@@ -190,7 +192,7 @@ def _repair_stored_comparisons(
     return repaired_answers, n_sent
 
 
-def _measure_repair(repaired_answers: list[RepairedAnswers], settings: RepairSettings) -> RepairResult:
+def measure_repair(repaired_answers: list[RepairedAnswers], settings: RepairSettings) -> RepairResult:
     """Measure the answers before and after the repair, and at each stage."""
     from auditor.probes.logic.repair import list_flips
     from auditor.probes.logic.repair_stages import summarize_stages
@@ -200,7 +202,7 @@ def _measure_repair(repaired_answers: list[RepairedAnswers], settings: RepairSet
     return RepairResult(summarize_repairs(repaired_answers, stages), stages, list_flips(repaired_answers))
 
 
-def _write_rows(
+def write_rows(
     audit: str, repaired_answers: list[RepairedAnswers], result: RepairResult, settings: RepairSettings, output: Path
 ) -> None:
     """Write the rows for preference tuning, and their data card."""

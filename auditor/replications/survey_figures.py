@@ -22,6 +22,11 @@ MIN_MODELS_OF_CORRELATION = 3
 AGREEMENT_FIGURES = {"r": "pearson_r", "rho": "spearman_rho", "mae": "mae", "rmse": "rmse", "bias": "bias"}
 """Fields of a model's agreement with the survey, by the beginning of the names that presets use."""
 
+DISTRIBUTION_FIGURES = ("w1", "w1_near", "skill")
+"""Figures of answers on the survey's scale: mean Wasserstein distance, share of cells with one below 0.2, and skill."""
+DISTRIBUTION_MODES = ("verbalized", "sampled", "tokens")
+"""Ways of asking for them, which end the names that presets use."""
+
 
 def _find_summary(report: Report, figure: OverModelsFigure, region: str | None) -> SummaryOverModels | None:
     """The summary over models of a figure of direct scores; None if the report has none."""
@@ -157,6 +162,13 @@ def _read_model_peer_agreement(report: Report, model: str) -> Estimate:
     return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
 
 
+def _read_distribution(report: Report, model: str, *, mode: str, figure: str) -> Estimate:
+    """A figure of one model's answers on the survey's scale, in one way of asking."""
+    rows = report.distribution.models if report.distribution else []
+    estimates: list[Estimate] = [getattr(row, figure) for row in rows if (row.mode, row.model) == (mode, model)]
+    return estimates[0] if estimates else Estimate(None, 0, reason=NOT_MEASURED)
+
+
 SURVEY_FIGURES: Mapping[str, Callable[[Report], Estimate]] = {
     "delta_r.mean": partial(_read_mean, figure="method_difference"),
     "self_consistency.alignment": partial(_read_consistency_alignment, figure="cosine"),
@@ -191,6 +203,11 @@ SURVEY_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
     "self_consistency": _read_model_consistency,
     "variance": _read_model_variance,
     "peer_agreement": _read_model_peer_agreement,
+    **{
+        f"{figure}.{mode}": partial(_read_distribution, mode=mode, figure=figure)
+        for figure in DISTRIBUTION_FIGURES
+        for mode in DISTRIBUTION_MODES
+    },
 }
 """Readers of a report's figures of one model, by the names that presets use."""
 

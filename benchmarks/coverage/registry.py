@@ -138,6 +138,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "cell mean": (
         ".self_consistency[].*",
         ".distribution.models[].w1",
+        ".distribution.models[].w1_near",
         ".distribution.models[].collapse",
         ".distribution.models[].order_effect",
         ".distribution.models[].total_variation",

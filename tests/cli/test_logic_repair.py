@@ -166,7 +166,7 @@ def test_the_table_lists_flips_and_ratings_only_if_asked(url: str) -> None:
     [
         (["--method", "x"], "--method: 'x' is unknown. Use win-loss, elo or bradley-terry."),
         (["--stage", "x"], "Use raw, perturbed, repaired or size-matched."),
-        (["--form", "x"], "Use preference or chat."),
+        (["--form", "x"], "Use preference, chat, completion or chat-completion."),
         (["--answers", "x"], "Use json or letter."),
         (["--stage", "perturbed"], "'perturbed' requires --noise"),
         (["--stage", "raw", "--answers", "letter"], "--stage, --answers: no effect without -o."),

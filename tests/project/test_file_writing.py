@@ -31,7 +31,7 @@ WRITES_ELSEWHERE = {
 LIBRARY_WRITERS = {
     "auditor/exports/inspect_logs.py": {"write_eval_log"},
     "auditor/exports/tables.py": {"ParquetWriter", "write_table"},
-    "auditor/probes/logic/training_data.py": {"write_table"},
+    "auditor/exports/training.py": {"write_table"},
 }
 """Libraries that write a file of the writer: within `open_replacement` or `replace_folder`."""
 METHODS = {"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "rename", "mkdir"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from auditor.errors import AuditorError, ConfigError, ImportFileError, UsageErro
 from auditor.replications.figures import MODEL_FIGURES
 from auditor.replications.paper_files import add_published_rows, check_paper, find_paper
 from auditor.replications.planning import ReplicationOptions, plan_audits
-from auditor.replications.presets import load_paper
+from auditor.replications.presets import list_paper_ids, load_paper
 from tests.support.cli_runner import auditor
 
 PRESET = """
@@ -198,3 +199,33 @@ def test_the_names_of_figures_are_listed() -> None:
     names = print_json("replicate", "figures", "--json")
     assert [name["name"] for name in names if name["key"] == "model_figure"] == list(MODEL_FIGURES)
     assert "mae.direct" in auditor("replicate", "figures").stdout
+
+
+def test_the_preset_of_the_page_has_a_figure_that_no_built_in_preset_has() -> None:
+    root = Path(__file__).parents[2]
+    example = root / "examples" / "replications" / "worldvaluesbench.toml"
+    check = check_paper(example)
+    assert (check.tables, check.published, check.problems) == (1, 4, [])
+    sources = {
+        source.model_figure
+        for paper_id in list_paper_ids()
+        for table in load_paper(paper_id).tables
+        for source in table.list_sources()
+    }
+    [figure] = {source.model_figure for table in find_paper(str(example)).tables for source in table.list_sources()}
+    assert figure == "w1_near.sampled"
+    assert figure not in sources
+    assert figure in MODEL_FIGURES
+
+
+def test_the_parts_that_the_page_shows_are_those_of_the_example() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "own-paper.md").read_text(encoding="utf-8")
+    shown = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
+    example = tomllib.loads((root / "examples" / "replications" / "worldvaluesbench.toml").read_text(encoding="utf-8"))
+    assert shown["experiment"]["config"] == example["experiment"]["config"]
+    assert shown["experiment"]["files"]["WVS"].items() <= example["experiment"]["files"]["WVS"].items()
+    assert shown["experiment"]["departures"][0] == example["experiment"]["departures"][0]
+    [table], [whole] = shown["tables"], example["tables"]
+    assert all(table[key] == whole[key] for key in ("id", "title", "place", "columns", "scale"))
+    assert table["rows"][0]["values"] == whole["rows"][-1]["values"]

@@ -27,6 +27,7 @@ NO_AUDIT = {
     '"""How often does a model keep': "the module of that package",
     "[build-system]": "a package with a probe: tests/e2e/test_probe_plugin.py follows the page",
     "# An audit with the probe alone": "an audit of that package: tests/e2e/test_probe_plugin.py follows the page",
+    "# The experiment: ": "parts of a preset: tests/replications/test_paper_files.py compares them with the example",
     "title = ": "a mapping of a survey's columns: tests/project/test_docs_surveys.py loads it",
 }
 """Why a block is not run, by the beginning of its first line."""

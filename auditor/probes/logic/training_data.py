@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +9,16 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import numpy as np
 
-from auditor.atomic_files import open_replacement, write_atomically
 from auditor.domain import Message
 from auditor.domain.identifiers import is_shortened
 from auditor.errors import UsageError
+from auditor.exports.training import TrainingFormat, TrainingText, to_records, write_records
 from auditor.metrics.preference_repair import RatingMethod
 from auditor.probes.logic.comparisons import Relation
 from auditor.probes.logic.questions import render_question
 from auditor.probes.logic.repair import RepairedAnswers
 from auditor.probes.logic.repair_stages import RepairStage, StageAnswers
 
-TrainingFormat = Literal["preference", "chat"]
 AnswerFormat = Literal["json", "letter"]
 
 
@@ -133,18 +131,25 @@ def _training_rows_of_set(answers: StageAnswers, answer_format: AnswerFormat) ->
     return rows
 
 
-def training_records(rows: Sequence[TrainingRow], row_format: TrainingFormat) -> list[dict[str, Any]]:
-    """Convert the rows to records for training libraries, one dictionary per row.
+def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: TrainingFormat) -> None:
+    """Write the rows as JSONL or Parquet, chosen by the file's suffix.
 
-    In the format `preference` the fields `prompt`, `chosen` and `rejected` are texts, in `chat` they are lists of
-    messages. Both also record the row's judge, item set, items, relation and whether it was flipped.
+    Besides the question and the answers, a row has its judge, item set, items, relation and whether it was flipped.
+
+    Raises:
+        UsageError: another suffix, no rows, or the folder does not exist.
     """
-    return [_training_record(row, row_format) for row in rows]
+    if not rows:
+        raise UsageError(
+            "the comparisons determine no ranking, so there is nothing to write.", "Collect comparisons of more pairs."
+        )
+    texts = [TrainingText(row.messages, row.chosen, row.rejected, _describe_source(row)) for row in rows]
+    write_records(to_records(texts, row_format), file)
 
 
-def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, Any]:
-    """Convert one row to a record; see `training_records`."""
-    source = {
+def _describe_source(row: TrainingRow) -> dict[str, Any]:
+    """Where a row comes from."""
+    return {
         "judge": row.judge,
         "context": row.context,
         "item_a": row.item_a,
@@ -152,43 +157,3 @@ def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, 
         "relation": row.relation.value,
         "flipped": row.flipped,
     }
-    if row_format == "preference":
-        prompt = "\n\n".join(message.content for message in row.messages)
-        return {"prompt": prompt, "chosen": row.chosen, "rejected": row.rejected, **source}
-    return {
-        "prompt": [{"role": message.role, "content": message.content} for message in row.messages],
-        "chosen": [{"role": "assistant", "content": row.chosen}],
-        "rejected": [{"role": "assistant", "content": row.rejected}],
-        **source,
-    }
-
-
-def check_suffix(file: Path) -> None:
-    """Raise UsageError if rows cannot be written to a file of this name."""
-    if file.suffix not in (".jsonl", ".parquet"):
-        raise UsageError(f"{file}: the file name must end in .jsonl or .parquet.", "Rename the file.")
-
-
-def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: TrainingFormat) -> None:
-    """Write the rows as JSONL or Parquet, chosen by the file's suffix.
-
-    Raises:
-        UsageError: another suffix, no rows, or the folder does not exist.
-    """
-
-    if not rows:
-        raise UsageError(
-            "the comparisons determine no ranking, so there is nothing to write.", "Collect comparisons of more pairs."
-        )
-    check_suffix(file)
-    records = training_records(rows, row_format)
-    if file.suffix == ".jsonl":
-        write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), file)
-        return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not file.parent.is_dir():
-        raise UsageError(f"{file}: the folder does not exist.", "Create it first.")
-    with open_replacement(file) as temporary_file:
-        pq.write_table(pa.Table.from_pylist(records), temporary_file)

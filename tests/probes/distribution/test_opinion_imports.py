@@ -69,6 +69,8 @@ def test_a_perfect_model_is_near_its_floor_and_as_diverse_as_people(sampled: dic
     perfect = sampled["perfect"]
     assert perfect.n_cells == len(COUNTRIES) * len(TOPICS)
     assert value_of(perfect, "w1") == pytest.approx(value_of(perfect, "w1_floor"), rel=0.15)
+    assert value_of(perfect, "w1_near") > value_of(sampled["collapsed"], "w1_near")
+    assert (perfect.w1_near.n, perfect.w1_near.ci_low is not None) == (perfect.n_cells, True)
     assert value_of(perfect, "skill") == pytest.approx(1, abs=0.15)
     assert value_of(perfect, "variance_ratio") == pytest.approx(1, abs=0.15)
     assert value_of(perfect, "order_effect") == pytest.approx(0, abs=0.05)

@@ -46,6 +46,7 @@ def make_row(skill: Estimate, mode: str = "sampled", unusable: int = 0) -> Distr
         mass=0.9,
         w1=estimate(0.1, 0.08, 0.12),
         w1_floor=estimate(0.05, 0.04, 0.06),
+        w1_near=estimate(0.72, 0.6, 0.8),
         distance=estimate(0.1, 0.05, 0.15),
         skill=skill,
         skill_region=skill,

@@ -41,6 +41,7 @@ from auditor.probes.distribution.opinions import Opinion, OpinionMode
 ORDERED_FIGURES = (
     "w1",
     "w1_floor",
+    "w1_near",
     "distance",
     "skill",
     "skill_region",
@@ -49,6 +50,8 @@ ORDERED_FIGURES = (
     "country_gain",
 )
 """Figures of a row that need an order of the answers."""
+NEAR_W1 = 0.2
+"""Wasserstein distance below which a cell counts as near people."""
 UNORDERED_REASON = "the answers are choices without an order"
 NO_SIZES_REASON = "the survey has no sample sizes"
 
@@ -156,8 +159,10 @@ def _ordered_figures(
     squared = squared_distances(series, points)
     people, region_names = _people_cells(series), _region_names(series, regions)
     people_variances = share_variance(series.people, points, np.maximum(series.sizes, 1.0))
+    distances = wasserstein(series.people, series.model, points)
     return {
-        "w1": _mean(wasserstein(series.people, series.model, points), series),
+        "w1": _mean(distances, series),
+        "w1_near": _mean(distances < NEAR_W1, series),
         "w1_floor": _estimate_floor(series, points),
         "distance": two_way_estimate(ROOT_MEAN_DISTANCE, squared, np.zeros_like(squared), series),
         "skill": _estimate_skill(squared, world_baseline(people), series, points),

@@ -37,6 +37,8 @@ class DistributionModelRow(ReportModel):
     """Mean Wasserstein distance, in [0, 1]; to be read beside its floor."""
     w1_floor: Annotated[Estimate, Column("Floor of W1", table="distribution-models")]
     """The same of a model that samples people perfectly, with the 95% band of sampling."""
+    w1_near: Annotated[Estimate, Column("Cells with W1 below 0.2", table="distribution-models")]
+    """Share of cells whose Wasserstein distance is below 0.2, as in WorldValuesBench (arXiv 2404.16308)."""
     distance: Annotated[Estimate, Column("Corrected distance", table="distribution-models")]
     """Root of the mean squared distance, corrected for sampling error; 0 is perfect."""
     skill: Annotated[Estimate, Column("Skill", table="distribution-models")]

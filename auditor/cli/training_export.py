@@ -1,0 +1,134 @@
+"""The command `export training`: rows for tuning a model, from comparisons or from a survey."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import typer
+
+from auditor.cli.logic_repair import (
+    AnswersOption,
+    MethodOption,
+    NegatedOption,
+    NoiseOption,
+    OnlyJudgeOption,
+    SeedOption,
+    StageOption,
+    measure_repair,
+    repair_stored_comparisons,
+    write_rows,
+)
+from auditor.cli.options import AuditArgument, StorageOption, output_file
+from auditor.cli.output import print_message
+
+if TYPE_CHECKING:
+    from auditor.exports.training import TrainingFormat
+
+SourceOption: TypeAlias = Annotated[
+    Literal["comparisons", "survey"],
+    typer.Option(
+        "--from", help="comparisons: a judge's comparisons, made consistent by REPAIR. survey: people's mean scores."
+    ),
+]
+FormOption: TypeAlias = Annotated[
+    Literal["preference", "chat", "completion", "chat-completion"],
+    typer.Option(
+        "--form",
+        help="Format of the rows for TRL: preference (texts) or chat (messages) for DPOTrainer, completion (texts) or "
+        "chat-completion (messages) for SFTTrainer.",
+    ),
+]
+HeldOutOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--held-out",
+        metavar="COUNTRY",
+        help="With --from survey: a country to hold out; may be repeated. By default a fifth of them, drawn with "
+        "--seed.",
+    ),
+]
+
+
+def export_training(
+    audit: AuditArgument,
+    output: Annotated[Path, output_file("File for the rows (.jsonl or .parquet).")],
+    source: SourceOption = "comparisons",
+    form: FormOption = "preference",
+    held_out: HeldOutOption = None,
+    judge: OnlyJudgeOption = None,
+    stage: StageOption = "repaired",
+    method: MethodOption = "win-loss",
+    noise: NoiseOption = 0.0,
+    negated: NegatedOption = True,
+    answers: AnswersOption = "json",
+    seed: SeedOption = None,
+    storage: StorageOption = None,
+) -> None:
+    """Write rows for training a model, in the formats of TRL.
+
+    Rows are from comparisons at a stage of REPAIR (--judge, --stage, --method, --noise, --negated and --answers are for
+    these), or from the survey's scores. Rows of a survey leave countries out: FILE has the others, and a second file,
+    such as rows.held-out.jsonl, the rows of these. A description of the data is written too, FILE.md.
+
+    Example: auditor export training moral-alignment --from survey --held-out Japan -o rows.jsonl
+    """
+    from auditor.errors import UsageError
+    from auditor.exports.training import check_suffix
+
+    check_suffix(output)
+    if source == "survey":
+        _export_survey(audit, output, form, held_out or [], seed or 0, storage)
+        return
+    if held_out:
+        raise UsageError("--held-out: no effect on comparisons.", "Add --from survey, or leave it out.")
+    from auditor.probes.logic.training_data import RepairSettings
+
+    settings = RepairSettings(
+        stage=stage,  # type: ignore[arg-type]  # RepairSettings checks it
+        method=method,  # type: ignore[arg-type]
+        answers=answers,  # type: ignore[arg-type]
+        noise=noise,
+        seed=seed,
+        negated=negated,
+        form=form,
+    )
+    repaired_answers, _ = repair_stored_comparisons(audit, judge, settings, storage, has_rows=True, is_for_review=False)
+    write_rows(audit, repaired_answers, measure_repair(repaired_answers, settings), settings, output)
+
+
+def _export_survey(
+    audit: str, output: Path, form: TrainingFormat, countries: list[str], seed: int, storage: str | None
+) -> None:
+    """Write the rows of the countries to train on, of those held out, and the card."""
+    from auditor.atomic_files import write_atomically
+    from auditor.errors import UsageError
+    from auditor.exports.training import (
+        build_survey_card,
+        build_survey_rows,
+        choose_held_out,
+        to_records,
+        write_records,
+    )
+    from auditor.reports.output import render_document
+    from auditor.run import open_stored_audit
+    from auditor.storage import audits
+
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        survey = audits.load_audit_survey(db, stored_audit)
+    if survey.task is not None or not survey.scores:
+        raise UsageError(f"audit '{audit}' has no survey with people's scores.", "Name an audit of a survey.")
+    held_out = choose_held_out(survey, countries, seed)
+    rows = build_survey_rows(survey, held_out)
+    held_out_file = output.with_name(f"{output.stem}.held-out{output.suffix}")
+    counts = []
+    for file, file_rows in ((output, rows.training), (held_out_file, rows.held_out)):
+        records = to_records(file_rows, form)
+        write_records(records, file)
+        counts.append(len(records))
+    card = build_survey_card(survey.title, form, held_out, counts)
+    write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
+    print_message(
+        f"Wrote {counts[0]} rows to {output.resolve()}, {counts[1]} of held-out countries to {held_out_file.name}, and "
+        f"a description of the data to {output.name}.md"
+    )
