@@ -10,6 +10,7 @@ from auditor.domain import Method
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.metrics.over_models import SummaryOverModels
+from auditor.probes.distribution.figures.schema import DistributionReport
 from auditor.reports.data.agreement.over_models import OverModelsFigure
 from auditor.reports.data.report_schema import Report
 
@@ -164,7 +165,8 @@ def _read_model_peer_agreement(report: Report, model: str) -> Estimate:
 
 def _read_distribution(report: Report, model: str, *, mode: str, figure: str) -> Estimate:
     """A figure of one model's answers on the survey's scale, in one way of asking."""
-    rows = report.distribution.models if report.distribution else []
+    distribution = report.find(DistributionReport)
+    rows = distribution.models if distribution else []
     estimates: list[Estimate] = [getattr(row, figure) for row in rows if (row.mode, row.model) == (mode, model)]
     return estimates[0] if estimates else Estimate(None, 0, reason=NOT_MEASURED)
 
