@@ -55,7 +55,7 @@ def audit(storage: str, tmp_path: Path) -> str:
 
 def label_sample(storage: str, name: str, n: int) -> dict[str, list[float]]:
     """Draw a sample, have three raters label it, and return their labels as numbers, in the order of the sample."""
-    given: dict[str, list[float]] = {rater: [] for rater in RATERS}
+    values: dict[str, list[float]] = {rater: [] for rater in RATERS}
     with open_database(storage) as db:
         audit = audits.get_audit(db, name)
         drawn = draw_label_sample(db, audit, LabelKind.ANSWER_PAIR, n)
@@ -69,14 +69,14 @@ def label_sample(storage: str, name: str, n: int) -> dict[str, list[float]]:
                 errs = (place + number) % 9 == 0
                 value = UNSURE if (place, number) == (1, 2) else "yes" if is_alike != errs else "no"
                 append_labels(db, audit.id, [Label(sampled.unit, rater, value, datetime.now(UTC))])
-                given[rater].append({"yes": 1.0, "no": 0.0}.get(value, np.nan))
-    return given
+                values[rater].append({"yes": 1.0, "no": 0.0}.get(value, np.nan))
+    return values
 
 
 def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_every_measure(
     audit: str, storage: str
 ) -> None:
-    given = label_sample(storage, audit, 72)
+    values = label_sample(storage, audit, 72)
     report = judgements(ExperimentContext(storage), audit).data
     with open_database(storage) as db:
         stored = audits.get_audit(db, audit)
@@ -84,7 +84,7 @@ def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_ev
         full_report = build_report(db, audit)
         item = LabelItemLoader(db, stored, "ann").load(sample[0].unit)
     expected = krippendorff_alpha(
-        np.array(list(given.values())), units={"question": [sampled.unit.parts[2] for sampled in sample]}
+        np.array(list(values.values())), units={"question": [sampled.unit.parts[2] for sampled in sample]}
     )
     semantic = full_report.find(SemanticReport)
     assert semantic is not None

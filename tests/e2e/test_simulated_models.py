@@ -82,8 +82,8 @@ def run_moral_questions(storage: str, folder: Path) -> None:
     ]
     questions.write_text("\n".join(["question_id,question,paraphrase,language", *rows]))
     moral = {"semantic": {"questions": str(questions), "paraphrases": 2, "translator": "careful-judge-1"}}
-    changes = {"survey": None, "embedding": {"model": "words"}, "name": "moral-languages"}
-    run_audit(simulated(probes=moral, **changes), storage=storage)
+    changes = {"survey": None, "embedding": {"model": "words"}}
+    run_audit(simulated(probes=moral, name="moral-languages", **changes), storage=storage)
 
 
 def run_opinions(storage: str, _: Path) -> None:

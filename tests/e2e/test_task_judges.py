@@ -113,7 +113,7 @@ def judge_by_truth(*, follows: bool) -> Any:
 
 
 @pytest.mark.parametrize("follows", [True, False])
-def test_verdicts_that_follow_accuracy_are_told_from_those_that_do_not(
+def test_verdicts_that_follow_accuracy_and_those_that_do_not(
     server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, follows: bool
 ) -> None:
     for name, skill in MODELS.items():
