@@ -32,6 +32,22 @@ SIDEWAYS_SCRIPT = """(() => {
   const scrolling = [...document.querySelectorAll('figure')].filter(e => e.scrollWidth > e.clientWidth + 1);
   return [...wide, ...scrolling].map(names);
 })()"""
+CLIPPED_SCRIPT = """(() => {
+  const style = e => getComputedStyle(e);
+  const hinted = e => style(e).backgroundAttachment.includes('local') && style(e).overflowX === 'auto';
+  const clipped = [...document.querySelectorAll('main *')].filter(e => e.clientWidth
+    && e.scrollWidth > e.clientWidth + 1 && style(e).overflowX !== 'visible'
+    && !e.closest('svg') && !e.closest('.hidden') && !hinted(e));
+  return clipped.map(e => e.tagName + '.' + e.className + ': ' + e.textContent.slice(0, 60));
+})()"""
+"""Elements whose content is cut, or scrolls without a hint at the edge."""
+NARROW_SCRIPT = """(() => [...document.querySelectorAll('main :is(td, p, li)')].filter(e => {
+  const words = e.innerText.trim().split(/\\s+/).length, range = document.createRange();
+  range.selectNodeContents(e);
+  const lines = new Set([...range.getClientRects()].map(r => Math.round(r.bottom / 4))).size;
+  return e.checkVisibility() && words >= 8 && words < 2 * lines;
+}).map(e => e.tagName + ': ' + e.innerText.slice(0, 80)))()"""
+"""Cells and paragraphs with a word or two on each line."""
 OPEN_ALL_SCRIPT = "for (const node of document.querySelectorAll('details')) node.open = true"
 SMALL_TEXT_SCRIPT = """[...document.querySelectorAll('svg text')].filter(t => t.getBoundingClientRect().width > 0)
   .map(t => [parseFloat(getComputedStyle(t).fontSize), t.getScreenCTM()]).map(([s, m]) => s * Math.hypot(m.a, m.b))
@@ -104,6 +120,18 @@ def test_only_tables_scroll_sideways_and_labels_are_readable(
     assert chromium.evaluate(SIDEWAYS_SCRIPT) == []
     assert chromium.evaluate("document.querySelectorAll('svg text').length") > 10 or name in PAGES_WITHOUT_PLOTS
     assert chromium.evaluate(SMALL_TEXT_SCRIPT % MIN_FONT_SIZE_PX) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["full", "single", "hostile"])
+def test_no_table_is_clipped_and_no_column_has_a_word_a_line(
+    chromium: Chromium, pages: dict[str, Path], name: str, width: int
+) -> None:
+    chromium.open(pages[name], width)
+    chromium.evaluate(OPEN_ALL_SCRIPT)
+    assert chromium.evaluate(CLIPPED_SCRIPT) == []
+    if name != "hostile":  # whose names cannot be broken
+        assert chromium.evaluate(NARROW_SCRIPT) == []
 
 
 def test_the_policy_of_the_page_holds(chromium: Chromium, pages: dict[str, Path]) -> None:

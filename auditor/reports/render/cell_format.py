@@ -32,6 +32,8 @@ from auditor.reports.number_format import (
 MIN_NOTE_OCCURRENCES = 2
 MIN_NOTE_LENGTH = 16
 """A reason of this length that a table gives this often is a note below it."""
+MAX_REASON_LENGTH = 60
+"""A longer reason is a note however rare it is: in a narrow column, it would have a word or two on each line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,11 @@ def label_notes(table: Table) -> dict[str, str]:
     cells = [cell.figure if isinstance(cell, Footnoted) else cell for row in iterate_rows(table) for cell in row.cells]
     counts = Counter(map(_missing_reason, cells))
     min_occurrences = 1 if table.has_reasons_below else MIN_NOTE_OCCURRENCES
-    reasons = [reason for reason, n in counts.items() if n >= min_occurrences and len(reason) >= MIN_NOTE_LENGTH]
+    reasons = [
+        reason
+        for reason, n in counts.items()
+        if (n >= min_occurrences and len(reason) >= MIN_NOTE_LENGTH) or len(reason) > MAX_REASON_LENGTH
+    ]
     remarks = [remark for cell in cells if (remark := _remark(cell))]
     return dict(zip(dict.fromkeys([*remarks, *reasons]), ascii_lowercase, strict=False))
 

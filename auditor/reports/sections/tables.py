@@ -17,7 +17,7 @@ from auditor.reports.number_format import NumberStyle
 Record = TypeVar("Record")
 DerivedCells = Mapping[str, Callable[[Record], Cell]]
 """Functions that compute the cells of columns, by key."""
-MAX_LONG_TABLE_ROWS = 6
+MAX_LONG_TABLE_ROWS = 5
 """Rows that pages show of a long table whose worst rows come first."""
 
 
