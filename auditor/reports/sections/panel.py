@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from auditor.domain.review_aspects import aspect_questions
 from auditor.reports.charts.interval_plot import SHARE_AXIS
+from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
@@ -41,8 +42,10 @@ def build_panel_section(report: Report) -> Section | None:
         "below 70% counts as a weakness of the model."
     )
     suggestion = suggest_labels(report)
-    certificate = List([mark_code(sentence) for sentence in panel.certificate])
+    accuracy = list(describe_accuracy(report.judge_quality))
+    certificate = List([mark_code(sentence) for sentence in panel.certificate if sentence not in accuracy])
     blocks: list[Block] = [
+        *(Paragraph(sentence, "finding") for sentence in accuracy),
         Paragraph(_summarize_panel(report), "finding"),
         Paragraph(lead, "note"),
         *_build_peer_agreement(report),

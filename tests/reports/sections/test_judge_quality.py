@@ -177,6 +177,9 @@ def test_judges_are_reliable_only_by_labels_and_their_size_is_said(report: Repor
         assert section is not None
         assert text_of(section.blocks[0]).startswith(sentence)
         assert "Compared with its best judge" in text_of(section.blocks[1])
+        panel = build_panel_section(labelled)
+        assert panel is not None
+        assert text_of(panel.blocks[0]).startswith(sentence)  # accuracy before agreement
         assert sentence in text_of(page)
         cautions = [text for text in list_cautions(labelled) if "better than chance" in text]
         assert len(cautions) == (not is_better)
