@@ -201,3 +201,18 @@ def test_a_single_model_is_in_the_first_tier_without_a_comparison() -> None:
     assert tiers.tiers is not None
     assert tiers.tiers.tolist() == [1]
     assert tiers.from_best is None
+
+
+def test_no_model_of_the_first_tier_is_called_worse_unless_one_is_the_best() -> None:
+    n_contradictions = n_best = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = rng.uniform(-1, 1, 120)
+        models = [truth + 0.2 * rng.standard_normal(120) for _ in range(5)]
+        tiers = rank(MAE, models, truth, np.repeat(np.arange(12), 10), np.tile(np.arange(10), 12))
+        assert tiers.tiers is not None
+        assert tiers.may_be_best is not None
+        n_best += tiers.may_be_best.sum() == 1
+        n_contradictions += bool(tiers.may_be_best.sum() > 1 and (~tiers.may_be_best[tiers.tiers == 1]).any())
+    assert n_contradictions == 0
+    assert n_best <= 8

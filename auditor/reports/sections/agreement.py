@@ -217,7 +217,7 @@ def _describe_fragile(rows: Sequence[AlignmentRow]) -> str:
     ranges = [f"{name} {format_number(mae.bound_low)} to {format_number(mae.bound_high)}" for name, mae in bounded]
     return (
         " Whatever the samples without a usable score would have been, the mean absolute error is within: "
-        f"{join_first(ranges)}."
+        f"{', '.join(ranges)}."
     )
 
 

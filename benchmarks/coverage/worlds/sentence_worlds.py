@@ -138,14 +138,15 @@ class SentenceWorld:
 
     def _measure_agreement(self) -> tuple[Floats, Floats, Floats]:
         """r, r within topics and the concordance of each model in the population."""
-        people, own = np.array(PEOPLE_SDS) ** 2, np.array([model.sds for model in self.models]) ** 2
+        people, errors = np.array(PEOPLE_SDS) ** 2, np.array([model.sds for model in self.models]) ** 2
         knowledge = np.array([model.knowledge for model in self.models])
         correlations = []
-        for kept in ([0, 1, 2], [0, 2]):
-            total = people[kept].sum()
-            correlations.append(knowledge * total / np.sqrt(total * (knowledge**2 * total + own[:, kept].sum(axis=1))))
+        for effects in ([0, 1, 2], [0, 2]):
+            total = people[effects].sum()
+            variances = knowledge**2 * total + errors[:, effects].sum(axis=1)
+            correlations.append(knowledge * total / np.sqrt(total * variances))
         total = people.sum()
-        concordance = 2 * knowledge * total / (total + knowledge**2 * total + own.sum(axis=1))
+        concordance = 2 * knowledge * total / (total + knowledge**2 * total + errors.sum(axis=1))
         return correlations[0], correlations[1], concordance
 
 
@@ -209,11 +210,11 @@ POWER_WORLDS = (
     ),
     SentenceWorld(
         "closer than people's means, error SD 0.15", (make_structured(0.15),), planted=("guesses", "m0 means"),
-        min_found=0.8, n_audits=200,
+        min_found=0.6, n_audits=200,
     ),
     SentenceWorld(
         "closer than similar countries, error SD 0.15", (make_structured(0.15),),
-        planted=("guesses", "m0 similar countries"), min_found=0.8, n_audits=200,
+        planted=("guesses", "m0 similar countries"), min_found=0.6, n_audits=200,
     ),
 )  # fmt: skip
 SENTENCE_WORLDS = (*NULL_WORLDS, *POWER_WORLDS)
