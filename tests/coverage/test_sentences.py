@@ -55,9 +55,8 @@ def test_truths_are_those_of_large_audits() -> None:
 
 
 def test_a_result_fails_above_the_limits_of_600_audits() -> None:
-    assert (largest_count("closest", 600) / 600, largest_count("page one", 600) / 600) == (
-        pytest.approx(0.0683, abs=2e-3), pytest.approx(0.1250, abs=2e-3),
-    )  # fmt: skip
+    assert largest_count("closest", 600) / 600 == pytest.approx(0.068, abs=2e-3)
+    assert largest_count("page one", 600) / 600 == pytest.approx(0.125, abs=2e-3)
     result = SentenceResult("w", 600, {"closest": 60, "report": 400}, 100, "order m0", 0.75)
     assert [problem.split(": ")[1][:40] for problem in result.list_problems()] == [
         "a false sentence of the family “closest”",

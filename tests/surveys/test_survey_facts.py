@@ -93,7 +93,7 @@ def facts_of(cell: SurveyCell, n_effective: float) -> SurveyFacts:
     reliability = Reliability(None, None, None, None, None, 0, 0, "few")
     facts = CellFacts(
         country=cell.cell.country, topic=cell.cell.topic, kinds={}, design_error=None, n_effective=n_effective,
-        missing_information=None, **missing,  # type: ignore[arg-type]
+        missing_information=None, **missing,
     )  # fmt: skip
     return SurveyFacts(
         respondents=100, left_out={}, notes=(), reliability=reliability, reliability_within_topics=reliability,

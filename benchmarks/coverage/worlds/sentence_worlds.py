@@ -48,7 +48,7 @@ def make_noise(share: float = 1.0) -> PlantedModel:
 
 
 GOOD = PlantedModel(1.0, ERROR_SDS)
-CORRELATED = PlantedModel(0.7, tuple(0.51**0.5 * sd for sd in PEOPLE_SDS))  # type: ignore[arg-type]
+CORRELATED = PlantedModel(0.7, tuple(0.51**0.5 * sd for sd in PEOPLE_SDS))
 """r = 0.7 with people."""
 
 
@@ -153,7 +153,8 @@ class SentenceWorld:
 def fold(mean: Floats, sd: Floats) -> Floats:
     """The mean of the absolute value of normal variables (Leone, Nelson & Nottingham, Technometrics 3, 1961)."""
     z = mean / sd
-    return np.asarray(sd * (2 / np.pi) ** 0.5 * np.exp(-(z**2) / 2) + mean * (1 - 2 * norm.cdf(-z)))
+    folded: Floats = np.asarray(sd * (2 / np.pi) ** 0.5 * np.exp(-(z**2) / 2) + mean * (1 - 2 * norm.cdf(-z)))
+    return folded
 
 
 def _pad(factors: tuple[float, ...], size: int) -> Floats:
