@@ -15,7 +15,7 @@ from auditor.cli.progress import show_embedding_bar
 from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
-    from auditor.config.semantic import SemanticProbe
+    from auditor.probes.semantic.settings import SemanticProbe
 
 QuestionsOption: TypeAlias = Annotated[
     str,
@@ -138,7 +138,7 @@ def import_answers(
 
     Example: auditor import answers answers.csv --audit published
     """
-    from auditor.imports.moral_answers import import_answers as import_recorded_answers
+    from auditor.probes.semantic.answer_imports import import_answers as import_recorded_answers
 
     options = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
     options |= {} if bertscore_model is None else {"bertscore_model": bertscore_model}
@@ -249,9 +249,9 @@ def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticP
     """The settings of the scores from the options of the command; raises UsageError if one cannot be used."""
     import pydantic
 
-    from auditor.config.semantic import SemanticProbe
     from auditor.config.validation_messages import explain_validation_error
     from auditor.errors import UsageError
+    from auditor.probes.semantic.settings import SemanticProbe
 
     measures = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
     try:

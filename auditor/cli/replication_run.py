@@ -214,12 +214,12 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     """Sections of the audits' reports that have the figures of each model."""
     from auditor.probes.logic.section import group_logic_tables
-    from auditor.reports.sections.experiments.answer_counts import build_trial_sections
+    from auditor.probes.semantic.experiments.section_answer_counts import build_trial_sections
+    from auditor.probes.semantic.section import build_semantic_section
     from auditor.reports.sections.over_models import build_over_models_section
     from auditor.reports.sections.paper_tables import group_model_tables
     from auditor.reports.sections.replication_run import prefix_ids
     from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
-    from auditor.reports.sections.semantic import build_semantic_section
 
     sections = [
         (audit.name, section)

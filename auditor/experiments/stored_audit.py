@@ -54,11 +54,6 @@ JUDGES = Requirement(
     "has no judges to ask",
     "Name one that was run with `judges` in its config.",
 )
-SEMANTIC_PROBE = Requirement(
-    lambda _db, _audit, config: "semantic" in config.probes.stages,
-    "has asked no moral questions",
-    "Name one with `semantic = {}` under [probes].",
-)
 
 
 def require_config(db: Database, audit: Audit, *requirements: Requirement) -> AuditConfig:

@@ -9,8 +9,9 @@ from typing import Any
 
 from auditor.agents.model_call import effective_temperature
 from auditor.config import AuditConfig
-from auditor.config.semantic import SemanticProbe
 from auditor.probes.logic.settings import LogicProbe
+from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.settings import SemanticProbe
 from auditor.replications.departures import describe_departure, format_setting
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
 from auditor.replications.full_form import SettingDifference, list_differences
@@ -25,7 +26,6 @@ from auditor.replications.survey_settings import (
 )
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.number_format import format_span
 
 TRIALS_PREFIX = "trials."

@@ -10,6 +10,7 @@ from auditor.config import load_stored_config
 from auditor.errors import UsageError
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.pooled_counts import pool_shares, sum_counts
+from auditor.probes.semantic.figures.build import count_wordings
 from auditor.replications.cells import explain_cell, fill_cell
 from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.departures import merge_departures
@@ -19,7 +20,6 @@ from auditor.replications.presets import NOTHING_PRINTED, Paper, PublishedRow, P
 from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_CONFLICT
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
-from auditor.reports.data.semantic.build import count_wordings
 from auditor.run import open_stored_database
 from auditor.storage import audits
 

@@ -12,10 +12,10 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from auditor.domain.semantic import RELEASED_MIX
 from auditor.metrics.estimate import Estimate
+from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.records import RELEASED_MIX
 from auditor.replications.survey_figures import NOT_MEASURED, from_correlation
-from auditor.reports.data.semantic.schema import SemanticReport
 
 if TYPE_CHECKING:
     from auditor.replications.definitions import MeasuredAudit

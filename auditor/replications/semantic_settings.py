@@ -8,10 +8,10 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from auditor.agents.semantic.call_builders import build_answer_call, build_pair_call
 from auditor.config import AuditConfig
-from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
 from auditor.domain import Purpose
+from auditor.probes.semantic.call_builders import build_answer_call, build_pair_call
+from auditor.probes.semantic.settings import BUILT_IN_QUESTIONS, SemanticProbe
 from auditor.replications.survey_settings import collapse
 
 OWN_RULES = "each model its own"

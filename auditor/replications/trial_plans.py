@@ -7,24 +7,24 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.agents.semantic.questions import list_question_ids
 from auditor.config import AuditConfig
-from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
-from auditor.cost_estimation.experiment_calls import (
+from auditor.cost_estimation.planned_calls import PlannedCalls
+from auditor.errors import AuditorError, UsageError
+from auditor.probes.semantic.experiment_calls import (
     plan_choice_calls,
     plan_rule_following_calls,
     plan_temperature_calls,
 )
-from auditor.cost_estimation.planned_calls import PlannedCalls
-from auditor.errors import AuditorError, UsageError
-from auditor.experiments.accuracy import read_known_answers
-from auditor.experiments.judgements import read_judgements
-from auditor.experiments.rules import read_rules
-from auditor.experiments.temperature import parse_temperatures
+from auditor.probes.semantic.experiments.accuracy import read_known_answers
+from auditor.probes.semantic.experiments.judgements import read_judgements
+from auditor.probes.semantic.experiments.rules import read_rules
+from auditor.probes.semantic.experiments.temperature import parse_temperatures
+from auditor.probes.semantic.figures.people_labels import make_no_label_error, select_labels
+from auditor.probes.semantic.questions import list_question_ids
+from auditor.probes.semantic.settings import BUILT_IN_QUESTIONS, SemanticProbe
 from auditor.replications.experiment import Experiment, Trial
 from auditor.replications.presets import PublishedTable
 from auditor.replications.trials import is_asked, locate_files, select_trials
-from auditor.reports.data.semantic.people_labels import make_no_label_error, select_labels
 from auditor.run import load_planned_survey
 
 QUESTIONS_KEY = "probes.semantic.questions"

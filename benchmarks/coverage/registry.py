@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
+from auditor.probes.semantic.figures.experiment_rows import (
+    ConsistencyAccuracyRow,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
+from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.reports.data.differences.schema import DifferenceReport
 from auditor.reports.data.gates.schema import CheckResult
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.sampling.experiment import SamplingExperiment
-from auditor.reports.data.semantic.experiment_rows import (
-    ConsistencyAccuracyRow,
-    RuleFollowingRow,
-    SemanticTemperatureRow,
-)
-from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
 from auditor.reports.data.task.validity import TaskValidityReport
 from benchmarks.coverage.paths import iterate_schema_paths
 

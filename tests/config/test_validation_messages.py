@@ -15,13 +15,14 @@ import pytest
 import yaml
 
 from auditor import config
-from auditor.config import AuditConfig, rephrasing, semantic
+from auditor.config import AuditConfig, rephrasing
 from auditor.config.base import ConfigSection
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
 from auditor.config.value_examples import SEPARATORS, Syntax
 from auditor.probes.distribution import settings as distribution
 from auditor.probes.logic import settings as logic
+from auditor.probes.semantic import settings as semantic
 from tests.support.config_fields import iterate_fields
 
 Path = tuple[Any, ...]

@@ -13,10 +13,10 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, SentencePairScore
 from auditor.domain.exclusions import AnswerSelection
-from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.probe_interface import ProbeResult
 from auditor.probes.distribution.opinions import Opinion
 from auditor.probes.logic.comparisons import Comparison
+from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
 from auditor.reports.data.coverage.schema import CoverageRow
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit

@@ -17,10 +17,10 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from auditor.agents import conflict_nodes, nodes
-from auditor.agents.semantic import graph as semantic_graph
 from auditor.config import AuditConfig
 from auditor.probes.distribution import stage as distribution
 from auditor.probes.logic import stage as logic_graph
+from auditor.probes.semantic import stage as semantic_graph
 from auditor.run import run_audit
 from auditor.surveys import load_survey
 from tests.support import comparison_judge, scripted_tasks

@@ -22,14 +22,6 @@ from typing import Any
 from auditor.agents.blinding_checks import _build_guess_call, _build_restatement_call
 from auditor.agents.call_builders import build_direct_call, build_review_call
 from auditor.agents.judge_experiments import _build_contest_call
-from auditor.agents.semantic.call_builders import (
-    build_answer_call,
-    build_choice_call,
-    build_pair_call,
-    build_paraphrase_call,
-    build_rule_call,
-    build_translation_call,
-)
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import (
@@ -46,13 +38,21 @@ from auditor.domain import (
     TaskItem,
     Trace,
 )
-from auditor.domain.semantic import MoralQuestion
 from auditor.probes.distribution.opinion_questions import OpinionQuestion, OpinionSubject, build_opinion_call
 from auditor.probes.distribution.opinions import OpinionMode, ScaleOrder
 from auditor.probes.distribution.settings import DistributionProbe
 from auditor.probes.logic.comparisons import Item, ItemSet
 from auditor.probes.logic.questions import LogicQuestion, build_comparison_call
 from auditor.probes.logic.settings import LogicProbe
+from auditor.probes.semantic.call_builders import (
+    build_answer_call,
+    build_choice_call,
+    build_pair_call,
+    build_paraphrase_call,
+    build_rule_call,
+    build_translation_call,
+)
+from auditor.probes.semantic.records import MoralQuestion
 from auditor.surveys import SurveyDistributions, load_survey, select_cells
 from auditor.surveys.distributions import AnswerPoint
 from auditor.surveys.languages import native_languages

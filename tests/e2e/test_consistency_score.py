@@ -15,7 +15,7 @@ from auditor.cli.failures import report_run_failures
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ConfigError, ImportFileError, NoUsableAnswerError
-from auditor.reports.data.semantic.schema import JudgedConsistencyRow, SemanticReport
+from auditor.probes.semantic.figures.schema import JudgedConsistencyRow, SemanticReport
 from auditor.reports.output import render_report
 from auditor.reports.sections.report import build_report_document
 from auditor.run import load_planned_survey, open_audit, run_audit

@@ -8,9 +8,9 @@ from unittest import mock
 
 import pytest
 
+from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.section import build_semantic_section
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.semantic.schema import SemanticReport
-from auditor.reports.sections.semantic import build_semantic_section
 from auditor.run import run_audit
 from tests.e2e.test_semantic import config, report_of
 from tests.reports.sections.node_text import text_of

@@ -9,11 +9,11 @@ import pytest
 
 from auditor.errors import ImportFileError, UsageError
 from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.judgements import judgements
-from auditor.imports.moral_answers import import_answers
 from auditor.metrics.agreement import krippendorff_alpha
 from auditor.models import weights
-from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
+from auditor.probes.semantic.answer_imports import import_answers
+from auditor.probes.semantic.experiments.judgements import judgements
+from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from tests.e2e.test_semantic import write
 from tests.reports.sections.node_text import text_of
 

@@ -24,10 +24,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from auditor.agents.semantic import given_answers
 from auditor.domain import LogprobMeasure, Message, Purpose
 from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.probes.logic import fingerprint as logic_fingerprint
+from auditor.probes.semantic import given_answers
 from auditor.prompts import Prompt, load_prompt
 from auditor.run import fingerprints
 from auditor.storage.call_records import StoredAnswer

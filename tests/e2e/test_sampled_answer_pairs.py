@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.config.semantic import SemanticProbe
 from auditor.domain.labels import EQUIVALENCE, UNSURE, Label, LabelKind
 from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.judgements import judgements
-from auditor.imports.moral_answers import import_answers
 from auditor.metrics.agreement import krippendorff_alpha
+from auditor.probes.semantic.answer_imports import import_answers
+from auditor.probes.semantic.experiments.judgements import judgements
+from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.section import build_semantic_section
+from auditor.probes.semantic.settings import SemanticProbe
 from auditor.reports.data.build import build_report
-from auditor.reports.data.semantic.schema import SemanticReport
-from auditor.reports.sections.semantic import build_semantic_section
 from auditor.review.label_item import LabelItemLoader
 from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits
@@ -111,7 +111,7 @@ def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_ev
 
 def test_labels_count_by_the_inverse_of_their_probability(audit: str, storage: str) -> None:
     """A model whose pairs are sampled in full weighs as much as it has pairs, however many labels it has."""
-    from auditor.reports.data.semantic.people_labels import load_sampled_labels
+    from auditor.probes.semantic.figures.people_labels import load_sampled_labels
 
     label_sample(storage, audit, 72)
     with open_database(storage) as db:

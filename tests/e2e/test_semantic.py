@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.config.semantic import SemanticProbe
 from auditor.errors import ConfigError, ImportFileError, UsageError
-from auditor.imports.moral_answers import import_answers
 from auditor.models import weights
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.answer_imports import import_answers
+from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.settings import SemanticProbe
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.storage import audits, semantic_results
+from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
 from auditor.tui.home import render_audit_card
@@ -170,7 +171,7 @@ def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str
         assert row.ok + row.losses["refused"] == row.planned == 40
         assert row.rules_planned == row.ok
     with open_database(storage, create=False) as db:
-        answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
+        answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
     assert all((a.text is None) == (a.outcome != "ok") for a in answers)
 
 
@@ -199,7 +200,7 @@ def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer,
     server.script = script
     run_audit(config(server.url), storage=storage)
     with open_database(storage, create=False) as db:
-        answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
+        answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
     requests_before = len(server.requests)
@@ -349,7 +350,7 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     run_audit(config(server.url, **probe), storage=storage)
     assert len(attempts) == 3  # repeated only until there were enough wordings
     with open_database(storage, create=False) as db:
-        wordings = semantic_results.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
+        wordings = answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
     assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == accepted_wordings
     rejected = [w for w in wordings if w.number is None]
     assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
@@ -379,7 +380,7 @@ def test_paraphrases_that_are_still_missing_are_not_requested_again(
         run_audit(config(server.url, **probe), storage=storage)
         with open_database(storage, create=False) as db:
             rounds.append(
-                (len(server.requests), semantic_results.load_wordings(db, audits.get_audit(db, "moral").id)["book"])
+                (len(server.requests), answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"])
             )
     assert sum(wording.number is not None for wording in rounds[0][1]) == 3, "the question and two paraphrases"
     assert rounds[1:] == rounds[:1] * 2

@@ -430,7 +430,7 @@ def test_the_files_paraphraser_and_author_of_rules_are_used(server: FakeServer, 
     facts = write_csv(tmp_path / "facts.csv", columns, [("a", "Is it said?", "yes|no", "yes")])
     questions = write_csv(tmp_path / "mic.csv", "question_id,question", [("m", "May I lie to a friend?")])
     words: list[str | Path] = ["sage", "--models", models, "--data", f"SELECTED={questions}"]
-    with mock.patch("auditor.agents.semantic.paraphrases.parascore", return_value=1.0):
+    with mock.patch("auditor.probes.semantic.paraphrases.parascore", return_value=1.0):
         cells = replicate(tmp_path, *words, "--data", f"TruthfulQA={facts}", "--table", "3")
         assert cells.value("3", "planted", "TruthfulQA, accuracy") == 1
         assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(1)
@@ -523,7 +523,7 @@ def test_a_paraphraser_that_writes_too_few_wordings_is_no_secret(server: FakeSer
     file = write_csv(tmp_path / "q.csv", "question_id,question", rows)
     models = write_models(tmp_path, server.url, semantic='paraphraser = "planted"')
     words: list[str | Path] = ["sge", "--table", "models", "--models", models, "--data", f"QUESTIONS={file}"]
-    with mock.patch("auditor.agents.semantic.paraphrases.parascore", return_value=1.0):
+    with mock.patch("auditor.probes.semantic.paraphrases.parascore", return_value=1.0):
         cells = replicate(tmp_path, *words)
         page = auditor("replicate", *words, "--storage", f"sqlite:///{tmp_path}/replication.db").stdout
     [departure] = [entry for entry in cells.departures if entry["id"] == "paraphrases"]

@@ -11,20 +11,21 @@ import pytest
 
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ImportFileError, UsageError
-from auditor.experiments.accuracy import accuracy
 from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.judgements import judgements
-from auditor.experiments.rules import rules
-from auditor.experiments.temperature import temperature
-from auditor.imports.moral_answers import import_answers
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.multiple_testing import holm
 from auditor.models import weights
-from auditor.prompts.moral_questions import load_built_in_questions
-from auditor.reports.data.semantic.schema import SemanticReport
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.answer_imports import import_answers
+from auditor.probes.semantic.experiments.accuracy import accuracy
+from auditor.probes.semantic.experiments.judgements import judgements
+from auditor.probes.semantic.experiments.rules import rules
+from auditor.probes.semantic.experiments.temperature import temperature
+from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.moral_questions import load_built_in_questions
 from auditor.reports.document import Table
 from auditor.run import EMPTY_SURVEY, finish_audit, open_audit, run_audit, store_audit
-from auditor.storage import audits, semantic_results
+from auditor.storage import audits
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
 from tests.reports.sections.node_text import iterate_blocks, text_of
@@ -174,7 +175,7 @@ def test_rules_of_a_file_are_followed(server: FakeServer, storage: str, tmp_path
     server.script = script
     run_audit(config(server.url, models=2, limit=8, rivals=["rouge_l"]), storage=storage)
     with open_database(storage, create=False) as db:
-        questions = [question.id for question in semantic_results.load_questions(db, audits.get_audit(db, "moral").id)]
+        questions = [question.id for question in answer_rows.load_questions(db, audits.get_audit(db, "moral").id)]
     file = write(tmp_path / "rules.csv", ["question_id", "rule"], [[id_, RULES[0]] for id_ in questions[:6]])
     requests_before = len(server.requests)
     result = rules(ExperimentContext(storage), "moral", file)
@@ -271,7 +272,7 @@ def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
     run_audit(settings, storage=storage)
     with open_database(storage, create=False) as db:
         audit_id = audits.get_audit(db, "moral").id
-        wordings_before = semantic_results.load_wordings(db, audit_id, ["1"])
+        wordings_before = answer_rows.load_wordings(db, audit_id, ["1"])
     file = write(
         tmp_path / "d.csv", ["question_id", "question", "choices", "correct"], [[1, "Is water wet?", "no|yes", "yes"]]
     )
@@ -283,7 +284,7 @@ def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
     assert (row.accuracy.value, row.accuracy.n) == (1.0, 1)
     assert row.consistency.value is not None
     with open_database(storage, create=False) as db:
-        assert semantic_results.load_wordings(db, audit_id, ["1"]) == wordings_before
+        assert answer_rows.load_wordings(db, audit_id, ["1"]) == wordings_before
     requests_before = len(server.requests)
     [repeated_row] = accuracy(ExperimentContext(storage), "moral", file).data
     assert (repeated_row, len(server.requests)) == (row, requests_before)
@@ -293,7 +294,7 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     server.script = script
     run_audit(config(server.url, models=2, limit=12, rivals=["rouge_l"]), storage=storage)
     with open_database(storage, create=False) as db:
-        answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
+        answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
     text_by_wording = {(a.model, a.question, a.wording): a.text for a in answers}
     rows: list[list[object]] = [
         [

@@ -21,9 +21,9 @@ from auditor.domain import Outcome, Purpose
 from auditor.experiments.bias import bias
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.planted import planted
-from auditor.experiments.rules import rules
 from auditor.models.simulated.judgements import has_flaw
 from auditor.models.simulated.survey_answers import POSITIVE_ENDS
+from auditor.probes.semantic.experiments.rules import rules
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 from auditor.reports.output import render_report
 from auditor.run import run_audit

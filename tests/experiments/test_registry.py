@@ -17,9 +17,13 @@ from auditor.experiments.registry import EXPERIMENTS
 
 
 def test_every_module_with_an_experiment_is_registered() -> None:
-    [folder] = auditor.experiments.__path__
+    root = Path(auditor.experiments.__path__[0]).parent
+    folders = [root / "experiments", *root.glob("probes/*/experiments")]
     declared = {
-        path.stem for path in Path(folder).glob("*.py") if f"\ndef {path.stem}(" in path.read_text(encoding="utf-8")
+        path.stem
+        for folder in folders
+        for path in folder.glob("*.py")
+        if f"\ndef {path.stem}(" in path.read_text(encoding="utf-8")
     }
     assert len(declared) >= 12
     assert sorted(declared) == sorted(experiment.__name__ for experiment in EXPERIMENTS)

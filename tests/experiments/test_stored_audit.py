@@ -9,8 +9,8 @@ from auditor.experiments.bias import bias
 from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.direct_temperature import direct_temperature
 from auditor.experiments.planted import planted
-from auditor.experiments.rules import rules
 from auditor.experiments.samples import samples
+from auditor.probes.semantic.experiments.rules import rules
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database

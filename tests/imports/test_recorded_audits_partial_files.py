@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from auditor.errors import ImportFileError
-from auditor.imports.moral_answers import import_answers
 from auditor.imports.recorded_audits import import_scores, import_traces
 from auditor.input_files import open_text, report_reading
 from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.semantic.answer_imports import import_answers
 from auditor.reports.output import render_report
 from auditor.run import open_audit
 from auditor.storage import audits, table_dump
@@ -182,7 +182,7 @@ def test_answers_are_stored_only_with_their_scores(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("auditor.imports.moral_answers.score_audit", stop)
+        patch.setattr("auditor.probes.semantic.answer_imports.score_audit", stop)
         with pytest.raises(KeyboardInterrupt):
             import_answers(file, audit="a", storage=storage)
     assert dump_results(storage) == rows_before

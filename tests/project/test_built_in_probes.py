@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from fnmatch import fnmatchcase
 from functools import partial
 
-import grimp
 import pytest
 
 from auditor.agents.graph import build_graph
@@ -71,42 +69,3 @@ class TestBuiltInProbes:
         probe = load_built_in(name)
         assert bool(probe.sampled_figures) == (probe.sampled_purpose in set(Purpose))
         assert (probe.settings().sampled_temperature is None) == (probe.sampled_purpose is None)
-
-
-MODULES_OF_PROBES = {
-    "semantic": """
-        agents.semantic* config.semantic cost_estimation.experiment_calls cost_estimation.semantic_calls domain.semantic
-        experiments.accuracy
-        experiments.judgements experiments.rules experiments.temperature imports.moral_answers
-        imports.published.questions models.simulated.moral_answers prompts.moral_questions reports.data.semantic*
-        reports.sections.consistency_* reports.sections.experiments.answer_counts
-        reports.sections.experiments.consistency* reports.sections.experiments.human_judgements
-        reports.sections.judged_consistency reports.sections.semantic storage.semantic_results
-    """,
-}
-"""Patterns of the modules below `auditor` that are parts of a built-in probe, outside its folder."""
-LAYERS_ABOVE_PROBES = ("cli", "replications", "probes")
-"""Packages that may import parts of probes."""
-
-
-def find_probe(module: str) -> str | None:
-    """Name of the built-in probe that a module is a part of; None for the core."""
-    return next(
-        (
-            probe
-            for probe, patterns in MODULES_OF_PROBES.items()
-            if any(fnmatchcase(module, f"auditor.{pattern}") for pattern in patterns.split())
-        ),
-        None,
-    )
-
-
-def test_core_imports_no_part_of_a_probe() -> None:
-    graph = grimp.build_graph("auditor", exclude_type_checking_imports=True, cache_dir=None)
-    imports = set()
-    for module in graph.modules:
-        probe = find_probe(module)
-        for importer in graph.find_modules_that_directly_import(module) if probe is not None else ():
-            if find_probe(importer) is None and importer.split(".")[1] not in LAYERS_ABOVE_PROBES:
-                imports.add((importer.removeprefix("auditor."), probe))
-    assert not imports

@@ -15,7 +15,7 @@ from auditor import bootstrap
 from auditor.cli.app import build_app
 from auditor.cli.help_groups import SUMMARY
 from auditor.config import AuditConfig, load_config
-from auditor.config.semantic import SemanticProbe
+from auditor.probes.semantic.settings import SemanticProbe
 from auditor.run import load_planned_survey
 from auditor.tui.actions import render_key_tables
 from auditor.tui.settings import load_review_settings

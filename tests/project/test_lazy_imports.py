@@ -15,7 +15,7 @@ from auditor.config import AuditConfig
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain.labels import LabelKind
 from auditor.probes.logic.figures.schema import LogicReport
-from auditor.reports.data.semantic.schema import SemanticReport
+from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.run import open_audit, run_audit
@@ -154,8 +154,7 @@ def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str]
 
 
 def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> None:
-    folders = {"semantic": "auditor.reports.data.semantic"}
-    modules = {f"{folders.get(name, f'auditor.probes.{name}.figures')}.build" for name in BUILT_IN_PROBES}
+    modules = {f"auditor.probes.{name}.figures.build" for name in BUILT_IN_PROBES}
     assert all(find_spec(module) for module in modules)
     assert not modules & modules_of(folder, "report", "-o", "report.html")
 

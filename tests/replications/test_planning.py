@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.config.semantic import SemanticProbe
 from auditor.errors import UsageError
+from auditor.probes.semantic.settings import SemanticProbe
 from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper

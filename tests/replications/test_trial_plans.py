@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import AuditorError
-from auditor.experiments.judgements import read_judgements
-from auditor.prompts.moral_questions import load_built_in_questions
+from auditor.probes.semantic.experiments.judgements import read_judgements
+from auditor.probes.semantic.moral_questions import load_built_in_questions
 from auditor.replications.planning import (
     ReplicationOptions,
     apply_options,

@@ -14,8 +14,9 @@ from sqlalchemy import update
 from auditor.domain import Outcome, Purpose, Verdict
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.domain.review_aspects import aspect_questions
+from auditor.probes.semantic import answer_rows
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
-from auditor.storage import audits, results, semantic_results, transcripts
+from auditor.storage import audits, results, transcripts
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
 from auditor.storage.row_writing import table_of
@@ -57,7 +58,7 @@ def trace_units(db: Database, audit: str) -> list[LabelUnit]:
 
 
 def pair_units(db: Database, purpose: Purpose) -> list[LabelUnit]:
-    verdicts = semantic_results.load_pair_verdicts(db, audits.get_audit(db, PAIR_AUDIT).id, purpose.value)
+    verdicts = answer_rows.load_pair_verdicts(db, audits.get_audit(db, PAIR_AUDIT).id, purpose.value)
     return [
         LabelUnit(LabelKind.ANSWER_PAIR, (purpose.value, v.model, v.question, str(v.left), str(v.right)))
         for v in verdicts
@@ -138,7 +139,7 @@ def test_a_prompt_of_one_judge_alone_is_not_shown_to_people(shared_db: Database)
 def test_a_judged_pair_is_shown_as_to_its_judge(shared_db: Database) -> None:
     audit_id = audits.get_audit(shared_db, PAIR_AUDIT).id
     for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
-        verdicts = semantic_results.load_pair_verdicts(shared_db, audit_id, purpose.value)
+        verdicts = answer_rows.load_pair_verdicts(shared_db, audit_id, purpose.value)
         recorded = transcripts.load_transcripts(shared_db, [v.key for v in verdicts if v.key])
         items = [load(shared_db, PAIR_AUDIT, unit) for unit in pair_units(shared_db, purpose)]
         shown = [item.material for item in items]

@@ -15,10 +15,10 @@ from packaging.requirements import Requirement
 
 import auditor.prompts
 from auditor.agents.run_context import SilentProgress
-from auditor.agents.semantic import given_answers
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES, Outcome, Trace
 from auditor.probes.logic import fingerprint as logic_fingerprint
+from auditor.probes.semantic import given_answers
 from auditor.prompts import load_prompt
 from auditor.run import fingerprints
 from auditor.run.audit_runner import store_audit

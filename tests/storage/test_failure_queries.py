@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
-from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
+from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database

@@ -14,10 +14,10 @@ from sqlalchemy import text
 from auditor import failpoints
 from auditor.domain import ComparisonChoice, Outcome, Purpose
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
-from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import StorageError
 from auditor.probes.logic import comparison_rows as comparisons
 from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
+from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
 from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audit_changes, audits, hash_chain, labels, results
 from auditor.storage.audits import Audit

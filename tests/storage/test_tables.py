@@ -8,7 +8,7 @@ from sqlalchemy.orm.exc import UnmappedClassError
 from sqlmodel import SQLModel
 
 from auditor.domain.records import CallKey
-from auditor.domain.semantic import MoralAnswerRecord, MoralWording, PairVerdict
+from auditor.probes.semantic.records import MoralAnswerRecord, MoralWording, PairVerdict
 from auditor.storage import table_dump
 from auditor.storage.call_records import NotedCall
 from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow

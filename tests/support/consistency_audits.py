@@ -12,7 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from auditor.domain import ComparisonChoice, Outcome, Purpose
-from auditor.domain.semantic import (
+from auditor.probes.logic import comparison_rows as comparisons
+from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.records import (
     FOUNDATIONS,
     QUESTION_TEXT,
     MoralQuestion,
@@ -20,10 +23,8 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
-from auditor.probes.logic import comparison_rows as comparisons
-from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.run import EMPTY_SURVEY
-from auditor.storage import audits, semantic_results
+from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
@@ -84,7 +85,7 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
         )
         for i in range(N_QUESTIONS)
     ]
-    semantic_results.replace_questions(db, audit.id, questions)
+    answer_rows.replace_questions(db, audit.id, questions)
     measures = [(text, metric) for text in ("rot", "answer") for metric in ("sage", "cosine", "bleu")]
     scores = [
         QuestionScore(model, question.id, text, metric, float(rng.uniform(0.2 * i, 0.9)), 2, 0, 1, 0.1)
@@ -102,7 +103,7 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
     settings = SemanticScoringSettings(
         "synthetic", "encoder", "0" * 64, "sage", 10.0, 1.0, "rot", 2, "0" * 64, is_multilingual=True
     )
-    semantic_results.replace_scores(db, audit.id, scores, [], settings)
+    answer_rows.replace_scores(db, audit.id, scores, [], settings)
     verdicts = [
         PairVerdict(
             "judge", Purpose.CONSISTENCY.value, model, question.id, left, right, Outcome.OK, bool(rng.random() < 0.7)

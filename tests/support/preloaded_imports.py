@@ -9,8 +9,7 @@ import pycountry  # noqa: E402, F401
 import scipy.special  # noqa: E402, F401
 from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
 
-from auditor.agents import background_consistency, graph_runner, rephrasing, semantic  # noqa: E402, F401
-from auditor.agents.semantic import graph as semantic_graph  # noqa: E402, F401
+from auditor.agents import background_consistency, graph_runner, rephrasing  # noqa: E402, F401
 from auditor.cli import app, dry_run, failures, progress, report, run  # noqa: E402, F401
 from auditor.models import (  # noqa: E402, F401
     answer_schemas,
@@ -22,6 +21,7 @@ from auditor.models import (  # noqa: E402, F401
 )
 from auditor.probes.distribution import section  # noqa: E402, F401
 from auditor.probes.logic import section_tables, stage  # noqa: E402, F401
+from auditor.probes.semantic import stage as semantic_stage  # noqa: E402, F401
 from auditor.reports.data import build  # noqa: E402, F401
 from auditor.reports.render import plain_text  # noqa: E402, F401
 from auditor.reports.sections import run_summary  # noqa: E402, F401

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from auditor.config.probe_section import ProbeEncoder
-from auditor.config.semantic import SemanticProbe
+from auditor.probes.semantic.settings import SemanticProbe
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import TextEncoder

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import cast
 
-from auditor.agents.semantic.call_builders import asked_text, build_pair_call
 from auditor.config import AuditConfig
 from auditor.domain import Message, Purpose
 from auditor.domain.labels import EQUIVALENCE, LabelKind, LabelUnit
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.call_builders import asked_text, build_pair_call
 from auditor.prompts import load_prompt
 from auditor.reports.data.judge_quality.pair_labels import Decisions
 from auditor.reports.data.judge_quality.pair_schema import PairQuestion
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader, stand_in_judge
 from auditor.review.side_order import hash_to_fraction
-from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 SUPPORT_QUESTION = "Does the first answer support the second?"
@@ -36,8 +36,8 @@ def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
     purpose, model, question_id, left, right = unit.parts
     question = QUESTIONS[purpose]
     texts = [_find_answer(loader, purpose, model, question_id, int(number)) for number in (left, right)]
-    moral_question = next(iter(semantic_results.load_questions(loader.db, loader.audit.id, question_id)), None)
-    verdicts = semantic_results.load_pair_verdicts(loader.db, loader.audit.id, purpose, [question_id], model=model)
+    moral_question = next(iter(answer_rows.load_questions(loader.db, loader.audit.id, question_id)), None)
+    verdicts = answer_rows.load_pair_verdicts(loader.db, loader.audit.id, purpose, [question_id], model=model)
     keys = [v.key for v in verdicts if (v.left, v.right) == (int(left), int(right)) and v.key is not None]
     is_swapped = purpose in SYMMETRIC_PURPOSES and _is_swapped(loader, unit)
     messages = [] if is_swapped else loader.find_messages(sorted(keys))
@@ -61,7 +61,7 @@ def _build_messages(config: AuditConfig, purpose: str, question: str, first: str
 
 def _find_answer(loader: LabelItemLoader, purpose: str, model: str, question_id: str, number: int) -> str | None:
     """Return an answer's text: a sample of the question for consistency, else the answer to a wording."""
-    for answer in semantic_results.load_answers(loader.db, loader.audit.id, [question_id], model=model):
+    for answer in answer_rows.load_answers(loader.db, loader.audit.id, [question_id], model=model):
         position = (answer.wording, answer.sample)
         asked_position = (0, number) if purpose == Purpose.CONSISTENCY.value else (number, answer.sample)
         if position == asked_position:
@@ -78,7 +78,7 @@ def load_pair_decisions(db: Database, audit_id: int) -> Decisions:
     """Load the usable verdicts on pairs of answers: yes or no."""
     decisions: defaultdict[tuple[str, PairQuestion], dict[LabelUnit, str]] = defaultdict(dict)
     for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
-        for verdict in semantic_results.load_pair_verdicts(db, audit_id, purpose.value):
+        for verdict in answer_rows.load_pair_verdicts(db, audit_id, purpose.value):
             if verdict.holds is not None:
                 parts = (purpose.value, verdict.model, verdict.question, str(verdict.left), str(verdict.right))
                 unit = LabelUnit(LabelKind.ANSWER_PAIR, parts)

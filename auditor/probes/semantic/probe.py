@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.probe_section import BuiltInProbe, ProbeEncoder
-from auditor.config.semantic import SemanticProbe
 from auditor.domain import Purpose
 from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
+from auditor.probes.semantic.settings import SemanticProbe
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from auditor.domain.labels import LabelUnit
     from auditor.imports.published.rows import DatasetFormat
     from auditor.models.simulated.world import World
+    from auditor.probes.semantic.figures.schema import SemanticReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
     from auditor.reports.data.judge_quality.pair_labels import Decisions
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
-    from auditor.reports.data.semantic.schema import SemanticReport
     from auditor.reports.document import Section, Table
     from auditor.review.label_item import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
@@ -57,79 +57,79 @@ class Semantic(BuiltInProbe):
     label_kind = LabelKind.ANSWER_PAIR
 
     def list_records(self) -> list[type]:
-        from auditor.domain import semantic
+        from auditor.probes.semantic import records as semantic
 
         return list_stored(semantic)
 
     def answer_record(self) -> type:
-        from auditor.domain.semantic import MoralAnswerRecord
+        from auditor.probes.semantic.records import MoralAnswerRecord
 
         return MoralAnswerRecord
 
     def answer_kind(self) -> AnswerKind:
+        from auditor.probes.semantic.answer_rows import is_about, rests_on
         from auditor.storage.probe_answers import AnswerKind
-        from auditor.storage.semantic_results import is_about, rests_on
 
         return AnswerKind(("text", "rot"), outcomes=("outcome", "rot_outcome"), is_about=is_about, rests_on=rests_on)
 
     def list_dependents(self) -> Mapping[type, ColumnElement[bool]]:
-        from auditor.domain.semantic import PairVerdict
-        from auditor.storage.semantic_results import judges_excluded_answer
+        from auditor.probes.semantic.answer_rows import judges_excluded_answer
+        from auditor.probes.semantic.records import PairVerdict
 
         return {PairVerdict: judges_excluded_answer()}
 
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
-        from auditor.storage.semantic_results import list_repeated_questions
+        from auditor.probes.semantic.answer_rows import list_repeated_questions
 
         return list_repeated_questions(audit_id)
 
     def build_stage(self) -> ProbeStage:
-        from auditor.agents.semantic.graph import build_semantic_stage
+        from auditor.probes.semantic.stage import build_semantic_stage
 
         return build_semantic_stage()
 
     def check_input(self, audit: ProbeAudit[SemanticProbe]) -> str | None:
-        from auditor.agents.semantic.questions import check_questions
+        from auditor.probes.semantic.questions import check_questions
 
         return check_questions(audit.config, audit.survey)
 
     def plan_calls(self, audit: ProbeAudit[SemanticProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
-        from auditor.cost_estimation.semantic_calls import plan_semantic_calls
+        from auditor.probes.semantic.planned_calls import plan_semantic_calls
 
         return plan_semantic_calls(audit.config, audit.survey, cells)
 
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
-        from auditor.agents.semantic.given_answers import list_fingerprint_inputs
+        from auditor.probes.semantic.given_answers import list_fingerprint_inputs
 
         return list_fingerprint_inputs(config, languages)
 
     def report_class(self) -> type[SemanticReport]:
-        from auditor.reports.data.semantic.schema import SemanticReport
+        from auditor.probes.semantic.figures.schema import SemanticReport
 
         return SemanticReport
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
-        from auditor.reports.data.semantic.build import build_semantic_report
+        from auditor.probes.semantic.figures.build import build_semantic_report
 
         return build_semantic_report(db, source, sampling)
 
     def measure_coverage(self, figures: SemanticReport) -> Iterable[StageCoverage]:
-        from auditor.reports.data.semantic.build import measure_semantic_coverage
+        from auditor.probes.semantic.figures.build import measure_semantic_coverage
 
         return measure_semantic_coverage(figures)
 
     def build_section(self, report: Report) -> Section | None:
-        from auditor.reports.sections.semantic import build_semantic_section
+        from auditor.probes.semantic.section import build_semantic_section
 
         return build_semantic_section(report)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
-        from auditor.reports.sections.semantic import build_summary_tables
+        from auditor.probes.semantic.section import build_summary_tables
 
         return build_summary_tables(report)
 
     def answer_simulated(self, world: World, call: Call) -> str | None:
-        from auditor.models.simulated.moral_answers import answer_call
+        from auditor.probes.semantic.simulated_answers import answer_call
 
         return answer_call(world, call)
 
@@ -139,13 +139,13 @@ class Semantic(BuiltInProbe):
         return find_encoder(config)
 
     def load_encoder_revision(self, db: Database, audit_id: int) -> str | None:
-        from auditor.storage.semantic_results import load_facts
+        from auditor.probes.semantic.answer_rows import load_facts
 
         facts = load_facts(db, audit_id)
         return None if facts is None else facts.revision
 
     def find_size(self, report: Report) -> tuple[str, int] | None:
-        from auditor.reports.data.semantic.schema import SemanticReport
+        from auditor.probes.semantic.figures.schema import SemanticReport
 
         figures = report.find(SemanticReport)
         if figures is None:
@@ -153,12 +153,12 @@ class Semantic(BuiltInProbe):
         return "moral question" if figures.subject == "moral" else "question", figures.questions
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
-        from auditor.imports.published.questions import FORMATS
+        from auditor.probes.semantic.published_questions import FORMATS
 
         return FORMATS
 
     def query_label_units(self, audit_id: int) -> UnitQuery:
-        from auditor.storage.semantic_results import query_label_units
+        from auditor.probes.semantic.answer_rows import query_label_units
 
         return query_label_units(audit_id)
 
@@ -173,14 +173,14 @@ class Semantic(BuiltInProbe):
         return load_pair_decisions(db, audit_id)
 
     def recompute_results(self, context: RunContext) -> None:
-        from auditor.agents.semantic.graph import build_scoring_plan
-        from auditor.agents.semantic.scoring import score_audit
+        from auditor.probes.semantic.scoring import score_audit
+        from auditor.probes.semantic.stage import build_scoring_plan
 
         if self.name in context.encoder_loaders:
             score_audit(context.db, context.audit_id, build_scoring_plan(context))
 
     def recompute_imported(self, db: Database, audit_id: int) -> None:
-        from auditor.agents.semantic.scoring import rescore_stored_answers
+        from auditor.probes.semantic.scoring import rescore_stored_answers
 
         rescore_stored_answers(db, audit_id)
 

@@ -15,9 +15,9 @@ from scipy import stats
 from auditor.metrics.estimate import Tested
 from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_difference import paired_difference
+from auditor.probes.semantic.figures.experiment_rows import RuleFollowingRow
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
 from tests.reports.sections.experiments.test_consistency import make_mean
 
 

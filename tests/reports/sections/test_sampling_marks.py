@@ -6,10 +6,10 @@ import pytest
 
 from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
+from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.document import Document, Figure
 from auditor.reports.render.csv_tables import render_csv
 from auditor.reports.sections.agreement import build_agreement_section

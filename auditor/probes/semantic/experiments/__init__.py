@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from auditor.experiments.accuracy import accuracy
 from auditor.experiments.declaration import Experiment
-from auditor.experiments.judgements import judgements
-from auditor.experiments.rules import rules
-from auditor.experiments.temperature import temperature
+from auditor.probes.semantic.experiments.accuracy import accuracy
+from auditor.probes.semantic.experiments.judgements import judgements
+from auditor.probes.semantic.experiments.rules import rules
+from auditor.probes.semantic.experiments.temperature import temperature
 
 EXPERIMENTS: tuple[Experiment, ...] = (temperature, rules, accuracy, judgements)
 """In the order of the command's help."""

@@ -14,12 +14,13 @@ from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.domain.terms import ComparisonChoice
 from auditor.metrics.judge_accuracy import judge_quality
 from auditor.probes.logic.comparisons import Comparison, Relation
+from auditor.probes.semantic import answer_rows
 from auditor.reports.data.build import build_report
 from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
 from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
 from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.review.label_sampling import draw_label_sample
-from auditor.storage import audits, semantic_results
+from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.storage.labels import append_labels, load_label_sample
@@ -62,7 +63,7 @@ def decisions_on_pairs(db: Database, audit: Audit, purpose: str) -> dict[LabelUn
     """Whether the judge says yes of each pair of answers."""
     return {
         LabelUnit(LabelKind.ANSWER_PAIR, (purpose, v.model, v.question, str(v.left), str(v.right))): v.holds
-        for v in semantic_results.load_pair_verdicts(db, audit.id, purpose)
+        for v in answer_rows.load_pair_verdicts(db, audit.id, purpose)
         if v.holds is not None
     }
 

@@ -8,20 +8,21 @@ from typing import Any
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.reports.data.semantic.experiment_rows import (
+from auditor.probes.semantic.experiments import section_consistency as consistency
+from auditor.probes.semantic.experiments import section_human_judgements as human_judgements
+from auditor.probes.semantic.figures.experiment_rows import (
     ConsistencyAccuracyRow,
     MeasureByRuleRow,
     MeasureByWordingRow,
     RuleFollowingRow,
     SemanticTemperatureRow,
 )
-from auditor.reports.data.semantic.human_judgements import (
+from auditor.probes.semantic.figures.human_judgements import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
     HumanJudgementReport,
 )
 from auditor.reports.document import Document, Paragraph
-from auditor.reports.sections.experiments import consistency, human_judgements
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 

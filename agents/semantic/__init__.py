@@ -1,1 +1,0 @@
-"""The probe `semantic`: consistency of answers, and of their rules of thumb, to paraphrased moral questions."""

@@ -1,0 +1,252 @@
+"""Validity of each consistency measure against human judgements of pairs of answers; no model is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from auditor.errors import UsageError
+from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
+from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.unit_means import mean_over_units
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.figures.people_labels import (
+    AuditLabels,
+    LeftOutReason,
+    PairLabel,
+    Unit,
+    count_represented_pairs,
+    entropy_over_pairs,
+    estimate_alpha,
+    estimate_kappa,
+    label_entropy,
+    make_no_label_error,
+    select_labels,
+    share_judged_consistent,
+)
+from auditor.probes.semantic.records import QuestionScore, SemanticScoringSettings
+from auditor.reports.data.report_model import P_VALUE_KEYS, R_KEYS, FlatRow, PublishedAs, ReportModel, p_column
+from auditor.reports.document import Column
+from auditor.storage import audits
+from auditor.storage.database import Database
+from auditor.storage.records import load_records
+
+Floats = NDArray[np.float64]
+MAX_ENTROPY = float(np.log2(3))
+"""Entropy in bits of as many Y as N and NA."""
+
+
+class HumanCorrelationRow(FlatRow):
+    """Pearson's r of a measure with people, over models and questions; the interval is over other questions."""
+
+    text: str
+    metric: Annotated[str, Column("Measure")]
+    r: Annotated[Estimate, PublishedAs(R_KEYS), Column("r with people", emphasis=True)]
+    """Correlation with the share of judgements that find two answers alike."""
+    r_entropy: Annotated[float | None, Column("r with entropy")]
+    """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
+    r_pair_entropy: Annotated[Tested | None, Column("r with entropy over pairs")] = None
+    """Correlation with the entropy over pairs: where people find many pairs alike, answers should be consistent. A
+    question without a pair that people find alike is left out, since it has no distribution."""
+
+
+class CorrelationDifferenceRow(FlatRow):
+    """Difference in r with people between the audit's score and another measure; interval and test over questions."""
+
+    text: str
+    than_text: str
+    than_metric: Annotated[str, Column("Audit’s measure")]
+    metric: Annotated[str, Column("Other measure")]
+    difference: Annotated[
+        Tested,
+        PublishedAs(R_KEYS | {"value": "difference"} | P_VALUE_KEYS),
+        Column("Difference in r", style="signed", emphasis=True),
+        p_column("p"),
+    ]
+    """r of the audit's score minus r of the other measure."""
+
+
+class HumanJudgementReport(ReportModel):
+    """Measures of consistency against people's judgements on pairs of answers."""
+
+    questions: int
+    """Questions that people judged, of one model or several."""
+    judgements: int
+    """Judgements of the audit's answers; all figures are of these."""
+    left_out: dict[LeftOutReason, int] = Field(default_factory=dict)
+    """Further judgements in the file, which are of another model, question or wording than the audit's, by reason."""
+    alpha: Estimate
+    """Nominal Krippendorff's alpha of the raters over pairs; NA counts as no judgement."""
+    kappa: Estimate | None = None
+    """Fleiss' kappa of the raters over pairs, as SGE's authors report it; NA counts as no judgement."""
+    entropy: Estimate
+    """Mean entropy of the judgements on a question, in bits."""
+    pair_entropy: Estimate | None = None
+    """Mean entropy over the pairs of a question, in bits, as the SaGE paper words it: the labels 1 and 0 of the pairs,
+    divided by their sum, are one distribution a question. NA is dropped; n counts the pairs of model and question with
+    a pair that people find alike, since others have no distribution."""
+    correlations: list[HumanCorrelationRow]
+    differences: list[CorrelationDifferenceRow]
+
+
+def compare_with_human_judgements(
+    db: Database, audit_name: str, labels: Sequence[PairLabel], file: Path | None
+) -> HumanJudgementReport:
+    """Correlate each consistency measure with human judgements of pairs of answers; calls no model.
+
+    Args:
+        audit_name: an audit with semantic scores, run or imported.
+        labels: whether the answers to two wordings say the same; those of other answers are left out.
+        file: that they were read from, for the error; None for those of `auditor review`.
+
+    Raises:
+        UsageError: the audit has no semantic scores, or none for the judged models, questions and wordings.
+    """
+    audit = audits.get_audit(db, audit_name)
+    facts = answer_rows.load_facts(db, audit.id)
+    if facts is None:
+        raise UsageError(
+            f"the audit '{audit_name}' has no scores of consistency under paraphrase.",
+            "Run an audit with `semantic = {}` under [probes], or import answers: auditor import answers.",
+        )
+    report = measure_human_judgements(db, audit.id, facts, labels)
+    if report is None:
+        raise make_no_label_error(file, audit_name)
+    return report
+
+
+def measure_human_judgements(
+    db: Database, audit_id: int, facts: SemanticScoringSettings, labels: Sequence[PairLabel]
+) -> HumanJudgementReport | None:
+    """Correlate each consistency measure with labels; None if no label is of the audit's answers."""
+    scores = load_records(db, audit_id, QuestionScore)
+    wordings = {
+        question: {wording.number for wording in group if wording.number}
+        for question, group in answer_rows.load_wordings(db, audit_id).items()
+    }
+    selected = select_labels(labels, {(score.model, score.question) for score in scores}, wordings)
+    return _build_report(selected, scores, (facts.measured, facts.variant)) if selected.by_unit else None
+
+
+def _build_report(
+    selected: AuditLabels, scores: Sequence[QuestionScore], main_key: tuple[str, str]
+) -> HumanJudgementReport:
+    """Compare an audit's scores with the labels of its answers.
+
+    Args:
+        main_key: text and metric of the audit's own measure, with which the others are compared.
+    """
+    units, groups = zip(*selected.by_unit.items(), strict=True)
+    used = [label for group in groups for label in group]
+    questions = [question for _, question in units]
+    consistent_shares, entropy, pair_entropy = (
+        np.array([summarize(group) for group in groups])
+        for summarize in (share_judged_consistent, label_entropy, entropy_over_pairs)
+    )
+    weights = np.array([count_represented_pairs(group) for group in groups])
+    columns = _arrange_scores(scores, units)
+    return HumanJudgementReport(
+        questions=len(set(questions)),
+        judgements=len(used),
+        left_out=selected.left_out,
+        alpha=estimate_alpha(used),
+        kappa=estimate_kappa(used),
+        entropy=mean_over_units(
+            entropy, {"question": questions}, (0.0, MAX_ENTROPY), empty_reason="there are no judgements"
+        ),
+        pair_entropy=mean_over_units(
+            pair_entropy,
+            {"question": questions},
+            (0.0, _max_pair_entropy(groups)),
+            empty_reason="people find no pair alike",
+        ),
+        correlations=[
+            _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions, weights)
+            for key, values in sorted(columns.items())
+        ],
+        differences=[
+            _correlation_difference(main_key, key, columns[main_key], values, consistent_shares, questions, weights)
+            for key, values in sorted(columns.items())
+            if key != main_key and main_key in columns
+        ],
+    )
+
+
+def _max_pair_entropy(groups: Sequence[Sequence[PairLabel]]) -> float:
+    """Largest entropy over pairs, in bits: that of the group with most pairs, if all are alike; at least 1."""
+    most_pairs = max(len({(label.left, label.right) for label in group}) for group in groups)
+    return max(1.0, float(np.log2(most_pairs)))
+
+
+def _arrange_scores(scores: Sequence[QuestionScore], units: Sequence[Unit]) -> dict[tuple[str, str], Floats]:
+    """Scores by scored text and metric, shape (units,) each; nan where there is none."""
+    columns: dict[tuple[str, str], Floats] = {}
+    unit_index = {unit: i for i, unit in enumerate(units)}
+    for score in scores:
+        is_of_all_wordings = "@" not in score.metric and not score.metric.startswith("translations:")
+        if (score.model, score.question) in unit_index and score.value is not None and is_of_all_wordings:
+            column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
+            column[unit_index[score.model, score.question]] = score.value
+    return columns
+
+
+def _correlation_row(
+    metric_key: tuple[str, str],
+    values: Floats,
+    human_scores: Floats,
+    entropy: Floats,
+    pair_entropy: Floats,
+    questions: Sequence[str],
+    weights: Floats,
+) -> HumanCorrelationRow:
+    """Correlate one measure with the share of consistent judgements, and with the entropy of the judgements.
+
+    Args:
+        metric_key: the scored text, and the measure.
+        values, human_scores, entropy, pair_entropy: one value per model and question: of the measure, the share judged
+            consistent, and the entropies of its judgements and over its pairs in bits.
+        questions: of these values.
+        weights: number of pairs that each value stands for.
+    """
+    sides = ("the people's labels", "the measure")
+    return HumanCorrelationRow(
+        text=metric_key[0],
+        metric=metric_key[1],
+        r=correlate_over_units(human_scores, values, {"question": questions}, sides, weights=weights),
+        r_entropy=correlate_over_units(entropy, values, {"question": questions}, weights=weights).value,
+        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}, sides, weights=weights),
+    )
+
+
+def _correlation_difference(
+    main_key: tuple[str, str],
+    metric_key: tuple[str, str],
+    first: Floats,
+    second: Floats,
+    human_scores: Floats,
+    questions: Sequence[str],
+    weights: Floats,
+) -> CorrelationDifferenceRow:
+    """Difference between the main measure's correlation with people and another measure's.
+
+    Args:
+        main_key, metric_key: scored text and measure of the main measure and of the other.
+        first, second: values of the main measure and of the other, one per model and question.
+        human_scores: share judged consistent, one per model and question.
+        questions: of these values.
+        weights: number of pairs that each value stands for.
+    """
+    return CorrelationDifferenceRow(
+        text=metric_key[0],
+        metric=metric_key[1],
+        than_text=main_key[0],
+        than_metric=main_key[1],
+        difference=correlation_difference_over_units(
+            human_scores, first, second, {"question": questions}, weights=weights
+        ),
+    )

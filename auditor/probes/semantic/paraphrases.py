@@ -1,0 +1,138 @@
+"""Generating paraphrases with a model, and selecting those with the same meaning but different words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from auditor.agents.call_runner import run_audit_calls
+from auditor.agents.run_context import RunContext
+from auditor.metrics.paraphrase import MIN_EDIT_DISTANCE, edit_distance, parascore
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.answer_parsing import parse_paraphrases
+from auditor.probes.semantic.call_builders import build_paraphrase_call
+from auditor.probes.semantic.records import MoralQuestion, MoralWording
+from auditor.probes.semantic.settings import SemanticProbe
+from auditor.probes.semantic.vector_cache import VectorCache
+from auditor.storage.records import save_records
+
+TOO_SIMILAR, MEANING_CHANGED = "too near to another wording", "too far in meaning"
+
+
+async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questions: Sequence[MoralQuestion]) -> None:
+    """Ask for the missing paraphrases, and store accepted and rejected candidates.
+
+    Of a question that still has too few, all candidates are read again from the recorded answers: the calls are those
+    of the first time, so a second run makes none.
+    """
+    ids = [question.id for question in questions]
+    stored = await asyncio.to_thread(answer_rows.load_wordings, context.db, context.audit_id, ids)
+    incomplete = [question for question in questions if _count_missing(probe, stored[question.id]) > 0]
+    wordings = {
+        question.id: [wording for wording in stored[question.id] if wording.key is None] for question in incomplete
+    }
+    await add_paraphrases(context, probe, incomplete, wordings)
+    added = [wording for group in wordings.values() for wording in group if wording.key is not None]
+    await asyncio.to_thread(save_records, context.db, context.audit_id, added)
+
+
+async def add_paraphrases(
+    context: RunContext,
+    probe: SemanticProbe,
+    questions: Sequence[MoralQuestion],
+    wordings_by_question: dict[str, list[MoralWording]],
+) -> None:
+    """Ask for the missing paraphrases, up to `attempts` times.
+
+    Args:
+        wordings_by_question: each question itself and its earlier candidates, by its id; the new ones are added.
+    """
+    assert probe.paraphraser is not None
+    author = context.config.model(probe.paraphraser)
+    for attempt in range(probe.attempts):
+        n_missing_by_question = {
+            question.id: n_missing
+            for question in questions
+            if (n_missing := _count_missing(probe, wordings_by_question[question.id])) > 0
+        }
+        calls = {
+            question: build_paraphrase_call(
+                context.config, author, question, n_missing_by_question[question.id], attempt
+            )
+            for question in questions
+            if question.id in n_missing_by_question
+        }
+        answers = await run_audit_calls(context, "paraphrase", list(calls.values()))
+        for question, call in calls.items():
+            if call.key in answers:
+                answer = answers[call.key]
+                assessed = await asyncio.to_thread(
+                    _assess_candidates,
+                    context,
+                    probe,
+                    parse_paraphrases(answer),
+                    wordings_by_question[question.id],
+                    answer.key,
+                )
+                wordings_by_question[question.id] += assessed
+
+
+def _count_missing(probe: SemanticProbe, wordings: Sequence[MoralWording]) -> int:
+    """Number of paraphrases that a question lacks; accepted ones have a number, that of the question itself is 0."""
+    return probe.paraphrases - sum(bool(wording.number) for wording in wordings)
+
+
+def _assess_candidates(
+    context: RunContext, probe: SemanticProbe, texts: Sequence[str], known_wordings: Sequence[MoralWording], key: str
+) -> list[MoralWording]:
+    """Accept or reject the texts from one call, until the question has enough paraphrases.
+
+    Args:
+        known_wordings: the question itself and all earlier candidates.
+        key: key of the answer.
+    """
+    assert probe.paraphraser is not None
+    question = next(wording for wording in known_wordings if wording.number == 0)
+    vectors = VectorCache(context.db, context.encoder_loaders["semantic"]()).embed([question.text, *texts])
+    candidates: list[MoralWording] = []
+    for text in texts:
+        similarity = float(vectors[question.text] @ vectors[text])
+        accepted = [wording.text for wording in (*known_wordings, *candidates) if wording.number is not None]
+        if len(accepted) > probe.paraphrases:  # `accepted` has the question itself, too
+            break
+        reason, distance, score = assess_paraphrase(text, question.text, accepted, similarity, probe.threshold)
+        candidates.append(
+            MoralWording(
+                question=question.question,
+                candidate=len(known_wordings) + len(candidates),
+                number=len(accepted) if reason is None else None,
+                text=text,
+                source=probe.paraphraser,
+                similarity=similarity,
+                distance=distance,
+                score=score,
+                reason=reason,
+                key=key,
+                language=question.language,
+            )
+        )
+    return candidates
+
+
+def assess_paraphrase(
+    text: str, question: str, accepted: Sequence[str], similarity: float, threshold: float
+) -> tuple[str | None, float, float]:
+    """Reason for rejecting a paraphrase (None if accepted), its edit distance to the question, and its score.
+
+    Args:
+        text: the paraphrase.
+        question: text of the original question.
+        accepted: texts of the wordings accepted so far, including the question.
+        similarity: cosine similarity of paraphrase and question.
+        threshold: minimum score.
+    """
+    distance = edit_distance(question, text)
+    score = parascore(similarity, distance)
+    if any(edit_distance(wording, text) < MIN_EDIT_DISTANCE for wording in accepted):
+        return TOO_SIMILAR, distance, score
+    return (None if score >= threshold else MEANING_CHANGED), distance, score

@@ -1,0 +1,79 @@
+"""Questions about a country: it is in the requests, and a question about several countries is asked about each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import ImportFileError
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.call_builders import asked_text
+from auditor.probes.semantic.planned_calls import plan_semantic_calls
+from auditor.probes.semantic.questions import load_questions
+from auditor.run import EMPTY_SURVEY, run_audit
+from auditor.storage import audits
+from auditor.storage.database import open_database
+from tests.e2e.test_semantic import config, script
+from tests.support.fake_server import FakeServer
+from tests.support.fixed_address import word_encoder
+
+ROWS = """question_id,question,paraphrase,country
+q1,Is it wrong to lie to a friend?,May one lie to a friend?,Japan
+q1,Is it wrong to lie to a friend?,Is lying to friends wrong?,Japan
+q2,May one break a promise?,Can promises be broken?,Japan
+q2,May one break a promise?,Is a promise ever to be broken?,Japan
+q2,May one break a promise?,Can promises be broken?,Kenya
+q2,May one break a promise?,Is a promise ever to be broken?,Kenya
+q3,Is stealing wrong?,Is it wrong to steal?,
+q3,Is stealing wrong?,Should one never steal?,
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "questions.csv").write_text(ROWS, encoding="utf-8")
+    return tmp_path / "questions.csv"
+
+
+def test_a_question_with_rows_about_several_countries_is_one_question_for_each(file: Path) -> None:
+    assert [(question.id, question.country, len(question.paraphrases)) for question in load_questions(str(file))] == [
+        ("q1", "Japan", 2),
+        ("q2 (Japan)", "Japan", 2),
+        ("q2 (Kenya)", "Kenya", 2),
+        ("q3", "", 2),
+    ]
+
+
+def test_ids_that_are_equal_with_their_country_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "questions.csv"
+    file.write_text("question_id,question,country\nq,Is it?,Japan\nq,Is it?,Kenya\nq (Kenya),Is it?,\n", "utf-8")
+    with pytest.raises(ImportFileError, match=r"the id 'q \(Kenya\)' occurs twice"):
+        load_questions(str(file))
+
+
+def test_a_toml_file_names_countries_too(tmp_path: Path) -> None:
+    (tmp_path / "q.toml").write_text('[[question]]\nid = "a"\ntext = "Is it?"\ncountry = "Japan"\n', encoding="utf-8")
+    [question] = load_questions(str(tmp_path / "q.toml"))
+    assert question.country == "Japan"
+
+
+def test_requests_name_the_country_and_only_that_of_their_question(
+    file: Path, server: FakeServer, storage: str
+) -> None:
+    server.script = script
+    audit_config = config(server.url, 1, questions=str(file), paraphrases=2, encoder="words")
+    estimated = [call for plan in plan_semantic_calls(audit_config, EMPTY_SURVEY, []) for call in plan.examples]
+    with word_encoder():
+        run_audit(audit_config, storage=storage)
+    questions = [request for request in server.requests if request.schema == "MoralAnswer"]
+    rules = [request for request in server.requests if request.schema == "RuleOfThumb"]
+    assert len(questions) == len(rules) == 8
+    for requests in (questions, rules):
+        assert sum("(Country: Japan)" in request.text for request in requests) == 4
+        assert sum("(Country: Kenya)" in request.text for request in requests) == 2
+    assert any("(Country: Kenya)" in call.request_text for call in estimated)
+    assert asked_text("Is it?", "") == "Is it?"
+    with open_database(storage) as db:
+        stored = answer_rows.load_questions(db, audits.get_audit(db, "moral").id)
+    assert [question.country for question in stored] == ["Japan", "Japan", "Kenya", ""]
