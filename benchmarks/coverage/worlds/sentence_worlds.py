@@ -176,15 +176,15 @@ NULL_WORLDS = (
     SentenceWorld("4 equal models, coin-tossing judges", (COIN,) * 4, has_judges=True),
     SentenceWorld("4 models, equal in all countries", (EVEN,) * 4),
 )
-ONE_OF_NINE = (CORRELATED, *(make_noise(),) * 8)
+ONE_OF_EIGHT = (CORRELATED, *(make_noise(),) * 7)
 BEST_OF_FIVE = (make_structured(0.08), *(make_structured(0.15),) * 4)
 POWER_WORLDS = (
     SentenceWorld(
-        "r = 0.7 among 8 noise models", ONE_OF_NINE, planted=("order", "m0"), min_found=0.75, n_audits=200,
+        "r = 0.7 of one of eight models", ONE_OF_EIGHT, planted=("order", "m0"), min_found=0.75, n_audits=200,
         is_placed=False,
     ),
     SentenceWorld(
-        "r = 0.7, 12 countries of six zones", ONE_OF_NINE, planted=("order", "m0"), min_found=0.4, n_audits=200
+        "r = 0.7, 12 countries of six zones", ONE_OF_EIGHT, planted=("order", "m0"), min_found=0.4, n_audits=200
     ),
     SentenceWorld(
         "best of five, error SD 0.08 against 0.15", BEST_OF_FIVE, planted=("closest", "m0"), min_found=0.55,
