@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 
 from auditor.config import AuditConfig, installed_probes, load_config, load_stored_config
 from auditor.errors import ConfigError, ProbeError
-from auditor.probe_interface import ProbeAudit, Question
+from auditor.probe_interface import Probe, ProbeAudit, Question
 from tests.support.probe_packages import TOY_MODULE, install_package, use_packages
 
 ENTRY_POINTS = "toy = toy:Toy\nold = toy:Old\nbroken = toy:nothing\ndirect = toy:Toy\nBad = toy:Toy"
@@ -173,3 +176,30 @@ def test_a_question_with_a_structure_that_is_not_declared_is_refused(packages: P
     with pytest.raises(ProbeError, match="'Reading', which is not in the probe's list of schemas"):
         probe.ask(ProbeAudit(None, None, None), "one", [("a",)])  # type: ignore[arg-type]
     assert Question(("a",), ()).schema is None
+
+
+HOOKS = [name for name, hook in vars(Probe).items() if inspect.isfunction(hook) and not name.startswith("_")]
+CHECKED_CALL = re.compile(r"\.(call|call_optional|call_each)\(\s*\"(\w+)\"")
+
+
+def test_the_program_calls_every_hook_through_the_checks() -> None:
+    root = Path(installed_probes.__file__).parents[1]
+    # The folders at the top of the repository are links below the package.
+    files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
+    sources = [file.read_text(encoding="utf-8") for file in files if file.suffix == ".py"]
+    checked = {match.group(2) for source in sources for match in CHECKED_CALL.finditer(source)}
+    assert checked == set(HOOKS)
+    assert not [source for source in sources if re.search(rf"probe\.probe\.({'|'.join(HOOKS)})\(", source)]
+
+
+@pytest.mark.parametrize("checked_call", ["call", "call_optional", "call_each"])
+@pytest.mark.parametrize("hook", HOOKS)
+def test_each_hook_that_returns_a_wrong_type_is_named_with_its_probe(
+    packages: Path, hook: str, checked_call: str
+) -> None:
+    (packages / "toy.py").write_text(f"{TOY_MODULE}\n    def {hook}(self, *arguments):\n        return [5]\n")
+    source = installed_probes.list_probe_sources()["old"]
+    probe = installed_probes.InstalledProbe(source.load()(), installed_probes.ProbeSource("toy", "x", "1", source.load))
+    expected = {"item": str} if checked_call == "call_each" else {"returns": str}
+    with pytest.raises(ProbeError, match=rf"the hook '{hook}' of the probe 'toy' returned .*; it must return "):
+        getattr(probe, checked_call)(hook, None, **expected)
