@@ -83,7 +83,7 @@ def run_moral_questions(storage: str, folder: Path) -> None:
     questions.write_text("\n".join(["question_id,question,paraphrase,language", *rows]))
     moral = {"semantic": {"questions": str(questions), "paraphrases": 2, "translator": "careful-judge-1"}}
     changes = {"survey": None, "embedding": {"model": "words"}}
-    run_audit(simulated(probes=moral, name="moral-languages", **changes), storage=storage)
+    run_audit(simulated(probes=moral, name="simulated-languages", **changes), storage=storage)
 
 
 def run_opinions(storage: str, _: Path) -> None:
