@@ -12,9 +12,11 @@ from auditor.metrics.missing_bounds import bounded_statistic, planned_score_rang
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
+from benchmarks.coverage.worlds.design import Design
 from benchmarks.coverage.worlds.harder_worlds import (
     HARDER_DESIGNS,
     HARDER_WORLDS,
+    N_ZONES,
     REFUSED_CELLS,
     RELATED_WORLDS,
     HarderSample,
@@ -51,12 +53,17 @@ def _worst_case(statistic: Statistic) -> Callable[[HarderSample], Interval]:
     return compute
 
 
+def _count_units(design: Design) -> int:
+    """The number of zones, or of topics if there are fewer."""
+    return min(N_ZONES, design.n_topics)
+
+
 _CONTROL = "by country"
 HARDER_FIGURES = (
-    Figure("r over zones", _agree(PEARSON), _by_country(PEARSON), _CONTROL),
-    Figure("concordance over zones", _agree(CONCORDANCE), _by_country(CONCORDANCE), _CONTROL),
-    Figure("mae over zones", _agree(MAE), _by_country(MAE), _CONTROL),
-    Figure("bias over zones", _agree(BIAS), _by_country(BIAS), _CONTROL),
+    *(
+        Figure(f"{name} over zones", _agree(statistic), _by_country(statistic), _CONTROL, count_units=_count_units)
+        for name, statistic in (("r", PEARSON), ("concordance", CONCORDANCE), ("mae", MAE), ("bias", BIAS))
+    ),
     *(
         Figure(f"worst-case {name} over zones", _worst_case(statistic), has_width_rule=False)
         for name, statistic in (("r", PEARSON), ("mae", MAE), ("bias", BIAS))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.coverage.findings import find_problems, list_problems
+from benchmarks.coverage.findings import MIN_PRINTED_RUNS, find_problems, list_problems
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.runner import Result
 from benchmarks.coverage.sentence_figures import SentenceResult
@@ -74,7 +74,7 @@ def write_page(
     after = remainder.partition(END)[2]
     parts = (
         render_progress(results, planted),
-        render_tables(results),
+        render_table(results),
         render_planted(planted),
         render_sentences(sentences),
         render_known_limits(results),
@@ -104,40 +104,49 @@ def render_progress(results: Sequence[Result], planted: Sequence[PlantedResult])
     yield ""
 
 
-def render_tables(results: Sequence[Result]) -> Iterator[str]:
-    """Markdown lines: a table for each figure."""
-    by_figure: dict[str, list[Result]] = {}
+def render_table(results: Sequence[Result]) -> Iterator[str]:
+    """Markdown lines: one table, a row for each figure, with the lowest coverage over designs in each world."""
+    by_figure: dict[str, dict[str, list[Result]]] = {}
     for result in results:
-        by_figure.setdefault(result.figure, []).append(result)
-    for key, figure in figures_by_key().items():
+        by_figure.setdefault(result.figure, {}).setdefault(result.world, []).append(result)
+    yield "| Figure | Lowest coverage (%) by world |"
+    yield "|---|---|"
+    for key in figures_by_key():
         if key in by_figure:
-            yield f"### {make_title(key)}"
-            yield ""
-            yield from _render_figure(by_figure[key], figure.naive_label)
+            worlds = (_format_world(world, of_world) for world, of_world in by_figure[key].items())
+            yield f"| {make_title(key)} | {', '.join(filter(None, worlds))} |"
+    yield ""
+
+
+def _format_world(world: str, results: Sequence[Result]) -> str:
+    """The lowest coverage over the designs of a world, with marks; empty where no design has an interval."""
+    covers = [result.summary.coverage for result in results if result.summary.n_runs >= MIN_PRINTED_RUNS]
+    if not covers:
+        return ""
+    kinds = {problem.kind for result in results for problem in list_problems(result.summary)}
+    marks = ("✗" if "coverage" in kinds else "") + ("↔" if "width" in kinds else "")
+    return f"{name_world(world)}:{100 * min(covers):.0f}{marks}"
+
+
+def name_world(world: str) -> str:
+    """The name of a world in the table, without spaces."""
+    return world.replace(", ", "-").replace(" ", "-")
 
 
 def render_planted(planted: Sequence[PlantedResult]) -> Iterator[str]:
-    """Markdown lines: for each kind of planted fault how often it is named, by its size."""
+    """Markdown lines: for each kind of planted fault how often it is named where it is, and where it is not."""
     if planted:
         yield "## Planted faults"
         yield ""
+        yield "| Fault or sentence | Largest, named | Others, named |"
+        yield "|---|---|---|"
     for study in dict.fromkeys(result.study for result in planted):
         of_study = [result for result in planted if result.study == study]
-        designs = list(dict.fromkeys(result.design for result in of_study))
-        by_place = {(result.plant, result.design): result for result in of_study}
-        yield f"### {make_title(study)}"
-        yield ""
-        yield f"| Size of the fault | {' | '.join(designs)} |"
-        yield f"|---|{'---|' * len(designs)}"
-        for plant in dict.fromkeys(result.plant for result in of_study):
-            yield f"| {plant} | {' | '.join(_format_planted(by_place[plant, design]) for design in designs)} |"
-        naive = [result.n_naive_false / result.n_runs for result in of_study if result.n_naive_false is not None]
-        if naive:
-            largest = next(result for result in of_study if result.is_largest)
-            names = f"names an honest judge in {min(naive):.0%} to {max(naive):.0%} of runs"
-            misses = f"the largest fault in {(largest.n_naive_named or 0) / largest.n_runs:.0%}"
-            yield ""
-            yield f"Negative control: the method of version 0.1 {names}, and {misses}."
+        named = [result.n_named / result.n_runs for result in of_study if result.is_largest and result.has_plant]
+        false = max(result.n_false / result.n_runs for result in of_study)
+        mark = " ✗" if any(result.problem for result in of_study) else ""
+        yield f"| {make_title(study)} | {f'{named[-1]:.0%}' if named else ''} | {false:.0%}{mark} |"
+    if planted:
         yield ""
 
 
@@ -162,64 +171,15 @@ def render_sentences(sentences: Sequence[SentenceResult]) -> Iterator[str]:
     yield ""
 
 
-def _format_planted(result: PlantedResult) -> str:
-    """Share of the runs in which the fault is named, solely named, and in which an honest judge is named."""
-    named = (
-        f"{result.n_named / result.n_runs:.0%}, solely {result.n_solely / result.n_runs:.0%}; "
-        if result.has_plant
-        else ""
-    )
-    return f"{named}honest {result.n_false / result.n_runs:.0%}{' ✗' if result.problem else ''}"
-
-
-def _render_figure(results: Sequence[Result], naive_label: str) -> Iterator[str]:
-    designs = list(dict.fromkeys(result.design for result in results))
-    worlds = list(dict.fromkeys(result.world for result in results))
-    by_place = {(result.world, result.design): result for result in results}
-    yield f"| World | {' | '.join(designs)} |"
-    yield f"|---|{'---|' * len(designs)}"
-    for world in worlds:
-        cells = [_format_cell(by_place.get((world, design))) for design in designs]
-        yield f"| {world} | {' | '.join(cells)} |"
-    controls = [result.naive.coverage for result in results if result.naive is not None]
-    if controls:
-        yield ""
-        covers = f"contains the true value in {min(controls):.0%} to {max(controls):.0%} of the simulated audits"
-        yield f"Negative control: an interval that should be too narrow ({naive_label}) {covers}."
-    yield ""
-
-
-def _format_cell(result: Result | None) -> str:
-    """Coverage in percent, and the mean and median width as multiples of the ideal interval's."""
-    if result is None:
-        return ""
-    summary = result.summary
-    if not summary.n_runs:
-        return "no interval"
-    mark = " ✗" if list_problems(summary) else ""
-    n_runs = summary.n_runs + summary.n_without_interval
-    widths = [f"{width:.2f}" for width in (summary.mean_width, summary.median_width) if width is not None]
-    if summary.n_without_interval:
-        widths.append(f"{summary.n_without_interval / n_runs:.0%} without")
-    details = f" ({', '.join(widths)})" if widths else ""
-    return f"{100 * summary.coverage:.1f}{details}{mark}"
-
-
 def render_known_limits(results: Sequence[Result]) -> Iterator[str]:
-    """Markdown lines: the results that break the rule, by the reason why."""
+    """Markdown lines: why intervals cover too rarely (✗), with the figures."""
     yield "## Known limits"
     yield ""
-    findings = find_problems(results)
+    findings = [finding for finding in find_problems(results) if finding.problem.kind == "coverage"]
     for reason in dict.fromkeys(finding.reason for finding in findings):
-        yield f"{reason or 'The reason is not known.'}"
-        yield ""
-        yield "| Figure | World | Design | Measured |"
-        yield "|---|---|---|---|"
-        for finding in findings:
-            if finding.reason == reason:
-                result = finding.result
-                yield f"| {result.figure} | {result.world} | {result.design} | {finding.problem.text} |"
-        yield ""
+        figures = dict.fromkeys(finding.result.figure for finding in findings if finding.reason == reason)
+        yield f"- {reason or 'The reason is not known.'} ({', '.join(figures)})"
+    yield ""
 
 
 def _json_lines(items: Iterable[object]) -> str:
