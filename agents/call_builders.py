@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from auditor.agents.blinding import author_names, blind_and_truncate
 from auditor.agents.identifying_terms import identifying_terms
-from auditor.agents.localization import language_of_sample, question_prompt_fields
+from auditor.agents.localization import language_of_sample, question_prompt_fields, wording_of_sample
 from auditor.agents.model_call import build_call, build_judge_call, direct_sampling
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
@@ -33,7 +33,9 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
     probe = config.direct
     language = ENGLISH if survey.task is not None else language_of_sample(config, cell.country, sample)
     if survey.task is None:
-        prompt, fields = load_prompt(probe.prompt_name, language), question_prompt_fields(survey, cell, language)
+        wording = wording_of_sample(config, survey, sample)
+        prompt = load_prompt(probe.prompt_name, language)
+        fields = question_prompt_fields(survey, cell, language, wording)
         schema = _select_schema(probe).__name__
     else:
         prompt, fields = (

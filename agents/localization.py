@@ -33,16 +33,22 @@ def first_samples(config: AuditConfig, country: str) -> range:
     return config.first_samples(native_languages(country))
 
 
-def question_prompt_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
-    """Values for the placeholders of a direct prompt, in a language."""
+def wording_of_sample(config: AuditConfig, survey: Survey, sample: int) -> int:
+    """Wording of a sample, by its number: the samples of a cell in a language take all wordings in turn; 0 is the
+    survey's own."""
+    return config.direct.split_sample(sample)[1] % survey.n_wordings
+
+
+def question_prompt_fields(survey: Survey, cell: Cell, language: str, wording: int = 0) -> dict[str, str]:
+    """Values for the placeholders of a direct prompt, in a language and wording."""
     country, topic = country_name(cell.country, language), topic_wording(survey, cell.topic, language)
     question = localized_question(survey, language, cell.topic)
-    return {
-        "country": country,
-        "question": fill_placeholders(question.wording, {"topic": topic, "country": country}),
-        "never": question.scale[0],  # labels of the scale's ends, -1 and +1
-        "always": question.scale[1],
-    }
+    labels = {"never": question.scale[0], "always": question.scale[1]}  # of the scale's ends, -1 and +1
+    names = {"topic": topic, "country": country}
+    text = fill_placeholders(question.wording, names)
+    if wording:
+        text = fill_placeholders(survey.wordings[language][wording - 1], names | labels)
+    return {"country": country, "question": text, **labels}
 
 
 def localized_question(survey: Survey, language: str, topic: str | None = None) -> SurveyQuestionWording:

@@ -33,6 +33,23 @@ class SurveyTranslations(BaseModel):
     countries: Mapping[str, str]
 
 
+class FurtherWordings(BaseModel):
+    """Further wordings of a survey's question in one language, with the placeholders `{topic}`, `{country}`, `{never}`
+    and `{always}`; `is_read` says whether a native speaker has read them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    is_read: bool
+    questions: tuple[str, ...]
+
+
+@functools.cache
+def load_further_wordings(language: str) -> FurtherWordings:
+    """Load the further wordings in a language."""
+    file = resources.files("auditor.prompts") / language / "wordings.toml"
+    return FurtherWordings.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+
+
 @functools.cache
 def load_translations(language: str) -> SurveyTranslations:
     """Load the translations into a language other than English."""

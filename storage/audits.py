@@ -204,6 +204,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         question=metadata.get("question"),
         file=metadata.get("file", ""),
         zones=metadata.get("zones"),
+        wordings={code: tuple(questions) for code, questions in metadata.get("wordings", {}).items()},
         donors={Cell(country, topic): score for country, topic, score in metadata.get("donors", ())},
     )
 
@@ -241,6 +242,9 @@ def _serialize_survey(survey: Survey) -> str:
         metadata.pop("donors")
     if survey.zones is None:
         metadata.pop("zones")
+    metadata["wordings"] = {code: list(questions) for code, questions in survey.wordings.items()}
+    if not survey.wordings:
+        metadata.pop("wordings")
     if not survey.file:
         metadata.pop("file")
     # Earlier versions did not store these: their audits would count as changed.

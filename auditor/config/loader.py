@@ -89,6 +89,8 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     """A copy of a configuration whose relative paths are absolute, taken from `folder`."""
     resolved = partial(resolve_path, folder=folder)
     paths = {key: resolved(getattr(config.survey, key)) for key in ("source", "regions") if config.survey}
+    if config.survey and isinstance(config.survey.wordings, str):
+        paths["wordings"] = resolved(config.survey.wordings)
     survey = config.survey and config.survey.model_copy(update=paths)
     is_path = os.sep in config.embedding.model
     encoder = resolved(config.embedding.model) if is_path else config.embedding.model

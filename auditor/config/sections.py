@@ -27,6 +27,10 @@ UnitFloat = Annotated[float, Field(ge=0, le=1)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
+MAX_WORDINGS = 5
+"""The survey's own wording and the built-in ones."""
+
+
 class SurveySection(ConfigSection):
     """The survey of people's answers that models are compared with, and which part of it is used."""
 
@@ -51,6 +55,10 @@ class SurveySection(ConfigSection):
     regions: str = "western"
     """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or the
     path of a file with the columns `country,region`."""
+    wordings: Annotated[int, Field(ge=1, le=MAX_WORDINGS)] | str = 1
+    """Number of wordings of the question that samples of a cell take in turn: the survey's own first, then built-in
+    ones. Or the path of a TOML file with further questions for each language, as in `en = ["…"]`. The number of samples
+    must be a multiple of it. Intervals then include how figures change with the wording."""
     rephrase: Rephrasing = Rephrasing()
     """Replacement wordings of the question, the scale or topics, for each language of the audit."""
 

@@ -103,6 +103,8 @@ class Survey:
             from similar countries use them.
         zones: cultural zone by country, of the countries that have one; None for audits of earlier versions, which did
             not store it. Intervals cluster countries by zone.
+        wordings: by language, further wordings of the question (with `{never}` and `{always}` for the scale), which
+            models are asked beside `wording`; equally many in each language. Empty for one wording.
         file: built-in survey or path of the file that imported answers are compared with, beside which reports look for
             facts about the survey; empty for an audit that was run, whose configuration names it.
     """
@@ -124,6 +126,7 @@ class Survey:
     topic_questions: Mapping[str, TopicQuestion] = field(default_factory=dict)
     donors: Mapping[Cell, float] = field(default_factory=dict, repr=False)
     zones: Mapping[str, str] | None = None
+    wordings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     file: str = ""
 
     @cached_property
@@ -140,6 +143,11 @@ class Survey:
     def scores(self) -> dict[Cell, float]:
         """Score by cell, of the cells that have one; built once and not to be changed."""
         return {survey_cell.cell: survey_cell.score for survey_cell in self.cells if survey_cell.score is not None}
+
+    @property
+    def n_wordings(self) -> int:
+        """Number of wordings in which each question is asked."""
+        return 1 + max(map(len, self.wordings.values()), default=0)
 
     def question_about(self, topic: str) -> TopicQuestion:
         """The wording and scale of a topic."""

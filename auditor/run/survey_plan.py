@@ -46,7 +46,7 @@ def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]
     The second survey is the whole file, in which similar countries are looked for; None without a survey.
     """
     from auditor.agents.localization import check_languages, used_languages  # these modules need 0.2 s in all
-    from auditor.agents.rephrasing import apply_rephrasing
+    from auditor.agents.rephrasing import add_wordings, apply_rephrasing
     from auditor.surveys import apply_nonresponse, group_countries, load_survey, select_cells
     from auditor.surveys.languages import native_languages
     from auditor.tasks import load_task, survey_from_task
@@ -63,6 +63,9 @@ def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]
     )
     selected_survey = apply_nonresponse(selected_survey, section.nonresponse, section.source)
     planned_survey = apply_rephrasing(selected_survey, section.rephrase, used_languages(config, selected_survey))
+    planned_survey = add_wordings(
+        planned_survey, section, config.probes.direct, used_languages(config, selected_survey)
+    )
     check_languages(config, planned_survey)
     return planned_survey, _treat_like(survey, section)
 

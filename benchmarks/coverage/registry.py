@@ -74,6 +74,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "rmse": ("*alignment[].rmse_ci_low", "*alignment[].rmse"),
     "bias": ("*alignment[].bias",),
+    "mae of one wording": ("*alignment[].one_wording_mae",),
     "bias of these countries": ("*alignment[].bias_of_these_countries",),
     "bias difference": (".languages.differences[].difference",),
     "r difference": (

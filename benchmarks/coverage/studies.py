@@ -32,6 +32,7 @@ from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
+from benchmarks.coverage.wording_figures import WORDING_STUDY
 from benchmarks.coverage.worlds.preference_worlds import SetDesign, SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 from benchmarks.coverage.worlds.sentence_worlds import SENTENCE_WORLDS, SentenceWorld
@@ -63,6 +64,7 @@ STUDIES = (
     CULTURE_STUDY,
     VALIDITY_STUDY,
     PAIR_STUDY,
+    WORDING_STUDY,
 )
 
 

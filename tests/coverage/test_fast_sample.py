@@ -38,6 +38,7 @@ from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.studies import STUDIES
 from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
+from benchmarks.coverage.wording_figures import WORDING_STUDY
 
 MAX_SAMPLE_WIDTH = 1.7
 """The width is compared with an oracle from few runs."""
@@ -69,6 +70,7 @@ SAMPLE = [
     (CULTURE_STUDY, "worse in one region", "10 × 20", 100),
     (VALIDITY_STUDY, "verdicts follow the model", "12 × 60", 100),
     (PAIR_STUDY, "a measure that follows people", "40 questions, 50% and 50% and 10% and 10% of the pairs", 100),
+    (WORDING_STUDY, "wordings that shift answers", "12 × 10", 80),
 ]
 """A study, a world and a design, and the number of runs."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from auditor.domain import Cell
 from auditor.domain.labels import LabelKind
+from auditor.prompts.survey_translations import load_further_wordings
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import (
     build_guess_claims,
@@ -213,6 +214,13 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
                 topic: QuestionReport(wording=question.wording, scale=question.scale)
                 for topic, question in survey.topic_questions.items()
             },
+            wordings={code: list(questions) for code, questions in survey.wordings.items()},
+            unread_wordings=[
+                code
+                for code, questions in survey.wordings.items()
+                if (built_in := load_further_wordings(code)).questions[: len(questions)] == tuple(questions)
+                and not built_in.is_read
+            ],
             clusters="zone" if source.cluster_countries(source.survey_scores).unit == "zone" else "country",
             zones=_group_by_zone(source),
             rephrased={

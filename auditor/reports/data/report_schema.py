@@ -90,6 +90,10 @@ class SurveySummary(ReportModel):
     models were asked too."""
     topic_questions: dict[str, QuestionReport]
     """Questions of topics that have a wording or scale of their own."""
+    wordings: dict[str, list[str]]
+    """Further wordings of the question by language, which models were asked beside `wording`; empty for one wording."""
+    unread_wordings: list[str]
+    """Languages whose built-in further wordings are translations that no native speaker has read."""
     clusters: Literal["zone", "country"]
     """What intervals of agreement resample beside topics: cultural zones if people were asked in at least six, else
     countries. The figures of fewer countries are by country if their countries are in fewer than six zones."""

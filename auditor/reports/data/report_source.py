@@ -79,6 +79,9 @@ class ReportSource:
     label_records: LabelRecords = field(default_factory=LabelRecords, repr=False)
     """People's labels on a random sample of traces."""
 
+    sample_scores: Sequence[tuple[str, Cell, int, float | None]] = field(default=(), repr=False)
+    """Model, cell, number and score of each sample; empty unless questions were asked in several wordings."""
+
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""
 
@@ -182,6 +185,31 @@ class ReportSource:
     def country_index(self) -> NDArray[np.intp]:
         """Index into `countries` of each cell's country, shape (cells,)."""
         return _positions([cell.country for cell in self.cells], self.countries)
+
+    @cached_property
+    def wording_scores(self) -> FloatArray | None:
+        """Mean scores in each wording, shape (wordings, models, cells), nan without any; None for one wording."""
+        if self.config is None or not self.sample_scores:
+            return None
+        model_index = {name: i for i, name in enumerate(self.models)}
+        cell_index = {cell: i for i, cell in enumerate(self.cells)}
+        sums = np.zeros((self.survey.n_wordings, len(model_index), len(cell_index)))
+        counts = np.zeros_like(sums)
+        for model, cell, sample, score in self.sample_scores:
+            if score is not None and cell in cell_index and model in model_index:
+                wording = self.config.direct.split_sample(sample)[1] % self.survey.n_wordings
+                position = (wording, model_index[model], cell_index[cell])
+                sums[position] += score
+                counts[position] += 1
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+    def scores_by_wording(self, column: int) -> FloatArray | None:
+        """Mean scores of one series in each wording, shape (wordings, cells); None if it was asked in one wording."""
+        method, model = self.columns[column]
+        if self.wording_scores is None or method != Method.DIRECT.value:
+            return None
+        scores: FloatArray = self.wording_scores[:, self.models.index(model)]
+        return scores
 
     @cached_property
     def zone_by_country(self) -> Mapping[str, str]:

@@ -68,6 +68,8 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
     queries = dict(SOURCE_QUERIES)
     if survey.task:
         queries["task_answers"] = tasks.load_answers
+    if survey.n_wordings > 1:
+        queries["sample_scores"] = results.load_sample_scores
     if config and config.review_varies_by_trace:
         queries["scored_traces"] = results.load_scored_trace_keys
     if config:

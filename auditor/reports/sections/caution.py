@@ -44,6 +44,7 @@ def list_cautions(report: Report) -> list[str]:
         *_sampling_cautions(report),
         *describe_mixed_forms(report),
         *_panel_cautions(report),
+        *_design_cautions(report),
     ]
 
 
@@ -124,6 +125,16 @@ def _limit_cautions(report: Report) -> Iterator[str]:
         yield (
             "Without one family of topics, the mean absolute error leaves its interval, for "
             f"{join_first(names, 'model')}: topics of a family are alike, which intervals do not take into account."
+        )
+
+
+def _design_cautions(report: Report) -> Iterator[str]:
+    """Yield the choices of the audit's design that are in no interval."""
+    is_asked = any(row.method == Method.DIRECT and row.mae.ci_low is not None for row in report.alignment)
+    if is_asked and not report.audit.imported and not report.audit.survey.wordings:
+        yield (
+            "Each question was asked in one wording, and intervals do not include how answers change with the wording: "
+            "set `survey.wordings`."
         )
 
 

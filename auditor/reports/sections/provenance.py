@@ -51,6 +51,10 @@ def _describe_question(report: Report) -> Iterator[Text]:
             low, high = question.scale
             yield ["Asked about “", Name(topic), "”: “", Name(question.wording), f"”, from “{low}” to “{high}”."]
         yield ["Source of people’s scores: ", Name(survey.source)]
+    for code, questions in survey.wordings.items():
+        unread = ", in a translation that no native speaker has read" if code in survey.unread_wordings else ""
+        listed = "; ".join(f"“{question}”" for question in questions)
+        yield f"Samples took {len(questions) + 1} wordings in turn; the further ones in “{code}”{unread}: {listed}."
     for code, rewording in survey.rephrased.items():
         topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in rewording.topics.items())
         scale = f"from “{rewording.scale[0]}” to “{rewording.scale[1]}”"

@@ -43,7 +43,11 @@ def test_missing_figures_give_no_reason_for_caution(report: Report) -> None:
         regions=report.regions.model_copy(update={"gaps": []}),
         coverage=report.coverage.model_copy(update={"total": []}),
         panel=report.panel.model_copy(update={"fleiss_kappa": not_measured}),
-        audit=report.audit.model_copy(update={"survey": report.audit.survey.model_copy(update={"clusters": "zone"})}),
+        audit=report.audit.model_copy(
+            update={
+                "survey": report.audit.survey.model_copy(update={"clusters": "zone", "wordings": {"en": ["{topic}?"]}})
+            }
+        ),
     )
     assert list_cautions(report_without_figures) == []
 
@@ -66,3 +70,13 @@ def test_a_family_of_topics_that_moves_the_error_out_of_its_interval_is_named(re
     cautions = list_cautions(_changed(report, sensitivity=[moved]))
     assert sum(f"{row.model} (taboo)" in caution for caution in cautions) == 1
     assert not any("family of topics" in caution for caution in list_cautions(_changed(report, sensitivity=[row])))
+
+
+def test_one_wording_is_a_choice_of_the_design_that_is_in_no_interval(report: Report) -> None:
+    assert sum(caution.startswith("Each question was asked in one wording") for caution in list_cautions(report)) == 1
+    several = report.audit.survey.model_copy(update={"wordings": {"en": ["{topic}?"]}})
+    for audit in (
+        report.audit.model_copy(update={"survey": several}),
+        report.audit.model_copy(update={"imported": True}),
+    ):
+        assert not any("one wording" in caution for caution in list_cautions(_changed(report, audit=audit)))

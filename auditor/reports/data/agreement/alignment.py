@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.metrics.attenuation import CorrectedCorrelation, crossed_corrected
-from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE
+from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
 from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.jackknife import bias_of_these_countries, crossed_jackknife, spearman_jackknife
+from auditor.metrics.jackknife import UnitLabels, bias_of_these_countries, crossed_jackknife, spearman_jackknife
+from auditor.metrics.wordings import error_of_one_wording, widen_for_wordings
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     LostSamplesShown,
@@ -45,6 +47,9 @@ class AlignmentRow(FlatRow):
     bias: Annotated[Estimate, Column("Bias", style="signed", show_n=False)]
     """Mean of the model's score minus people's: positive if the model is more permissive than people. Its reason is
     also that of a missing MAE or RMSE."""
+    one_wording_mae: Annotated[Estimate | None, Column("MAE of one wording", show_n=False)] = None
+    """Mean absolute error of the scores in a single wording, where questions were asked in several: the other figures
+    are those of the mean over wordings."""
     bias_of_these_countries: Annotated[Estimate, Column("Bias, for these countries", style="signed", show_n=False)]
     """`bias` with an interval over other topics only, for the audit's own countries."""
     concordance: Annotated[Estimate, Column("Concordance", show_n=False)]
@@ -117,13 +122,21 @@ def _estimate_concordance(source: ReportSource, column: int) -> tuple[Estimate, 
     if has_rescaled_scores(source.columns[column][0]):
         return (Estimate(None, 0, reason=RESCALED_SCORES_REASON),) * 2
     scores, truth = source.score_matrix[column], source.survey_scores
-    estimate = crossed_jackknife(
-        CONCORDANCE, scores, truth, source.cluster_countries(scores, truth), source.topic_index
-    )
+    places = (source.cluster_countries(scores, truth), source.topic_index)
+    estimate = _estimate(CONCORDANCE, source, column, places)
     score_reason = missing_score_reason(source, column)
     n_compared = sum(not has_rescaled_scores(method) for method, _ in source.columns)
     simultaneous = estimate.at_level(bonferroni_level(n_compared))
     return with_missing_reason(estimate, score_reason), with_missing_reason(simultaneous, score_reason)
+
+
+def _estimate(
+    statistic: Statistic, source: ReportSource, column: int, places: tuple[UnitLabels, NDArray[np.intp]]
+) -> TwoWayEstimate:
+    """A statistic of one series, with its interval over places, and over wordings where there are several."""
+    scores, truth = source.score_matrix[column], source.survey_scores
+    estimate, by_wording = crossed_jackknife(statistic, scores, truth, *places), source.scores_by_wording(column)
+    return estimate if by_wording is None else widen_for_wordings(estimate, statistic, by_wording, truth)
 
 
 def _build_alignment_row(
@@ -137,7 +150,7 @@ def _build_alignment_row(
     scores, truth = source.score_matrix[column], source.survey_scores
     fisher_r = pearson(scores, truth)
     places = (source.cluster_countries(scores, truth), source.topic_index)
-    r = crossed_jackknife(PEARSON, scores, truth, *places)
+    r = _estimate(PEARSON, source, column, places)
     sample_arrays = (source.variance_matrix[column], source.column_values("n_ok", column))
     corrected = crossed_corrected(scores, truth, *sample_arrays, *places)
     concordance, simultaneous = _estimate_concordance(source, column)
@@ -146,11 +159,12 @@ def _build_alignment_row(
     if has_rescaled_scores(method):
         errors = [Estimate(None, r.n, reason=RESCALED_SCORES_REASON)] * 3
     else:
-        errors = [crossed_jackknife(statistic, scores, truth, *places) for statistic in (MAE, RMSE, BIAS)]
+        errors = [_estimate(statistic, source, column, places) for statistic in (MAE, RMSE, BIAS)]
     mae, rmse, bias = (with_missing_reason(error, score_reason) for error in errors)
     bias_here = errors[2]
     if not has_rescaled_scores(method):
         bias_here = bias_of_these_countries(scores, truth, source.topic_index)
+    by_wording = source.scores_by_wording(column)
     has_both = ~(np.isnan(scores) | np.isnan(truth))
     lost = counts.count_lost()
     values = {PEARSON: r.value, MAE: mae.value, BIAS: bias.value}
@@ -170,6 +184,7 @@ def _build_alignment_row(
         rmse=rmse,
         bias=bias,
         bias_of_these_countries=with_missing_reason(bias_here, score_reason),
+        one_wording_mae=None if by_wording is None else error_of_one_wording(by_wording, truth, *places),
         concordance=concordance,
         concordance_simultaneous=simultaneous,
         n=fisher_r.n,
