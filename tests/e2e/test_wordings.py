@@ -16,17 +16,16 @@ from auditor.errors import ConfigError
 from auditor.prompts.survey_translations import load_further_wordings
 from auditor.reports.output import render_report
 from auditor.run.survey_plan import load_planned_survey
-from tests.e2e.test_rephrasing import config, sent_messages
+from tests.e2e.test_rephrasing import sent_messages
+from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 
-COUNTRIES = ["Japan", "Kenya", "Germany", "Mexico", "Canada"]
 
-
-def config_in(url: str, wordings: int | str, samples: int, **more: Any) -> AuditConfig:
-    survey = {"source": "wvs7-sample", "countries": COUNTRIES[:1], "topics": ["divorce", "suicide"]}
-    survey |= {"wordings": wordings, **more.pop("survey", {})}
-    data = config(url).model_dump() | {"survey": survey, "judges": [], "probes": {"direct": {"samples": samples}}}
-    return AuditConfig.model_validate(data | more)
+def config_in(url: str, wordings: int | str, samples: int) -> AuditConfig:
+    survey: dict[str, Any] = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "suicide"]}
+    probes = {"direct": {"samples": samples}}
+    data = config(url).model_dump() | {"survey": survey | {"wordings": wordings}, "judges": [], "probes": probes}
+    return AuditConfig.model_validate(data)
 
 
 def test_each_cell_is_asked_equally_often_in_each_wording(server: FakeServer, storage: str) -> None:
