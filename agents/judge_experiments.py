@@ -36,7 +36,7 @@ from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
 from auditor.storage import results
-from auditor.storage.records import save_records
+from auditor.storage.records import save_experiment
 from auditor.text_safety import truncate_middle
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ async def run_planted_preferences(context: RunContext, max_conflicts: int) -> No
                     answer.key,
                 )
             )
-    await asyncio.to_thread(save_records, context.db, context.audit_id, verdicts)
+    await asyncio.to_thread(save_experiment, context.db, context.audit_id, verdicts)
     context.raise_if_stopped()
 
 
@@ -237,7 +237,7 @@ async def _ask_contests(context: RunContext, requests: Sequence[ContestRequest])
         for request in requests
         if request.call.key in answers
     }
-    await asyncio.to_thread(save_records, context.db, context.audit_id, list(contests.values()))
+    await asyncio.to_thread(save_experiment, context.db, context.audit_id, list(contests.values()))
     return contests
 
 

@@ -10,6 +10,7 @@ from auditor.domain import Conflict, Rating, Trace, Verdict
 from auditor.domain.audit_records import Audit
 from auditor.domain.labels import LabelEntry
 from auditor.errors import UsageError
+from auditor.storage import hash_chain
 from auditor.storage.audits import deleted_name, find_audit
 from auditor.storage.call_records import ProviderBatch
 from auditor.storage.database import Database
@@ -72,7 +73,14 @@ def rename_audit(db: Database, audit: Audit, new_name: str, config: str | None, 
         UsageError: another audit has that name.
     """
     require_free_name(db, new_name)
-    _update_row(db, audit.id, {"name": new_name, "config": config, "config_hash": config_hash})
+    values = {"name": new_name, "config": config, "config_hash": config_hash}
+
+    def job(connection: Connection) -> None:
+        hash_chain.append_act(connection, act="rename", audit=audit.name, to=new_name, at=utc_now())
+        with hash_chain.record_changes(connection, audit.id, ["audit"]):
+            connection.execute(update(table_of(Audit)).where(table_of(Audit).c.id == audit.id).values(values))
+
+    db.write(job)
 
 
 def delete_audit(db: Database, audit: Audit) -> None:
@@ -84,6 +92,12 @@ def delete_audit(db: Database, audit: Audit) -> None:
     row_classes = [*DerivedRow.__subclasses__(), *MutableRow.__subclasses__()]
 
     def job(connection: Connection) -> None:
+        hash_chain.append_act(connection, act="delete", audit=audit.name, at=utc_now())
+        kinds = hash_chain.input_kinds(is_imported=audit.config is None)
+        with hash_chain.record_changes(connection, audit.id, kinds):
+            empty_audit(connection)
+
+    def empty_audit(connection: Connection) -> None:
         for row_class in row_classes:
             if "audit_id" in table_of(row_class).c:
                 replace_rows(connection, row_class, audit.id, [])
@@ -99,12 +113,6 @@ def delete_audit(db: Database, audit: Audit) -> None:
         connection.execute(update(table).where(table.c.id == audit.id).values(values))
 
     db.write(job)
-
-
-def _update_row(db: Database, audit_id: int, values: dict[str, str | None]) -> None:
-    """Change columns of an audit's row."""
-    table = table_of(Audit)
-    db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
 
 
 def _count_rows(connection: Connection, row_class: type, audit_id: int) -> int:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, case, func, insert, select, update
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, TaskItem, TopicQuestion, canonical_json
 from auditor.domain.audit_records import Audit as Audit
 from auditor.errors import StorageError, did_you_mean
-from auditor.storage import tasks
+from auditor.storage import hash_chain, tasks
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.records import load_records, read_records, replace_records
@@ -105,6 +105,7 @@ def save_audit(
             "updated_at": utc_now(),
             "environment": canonical_json(environment),
         }
+        kinds_after = hash_chain.input_kinds(is_imported=config is None)
         if stored is None:
             initial_values = {"name": name, "stage": "plan", "created_at": utc_now(), "finished_at": None}
             insertion = connection.execute(insert(table), [values | initial_values])
@@ -113,16 +114,22 @@ def save_audit(
                 if insertion.inserted_primary_key
                 else _find_audit_id(connection, name)
             )
-        else:
-            audit_id = int(stored["id"])
+            with hash_chain.record_changes(connection, audit_id, (), kinds_after):
+                _save_survey(connection, audit_id, survey)
+                write_results(connection, audit_id)
+            return
+        audit_id = int(stored["id"])
+        kinds = hash_chain.input_kinds(is_imported=stored["config"] is None)
+        with hash_chain.record_changes(connection, audit_id, kinds, kinds_after):
             survey_changed = not _has_same_description(stored["survey"], survey)
             config_changed = stored["config_hash"] not in equal_hashes or survey_changed
             if config_changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
                 _delete_derived_rows(connection, audit_id)
+                hash_chain.append_act(connection, act="replace", audit=name, at=utc_now())
             connection.execute(update(table).where(table.c.id == audit_id), [values])
-        _save_survey(connection, audit_id, survey)
-        write_results(connection, audit_id)
+            _save_survey(connection, audit_id, survey)
+            write_results(connection, audit_id)
 
     db.write(job)
     return get_audit(db, name)
@@ -177,7 +184,8 @@ def write_stage(connection: Connection, audit_id: int, stage: str) -> None:
         is_after_run = table.c.stage.in_((AWAITING_HUMAN, REPORTING))
         finished_at = case((is_after_run, func.coalesce(table.c.finished_at, now)), else_=now)
     values = {"stage": stage, "updated_at": now, "finished_at": finished_at}
-    connection.execute(update(table).where(table.c.id == audit_id).values(values))
+    with hash_chain.record_changes(connection, audit_id, ["audit"]):
+        connection.execute(update(table).where(table.c.id == audit_id).values(values))
 
 
 def load_audit_survey(db: Database, audit: Audit) -> Survey:

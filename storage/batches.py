@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, Update, select, update
 
 from auditor.domain import Capability
+from auditor.storage import hash_chain
 from auditor.storage.call_records import ProviderBatch
 from auditor.storage.database import Database
 from auditor.storage.ledger import find_answered_keys, utc_now
@@ -46,7 +47,8 @@ async def record_prepared_batch(
     )
 
     def job(connection: Connection) -> ProviderBatch:
-        write_records(connection, audit_id, ProviderBatch, [batch], is_new=True)
+        with hash_chain.record_changes(connection, audit_id, ["batch"]):
+            write_records(connection, audit_id, ProviderBatch, [batch], is_new=True)
         [stored_batch] = select_records(connection, ProviderBatch, table_of(ProviderBatch).c.tag == tag)
         return stored_batch
 
@@ -58,7 +60,7 @@ async def record_submitted_batch(db: Database, batch: ProviderBatch, remote_id: 
     """Record the provider's id of a batch, and that it was submitted now."""
     table = table_of(ProviderBatch)
     statement = update(table).where(table.c.id == batch.id).values(remote=remote_id, submitted_at=utc_now())
-    await _wait_until_durable(db, lambda connection: connection.execute(statement))
+    await _change(db, batch, statement)
 
 
 async def record_ended_batch(db: Database, batch: ProviderBatch, outcome: str) -> None:
@@ -71,7 +73,17 @@ async def record_ended_batch(db: Database, batch: ProviderBatch, outcome: str) -
     """
     table = table_of(ProviderBatch)
     statement = update(table).where(table.c.id == batch.id).values(ended_at=utc_now(), how=outcome)
-    await _wait_until_durable(db, lambda connection: connection.execute(statement))
+    await _change(db, batch, statement)
+
+
+async def _change(db: Database, batch: ProviderBatch, statement: Update) -> None:
+    """Change the row of a batch."""
+
+    def job(connection: Connection) -> None:
+        with hash_chain.record_changes(connection, batch.audit_id, ["batch"]):
+            connection.execute(statement)
+
+    await _wait_until_durable(db, job)
 
 
 def load_open_batches(db: Database, audit_id: int | None = None) -> list[ProviderBatch]:

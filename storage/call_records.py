@@ -206,11 +206,20 @@ class ProviderBatch:
 @stored("link", RowPolicy.APPEND_ONLY, RowOwner.DATABASE_NUMBERED)
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One link of the chain of hashes over answers and ratings, in the order in which they were written."""
+    """One link of the chain of hashes over what results are derived from, in the order in which it was written.
+
+    Attributes:
+        kind: of the row, a table's name; or `act`.
+        row: its key; of an act, what was done, as JSON.
+        digest: hash of the link before it, kind, row and content.
+        content: hash of the row; empty if it was deleted; None in links of programs before revision 21, whose digest
+            is a hash of the row itself.
+    """
 
     kind: str
     row: str
     digest: str
+    content: str | None = None
 
 
 @stored("call")

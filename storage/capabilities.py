@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from auditor.domain import Capability, CapabilityKey
+from auditor.storage import hash_chain
 from auditor.storage.call_records import StoredCapability
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
@@ -57,6 +58,10 @@ async def save_capability(
         new_capability = StoredCapability(key, number, capability.id, capability, evidence, litellm_version, created_at)
         [row] = conversion_of(StoredCapability).to_rows([new_capability], audit_id=audit_id)
         insert_new(connection, StoredCapability, [make_storable(StoredCapability, row)])
+        c = table_of(StoredCapability).c
+        named = [c[name] == row[name] for name in ("audit_id", "model", "server", "effort", "number")]
+        new_row = connection.execute(select(table_of(StoredCapability)).where(*named)).mappings().one()
+        hash_chain.append_links(connection, {"capability": [new_row]})
         stored = _load_current(connection, audit_id, key)
         assert stored is not None
         return stored.capability

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
+    Connection,
     Integer,
     Select,
     Subquery,
@@ -24,7 +25,8 @@ from sqlalchemy import (
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain.records import CallKey
-from auditor.domain.terms import PROBE_PURPOSE_PREFIX
+from auditor.domain.terms import PROBE_PURPOSE_PREFIX, Purpose
+from auditor.storage import hash_chain
 from auditor.storage.call_records import Dispatch, NotedCall, StoredAnswer, StoredAttempt
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
@@ -299,4 +301,10 @@ def _attempted_calls(audit_id: int) -> Select[Any]:
 def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, str]]) -> None:
     """Store calls as (model name, purpose, key), so that their cost is counted."""
     rows = [{"audit_id": audit_id, "name": name, "purpose": purpose, "key": key} for name, purpose, key in calls]
-    db.write(lambda connection: insert_new(connection, NotedCall, rows))
+    is_of_preflight = any(row["purpose"] == Purpose.PREFLIGHT for row in rows)  # no recorded answer leads to these
+
+    def job(connection: Connection) -> None:
+        with hash_chain.record_changes(connection, audit_id, ["call"] if is_of_preflight else ()):
+            insert_new(connection, NotedCall, rows)
+
+    db.write(job)

@@ -8,7 +8,7 @@ import json
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,7 +154,7 @@ def compare_derived_rows(
     audit: Audit,
     *,
     is_unasked: Callable[[str], bool],
-    is_foreign: Callable[[str, Mapping[str, Any]], bool],
+    is_foreign: Callable[[str, RowMapping], bool],
 ) -> RowComparison:
     """Compare all rows of an audit that a run derives, in the order of their keys.
 
@@ -230,7 +230,7 @@ class _TableRules:
     is_over: bool
     has_votes: bool
     is_unasked: Callable[[str], bool]
-    is_foreign: Callable[[str, Mapping[str, Any]], bool]
+    is_foreign: Callable[[str, RowMapping], bool]
 
     def compare(self, comparison: RowComparison, ours: RowMapping | None, theirs: RowMapping | None) -> None:
         """Compare a stored row with the derived one."""
@@ -241,7 +241,7 @@ class _TableRules:
                 comparison.add(name, self._describe_key(theirs), "is gone: the recorded answers give it")
             return
         if theirs is None:
-            if not self.is_foreign(name, dict(ours)):
+            if not self.is_foreign(name, ours):
                 comparison.compared[name] += 1
                 comparison.add(name, self._describe_key(ours), "has no recorded answer behind it")
             return

@@ -39,6 +39,7 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
+from auditor.domain.audit_records import Audit
 from auditor.domain.exclusions import AnswerSelection, ExcludedContent, Exclusion, ExclusionAct
 from auditor.errors import UsageError
 from auditor.probe_interface import Needs, ProbeResult
@@ -103,7 +104,8 @@ def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, rea
                 "Scores that were imported without answers cannot be excluded: import a file without them.",
             )
         exclusion_id = hash_chain.append_entry(connection, audit_id, Exclusion(0, selection, reason, utc_now()))
-        _withdraw(connection, audit_id, selection)
+        with hash_chain.record_changes(connection, audit_id, _list_kinds(connection, audit_id)):
+            _withdraw(connection, audit_id, selection)
         return exclusion_id
 
     exclusion_id = db.write(job)
@@ -125,10 +127,18 @@ def undo_exclusion(db: Database, audit_id: int, exclusion_id: int, reason: str =
             )
         undo = Exclusion(0, AnswerSelection(), reason, utc_now(), act=ExclusionAct.UNDO, of=exclusion_id)
         hash_chain.append_entry(connection, audit_id, undo)
-        _restore(connection, audit_id)
-        apply_exclusions(connection, audit_id)
+        with hash_chain.record_changes(connection, audit_id, _list_kinds(connection, audit_id)):
+            _restore(connection, audit_id)
+            apply_exclusions(connection, audit_id)
 
     db.write(job)
+
+
+def _list_kinds(connection: Connection, audit_id: int) -> list[str]:
+    """Kinds of rows that an exclusion changes and that are in the hash chain."""
+    audit = table_of(Audit).c
+    config = connection.execute(select(audit.config).where(audit.id == audit_id)).scalar_one()
+    return hash_chain.input_kinds(is_imported=config is None)
 
 
 def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:

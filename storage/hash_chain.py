@@ -1,40 +1,109 @@
-"""A hash chain over answers, ratings, labels and exclusions, which shows rows that were changed or deleted later.
+"""A hash chain over everything that results are derived from, which shows rows that were changed or deleted later.
 
-Each link is the hash of the link before it and of a row's content, so the last link, the head, depends on all rows in
-order. A published head, in a paper for example, proves later that no row before it was changed.
+Each link is the hash of the link before it, of a row's name and of the hash of the row's content, so the last link, the
+head, depends on all rows in order. A published head, in a paper for example, proves later that no row before it was
+changed. Rows that are replaced or deleted get another link; what they were stays in the chain as a hash.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Insert, RowMapping, Select, Table, insert, select
+from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, Select, Table, and_, func, insert, or_, select
+from sqlmodel import SQLModel
 
-from auditor.domain import Rating, canonical_hash
-from auditor.domain.audit_records import Registration
-from auditor.domain.exclusions import Exclusion
-from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
-from auditor.storage.call_records import ChainLink, StoredAnswer
+from auditor.domain import CellScore, SurveyCell, TaskItem, Verdict, canonical_hash, canonical_json
+from auditor.domain.audit_records import Audit
+from auditor.storage.call_records import ChainLink, Payload, ProviderBatch
 from auditor.storage.database import Database
-from auditor.storage.row_classes import conversion_of
+from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, conversion_of
 from auditor.storage.row_writing import coerce_values, table_of
 
 START_DIGEST = "0" * 64
 LINKS_PER_QUERY = 500
 """Of how many links at a time the rows are loaded: a query for each takes longer than hashing its row."""
-CHAINED_TABLES: dict[str, tuple[type, str]] = {
-    "answer": (StoredAnswer, "key"),
-    "rating": (Rating, "id"),
-    "label_draw": (LabelDraw, "id"),
-    "sampled_unit": (DrawnUnit, "id"),
-    "label": (LabelEntry, "id"),
-    "exclusion": (Exclusion, "id"),
-    "registration": (Registration, "id"),
-}
-"""Row class and key column of each kind of record in the chain."""
+ACT = "act"
+"""Kind of links that say what happened to an audit, such as its deletion, in JSON."""
+SELF_CONSISTENCY = "self_consistency"
+"""Kind of links of what an encoder measured in a row of the table `score`; the rest of the row is derived."""
+RECORDED_VERDICT = "recorded_verdict"
+"""Kind of links of verdicts that were read from a file, in rows of the table `verdict`."""
+_TABLES_OF_MEASURED = {SELF_CONSISTENCY: "score", RECORDED_VERDICT: "verdict"}
+MEASURED_COLUMNS = ("self_consistency", "evidence")
+DELETED = ""
+"""Content of the link of a row that was deleted."""
+MUTABLE_RECORDS = (Audit, SurveyCell, TaskItem, ProviderBatch)
+"""Records that commands replace, and that cannot be derived."""
+EXPERIMENT_KINDS = ("trial", "contest", "claim", "conflict", "call", "excluded_content")
+"""Kinds of derived records of which other commands than a run write some, too; only these are in the chain."""
+_IS_RECORDING = "auditor_recording"
+_TEXTS_WITH_FOLDERS = {"audit": ("config", "survey", "environment")}
+
+
+@functools.cache
+def append_only_kinds() -> frozenset[str]:
+    """Kinds of records each of which has one link."""
+    names = {table_of(row_class).name for row_class in AppendOnlyRow.__subclasses__()}
+    return frozenset(names - {table_of(ChainLink).name, table_of(Payload).name})
+
+
+@functools.cache
+def derived_kinds() -> frozenset[str]:
+    """Kinds of records that are in the chain only where no answer is recorded behind them, such as imported scores."""
+    return frozenset(table_of(row_class).name for row_class in DerivedRow.__subclasses__())
+
+
+@functools.cache
+def mutable_kinds() -> frozenset[str]:
+    """Kinds of records that commands replace; each has a link for each of its contents."""
+    return frozenset(table_of(record_class).name for record_class in MUTABLE_RECORDS)
+
+
+def _find_table(kind: str) -> Table | None:
+    """The table of a kind; None for one that this version does not know."""
+    return SQLModel.metadata.tables.get(_TABLES_OF_MEASURED.get(kind, kind))
+
+
+def name_row(table: Table, row: Mapping[str, Any] | RowMapping) -> str:
+    """Name of a row in the chain: its key, as JSON if it has several columns."""
+    key = [row[column.name] for column in table.primary_key]
+    return str(key[0]) if len(key) == 1 else canonical_json(key)
+
+
+def hash_content(kind: str, row: Mapping[str, Any] | RowMapping) -> str:
+    """Hash of a row's columns that are not NULL, so that a new column does not change it.
+
+    Folders are left out, since an audit's files can be moved; of bytes, their hash counts.
+    """
+    content = {column: value for column, value in dict(row).items() if value is not None}
+    if kind == SELF_CONSISTENCY:
+        content = {name: content[name] for name in MEASURED_COLUMNS if name in content}
+    for name in _TEXTS_WITH_FOLDERS.get(kind, ()):
+        if name in content:
+            content[name] = _strip_folders(json.loads(content[name]))
+    return canonical_hash({name: _as_json(value) for name, value in content.items()})
+
+
+def _as_json(value: Any) -> Any:
+    return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value
+
+
+def _strip_folders(value: Any) -> Any:
+    """A copy of nested settings in which absolute paths are replaced by their file's name."""
+    if isinstance(value, dict):
+        return {key: _strip_folders(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_strip_folders(child) for child in value]
+    return Path(value).name if isinstance(value, str) and value.startswith("/") and Path(value).is_absolute() else value
 
 
 class ChainBreak(NamedTuple):
@@ -52,11 +121,17 @@ class ChainCheck(NamedTuple):
         n_links: number of links checked.
         head: digest of the last of them, 64 hexadecimal digits; all zeros if there is none.
         breaks: the first records that do not match, at most as many as were asked for.
+        n_by_kind: number of links by the kind of their rows.
+        n_replaced: number of links of rows that were replaced or deleted later, of which the content's hash is left.
+        acts: what was done with audits, in order, each with its date and time.
     """
 
     n_links: int
     head: str
     breaks: Sequence[ChainBreak]
+    n_by_kind: Mapping[str, int] = {}
+    n_replaced: int = 0
+    acts: Sequence[Mapping[str, Any]] = ()
 
 
 def append_entry(connection: Connection, audit_id: int, entry: object) -> int:
@@ -67,29 +142,42 @@ def append_entry(connection: Connection, audit_id: int, entry: object) -> int:
     statement = insert(table).returning(*table.c)
     row = connection.execute(statement, coerce_values(record_class, values)).mappings().one()
     # RETURNING of SQLite gives an integral value of a float column as int, a later SELECT gives it as float.
-    append_links(connection, table.name, [coerce_values(record_class, dict(row))])
+    append_links(connection, {table.name: [coerce_values(record_class, dict(row))]})
     return int(row["id"])
 
 
-def append_links(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def append_links(connection: Connection, rows_by_kind: Mapping[str, Sequence[Mapping[str, Any] | RowMapping]]) -> None:
     """Append a link for each of some rows that were inserted in the same transaction, in this order.
 
     Args:
         connection: of that transaction.
-        kind: of the rows, a key of `CHAINED_TABLES`.
-        rows: all columns of each row, with the values that will be read back (see `row_writing.coerce_values`).
+        rows_by_kind: all columns of each row, with the values that will be read back (see
+            `row_writing.coerce_values`), by kind.
     """
-    if not rows:
+    entries = []
+    for kind, rows in rows_by_kind.items():
+        table = _find_table(kind)
+        assert table is not None
+        entries += [(kind, name_row(table, row), hash_content(kind, row)) for row in rows]
+    append_contents(connection, entries)
+
+
+def append_act(connection: Connection, **act: Any) -> None:
+    """Append a link that says what is done; `act` is stored as JSON."""
+    text = canonical_json(act)
+    append_contents(connection, [(ACT, text, canonical_hash(act))])
+
+
+def append_contents(connection: Connection, entries: Sequence[tuple[str, str, str]]) -> None:
+    """Append links, each of a kind, a row's name and a hash of its content."""
+    if not entries:
         return
     last_digest_query, insert_statement = _link_statements()
-    (_, key_column), digest = (
-        CHAINED_TABLES[kind],
-        connection.execute(last_digest_query).scalar_one_or_none() or START_DIGEST,
-    )
+    digest = connection.execute(last_digest_query).scalar_one_or_none() or START_DIGEST
     links = []
-    for row in rows:
-        digest = _link_digest(digest, kind, row)
-        links.append({"kind": kind, "row": str(row[key_column]), "digest": digest})
+    for kind, row_name, content in entries:
+        digest = canonical_hash([digest, kind, row_name, content])
+        links.append({"kind": kind, "row": row_name, "digest": digest, "content": content})
     connection.execute(insert_statement, links)
 
 
@@ -100,76 +188,321 @@ def _link_statements() -> tuple[Select[Any], Insert]:
     return select(table.c.digest).order_by(table.c.id.desc()).limit(1), insert(table)
 
 
+# --- rows that are replaced -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def record_changes(
+    connection: Connection, audit_id: int, kinds: Collection[str], kinds_after: Collection[str] | None = None
+) -> Iterator[None]:
+    """Append links for all rows of an audit that change in the block, in the same transaction.
+
+    A row that was changed past the chain before gets no link, so that it stays a finding. A block within a block does
+    nothing.
+
+    Args:
+        connection: in a transaction.
+        audit_id: of the audit; a new one may be stored in the block.
+        kinds: of the rows.
+        kinds_after: of the rows after the block, if they are others.
+    """
+    if connection.info.get(_IS_RECORDING):
+        yield
+        return
+    before = _hash_rows(connection, audit_id, kinds)
+    linked = _load_last_contents(connection, audit_id, {*kinds, *(kinds_after or ())})
+    if kinds_after is not None and set(kinds_after) - set(kinds):  # results are imported in place of derived ones
+        before = {key: content for key, content in before.items() if key[0] not in derived_kinds() or key in linked}
+    connection.info[_IS_RECORDING] = True
+    try:
+        yield
+    finally:
+        del connection.info[_IS_RECORDING]
+    after = _hash_rows(connection, audit_id, kinds if kinds_after is None else kinds_after)
+    entries = []
+    for key in dict.fromkeys([*before, *after]):
+        content, was_intact = after.get(key, DELETED), linked.get(key, DELETED) == before.get(key, DELETED)
+        if content != before.get(key, DELETED) and content != linked.get(key) and (was_intact or key not in before):
+            entries.append((*key, content))
+    append_contents(connection, entries)
+
+
+def input_kinds(*, is_imported: bool) -> list[str]:
+    """Kinds of an audit's rows that commands replace; of an imported audit, its results are among them."""
+    return sorted({*mutable_kinds(), *(derived_kinds() if is_imported else EXPERIMENT_KINDS)})
+
+
+@contextmanager
+def record_imported(connection: Connection, audit_id: int, record_class: type) -> Iterator[None]:
+    """Do what `record_changes` does if the audit's results were imported, so that no answer is recorded for them."""
+    kind, audit = table_of(record_class).name, table_of(Audit).c
+    if kind in derived_kinds() and not connection.info.get(_IS_RECORDING):
+        stored = connection.execute(select(audit.name).where(audit.id == audit_id, audit.config.is_(None))).first()
+        if stored is not None:
+            with record_changes(connection, audit_id, [kind, *EXPERIMENT_KINDS]):
+                yield
+            return
+    yield
+
+
+@contextmanager
+def record_measured(
+    connection: Connection, record_class: type, rows: Sequence[Mapping[str, Any]], audit_id: int
+) -> Iterator[None]:
+    """Append links for what some rows, which are stored in the block, say without an answer of a model.
+
+    These are self-consistencies, which an encoder measured, and verdicts from a file.
+    """
+    table = table_of(record_class)
+    if record_class is CellScore:
+        kind, inputs = SELF_CONSISTENCY, [row for row in rows if row.get("self_consistency") is not None]
+    elif record_class is Verdict:
+        kind, inputs = (
+            RECORDED_VERDICT,
+            [row for row in rows if row.get("key") is None and row.get("ruling") is not None],
+        )
+    else:
+        inputs = []
+    if not inputs or connection.info.get(_IS_RECORDING):
+        yield
+        return
+    names = [name_row(table, row) for row in inputs]
+    before = _hash_named(connection, kind, names)
+    yield
+    after = _hash_named(connection, kind, names)
+    changed = [(kind, name, content) for name, content in after.items() if before.get(name) != content]
+    append_contents(connection, changed)
+
+
+def _hash_named(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, str]:
+    """Hashes of the rows of a kind with some names, by name."""
+    hashes: dict[str, str] = {}
+    for start in range(0, len(names), LINKS_PER_QUERY):
+        rows = _load_rows(connection, kind, names[start : start + LINKS_PER_QUERY])
+        hashes |= {name: hash_content(kind, row) for name, row in rows.items()}
+    return hashes
+
+
+def load_linked_names(db: Database, audit_id: int) -> set[tuple[str, str]]:
+    """Load kind and name of the rows of an audit's results that are in the chain, since no answer says them."""
+    with db.read() as connection:
+        contents = _load_last_contents(connection, audit_id, derived_kinds())
+    return {key for key, content in contents.items() if content != DELETED}
+
+
+def is_linked(linked: Collection[tuple[str, str]], kind: str, row: RowMapping) -> bool:
+    """Whether a row is among the names that `load_linked_names` returned."""
+    table = _find_table(kind)
+    return table is not None and (kind, name_row(table, row)) in linked
+
+
+def _hash_rows(connection: Connection, audit_id: int, kinds: Collection[str]) -> dict[tuple[str, str], str]:
+    """Hashes of an audit's rows by kind and name."""
+    hashes: dict[tuple[str, str], str] = {}
+    for kind in kinds:
+        table = _find_table(kind)
+        assert table is not None
+        owner = table.c.id if table is table_of(Audit) else table.c.audit_id
+        rows = connection.execute(select(table).where(owner == audit_id)).mappings()
+        hashes |= {(kind, name_row(table, row)): hash_content(kind, row) for row in rows}
+    return hashes
+
+
+def _load_last_contents(connection: Connection, audit_id: int, kinds: Collection[str]) -> dict[tuple[str, str], str]:
+    """The content of the last link of each row of an audit, by kind and name."""
+    c = table_of(ChainLink).c
+    names: ColumnElement[bool] = or_(c.row == str(audit_id), c.row.startswith(f"[{audit_id},"), c.kind == "batch")
+    query = select(c.kind, c.row, c.content).where(c.kind.in_(sorted(kinds)), names).order_by(c.id)
+    if set(kinds) == {"audit"}:  # found at once, since it is one of the last
+        query = query.order_by(None).order_by(c.id.desc()).limit(1)
+    return {(kind, row_name): content for kind, row_name, content in connection.execute(query)}
+
+
+# --- verification -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Verification:
+    """Progress of `verify_chain`."""
+
+    max_breaks: int
+    breaks: list[ChainBreak] = field(default_factory=list)
+    n_by_kind: Counter[str] = field(default_factory=Counter)
+    n_replaced: int = 0
+    acts: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether enough problems are found."""
+        return len(self.breaks) >= self.max_breaks
+
+    def add(self, kind: str, row_name: str, problem: str) -> None:
+        """Add a problem of a row."""
+        self.breaks.append(ChainBreak(kind, row_name, problem))
+
+
 def verify_chain(db: Database, max_breaks: int = 10) -> ChainCheck:
     """Check all links of the chain in order, then look for rows without a link; stops after `max_breaks` problems."""
-    breaks: list[ChainBreak] = []
-    last_digest, n_links = START_DIGEST, 0
-    linked_rows: dict[str, set[str]] = {kind: set() for kind in CHAINED_TABLES}
+    verification, last_digest = _Verification(max_breaks), START_DIGEST
     with db.read() as connection:
+        last_links = _load_last_links(connection)
         for link, row in _load_linked_rows(connection):
-            n_links += 1
-            kind, row_id = link["kind"], link["row"]
-            if row is None:
-                breaks.append(ChainBreak(kind, row_id, "is gone"))
-            elif not _matches_digest(link["digest"], last_digest, kind, row):
-                breaks.append(ChainBreak(kind, row_id, "is not as it was written"))
-            linked_rows[kind].add(row_id)
+            verification.n_by_kind[link["kind"]] += 1
+            _check_link(verification, link, row, last_digest, last_links)
             last_digest = link["digest"]
-            if len(breaks) >= max_breaks:
-                return ChainCheck(n_links, last_digest, breaks)
-        breaks += _find_unlinked_rows(connection, linked_rows, max_breaks - len(breaks))
-    return ChainCheck(n_links, last_digest, breaks)
+            if verification.is_over:
+                break
+        else:
+            for kind, row_name in _find_unlinked_rows(connection, last_links):
+                verification.add(kind, row_name, "was written past the chain")
+                if verification.is_over:
+                    break
+    counts = verification.n_by_kind
+    return ChainCheck(
+        counts.total(), last_digest, verification.breaks, dict(counts), verification.n_replaced, verification.acts
+    )
 
 
-def _find_unlinked_rows(
-    connection: Connection, linked_rows: dict[str, set[str]], max_breaks: int
-) -> Iterator[ChainBreak]:
-    """Yield at most `max_breaks` rows that have no link."""
-    for kind, (row_class, key_column) in CHAINED_TABLES.items():
-        table = table_of(row_class)
-        for row_id in connection.execute(select(table.c[key_column])).scalars():
-            if str(row_id) not in linked_rows[kind]:
-                if max_breaks <= 0:
-                    return
-                max_breaks -= 1
-                yield ChainBreak(kind, str(row_id), "was written past the chain")
+def _check_link(
+    verification: _Verification,
+    link: RowMapping,
+    row: RowMapping | None,
+    previous_digest: str,
+    last_links: Mapping[tuple[str, str], int],
+) -> None:
+    """Compare a link with the one before it and with its row."""
+    kind, row_name, content = link["kind"], link["row"], link["content"]
+    if content is None:  # of an earlier version, which hashed the row itself
+        if row is None:
+            verification.add(kind, row_name, "is gone")
+        elif not _matches_digest(link["digest"], previous_digest, kind, row):
+            verification.add(kind, row_name, "is not as it was written")
+        return
+    if link["digest"] != canonical_hash([previous_digest, kind, row_name, content]):
+        verification.add(kind, row_name, "is not as it was written: its link was changed")
+    elif kind == ACT:
+        verification.acts.append(json.loads(row_name))
+    elif last_links.get((kind, row_name), link["id"]) != link["id"]:
+        verification.n_replaced += 1
+    elif content == DELETED:
+        verification.n_replaced += 1
+        if row is not None and kind not in derived_kinds():  # a run derives such a row again
+            verification.add(kind, row_name, "was deleted, and is there again")
+    elif row is None:
+        if kind not in _TABLES_OF_MEASURED:  # a missing result is found when results are derived
+            verification.add(kind, row_name, "is gone")
+    elif not _matches_content(kind, row, content):
+        verification.add(kind, row_name, "is not as it was written")
+
+
+def _matches_content(kind: str, row: RowMapping, content: str) -> bool:
+    try:
+        return hash_content(kind, row) == content
+    except (TypeError, ValueError):  # a number that is not finite, or a text that is no JSON
+        return False
+
+
+def _load_last_links(connection: Connection) -> dict[tuple[str, str], int]:
+    """The id of the last link of each row that can be replaced."""
+    c = table_of(ChainLink).c
+    query = select(c.kind, c.row, func.max(c.id)).where(c.kind.not_in([*append_only_kinds(), ACT]))
+    return {(kind, row_name): link_id for kind, row_name, link_id in connection.execute(query.group_by(c.kind, c.row))}
+
+
+def _load_deleted(connection: Connection) -> set[tuple[str, str]]:
+    """Kind and name of rows that a link says to be deleted."""
+    c = table_of(ChainLink).c
+    return {(kind, name) for kind, name in connection.execute(select(c.kind, c.row).where(c.content == DELETED))}
+
+
+def _find_unlinked_rows(connection: Connection, last_links: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the rows that have no link but need one."""
+    link, audit = table_of(ChainLink).c, table_of(Audit).c
+    for kind in sorted(append_only_kinds()):
+        table = _find_table(kind)
+        assert table is not None
+        key, *others = table.primary_key
+        names = select(link.row).where(link.kind == kind)
+        if not others:
+            names = select(link.row.cast(key.type)).where(link.kind == kind)
+            for row_id in connection.execute(select(key).where(key.not_in(names))).scalars():
+                yield kind, str(row_id)
+        else:
+            linked = set(connection.execute(names).scalars())
+            for row in connection.execute(select(*table.primary_key)).mappings():
+                if (row_name := name_row(table, row)) not in linked:
+                    yield kind, row_name
+    imported = select(audit.id).where(audit.config.is_(None))
+    deleted = _load_deleted(connection)
+    for kind in [*sorted(mutable_kinds()), *sorted(derived_kinds())]:
+        table = _find_table(kind)
+        assert table is not None
+        query = select(*table.primary_key)
+        if kind in derived_kinds():
+            query = query.where(table.c.audit_id.in_(imported))
+        for row in connection.execute(query).mappings():
+            entry = kind, name_row(table, row)
+            is_deleted = kind in derived_kinds() and entry in deleted and _is_last_deleted(connection, *entry)
+            if entry not in last_links or is_deleted:
+                yield entry
+    verdict = table_of(Verdict)
+    from_file = and_(verdict.c.key.is_(None), verdict.c.ruling.is_not(None), verdict.c.audit_id.not_in(imported))
+    for row in connection.execute(select(*verdict.primary_key).where(from_file)).mappings():
+        if (RECORDED_VERDICT, row_name := name_row(verdict, row)) not in last_links:
+            yield RECORDED_VERDICT, row_name
+    score = table_of(CellScore)
+    query = select(*score.primary_key).where(score.c.self_consistency.is_not(None))
+    for row in connection.execute(query.where(score.c.audit_id.not_in(imported))).mappings():
+        if (SELF_CONSISTENCY, row_name := name_row(score, row)) not in last_links:
+            yield SELF_CONSISTENCY, row_name
+
+
+def _is_last_deleted(connection: Connection, kind: str, row_name: str) -> bool:
+    """Whether the last link of a row says that it was deleted."""
+    c = table_of(ChainLink).c
+    query = select(c.content).where(c.kind == kind, c.row == row_name).order_by(c.id.desc()).limit(1)
+    return connection.execute(query).scalar_one() == DELETED
 
 
 def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, RowMapping | None]]:
     """Yield each link in order with the row that it refers to, or None if the row no longer exists."""
     table = table_of(ChainLink)
-    for links in connection.execute(select(table).order_by(table.c.id)).mappings().partitions(LINKS_PER_QUERY):
-        keys = [_parse_row_id(link["kind"], link["row"]) for link in links]
-        rows = {kind: _load_rows(connection, kind, links, keys) for kind in {link["kind"] for link in links}}
-        for link, key in zip(links, keys, strict=True):
-            yield link, rows[link["kind"]].get(key)
+    query = select(table).order_by(table.c.id).execution_options(yield_per=LINKS_PER_QUERY)
+    for links in connection.execute(query).mappings().partitions(LINKS_PER_QUERY):
+        names_by_kind: dict[str, list[str]] = {}
+        for link in links:
+            names_by_kind.setdefault(link["kind"], []).append(link["row"])
+        rows = {kind: _load_rows(connection, kind, names) for kind, names in names_by_kind.items()}
+        for link in links:
+            yield link, rows[link["kind"]].get(link["row"])
 
 
-def _load_rows(
-    connection: Connection, kind: str, links: Sequence[RowMapping], keys: Sequence[Any]
-) -> dict[Any, RowMapping]:
-    """The rows of a kind to which links refer, by their keys."""
-    row_class, key_column = CHAINED_TABLES[kind]
-    table: Table = table_of(row_class)
-    kind_keys = [key for link, key in zip(links, keys, strict=True) if link["kind"] == kind]
-    rows = connection.execute(select(table).where(table.c[key_column].in_(kind_keys))).mappings()
-    return {row[key_column]: row for row in rows}
+def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, RowMapping]:
+    """The rows of a kind to which links refer, by their names; empty for acts and for kinds that are not known."""
+    table = _find_table(kind)
+    if table is None:
+        return {}
+    key = list(table.primary_key)
+    if len(key) == 1:
+        values = [int(name) if key[0].type.python_type is int else name for name in names]
+        condition: ColumnElement[bool] = key[0].in_(values)
+    else:
+        keys = [json.loads(name) for name in dict.fromkeys(names)]
+        condition = or_(*(and_(*(c == value for c, value in zip(key, values, strict=True))) for values in keys))
+    rows = connection.execute(select(table).where(condition)).mappings()
+    return {name_row(table, row): row for row in rows}
 
 
-def _parse_row_id(kind: str, row_id: str) -> Any:
-    return int(row_id) if CHAINED_TABLES[kind][1] == "id" else row_id
-
-
-def _link_digest(previous_digest: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:
-    """Hash of the previous link and a row's columns that are not NULL, so that a new column does not change it."""
+def _earlier_digest(previous_digest: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:
+    """Digest of a link of an earlier version: hash of the previous one and of the row's columns that are not NULL."""
     content = {column: value for column, value in dict(row).items() if value is not None}
     return canonical_hash([previous_digest, kind, content])
 
 
 def _matches_digest(digest: str, previous_digest: str, kind: str, row: RowMapping) -> bool:
-    """Whether a link's digest is that of a row, for any of the `_number_variants` of its numbers."""
+    """Whether an earlier link's digest is that of a row, for any of the `_number_variants` of its numbers."""
     try:
-        return any(_link_digest(previous_digest, kind, variant) == digest for variant in _number_variants(kind, row))
+        return any(_earlier_digest(previous_digest, kind, variant) == digest for variant in _number_variants(kind, row))
     except (TypeError, ValueError):  # bytes or a number that is not finite: auditor never writes such a row
         return False
 
@@ -179,11 +512,12 @@ def _number_variants(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
 
     Earlier versions linked ratings with the values of SQLite's RETURNING, which gives 3 for a stored 3.0.
     """
-    columns = table_of(CHAINED_TABLES[kind][0]).c
+    table = _find_table(kind)
+    assert table is not None
     integral_columns = [
         column
         for column, value in row.items()
-        if isinstance(value, float) and value.is_integer() and columns[column].type.python_type is float
+        if isinstance(value, float) and value.is_integer() and table.c[column].type.python_type is float
     ]
     variants_by_column = [
         (abs(row[column]), 0, -0.0) if row[column] == 0 else (row[column], int(row[column]))
@@ -191,6 +525,19 @@ def _number_variants(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
     ]
     for numbers in itertools.product(*variants_by_column):
         yield {**row, **dict(zip(integral_columns, numbers, strict=True))}
+
+
+def find_uncovered(db: Database, audit_id: int) -> dict[str, int]:
+    """Number of an audit's rows in tables that are neither in the chain nor derived, by table; those without are left
+    out."""
+    covered = append_only_kinds() | mutable_kinds() | derived_kinds()
+    uncovered: dict[str, int] = {}
+    with db.read() as connection:
+        for name, table in sorted(SQLModel.metadata.tables.items()):
+            if name not in covered and "audit_id" in table.c:
+                query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
+                uncovered[name] = int(connection.execute(query).scalar_one())
+    return {name: n for name, n in uncovered.items() if n}
 
 
 def contains_head(db: Database, head: str) -> bool:

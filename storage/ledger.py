@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, insert, select
+from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, func, insert, select
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
@@ -127,7 +127,9 @@ async def record_answer(
     make_update = functools.partial(_update_after_return, call, run_id=run_id, audit_id=audit_id)
     try:
         answer_row = coerce_values(StoredAnswer, _answer_columns(call, answer)) if answer.outcome.is_answer else None
-        await db.writer.write(make_update(answer, answer_row))
+        update = make_update(answer, answer_row)
+        attempts = [coerce_values(StoredAttempt, attempt) for attempt in update.attempts]
+        await db.writer.write(replace(update, attempts=attempts))
         return answer
     except UnstorableError as error:
         failure = _unstorable_answer(answer, error)
@@ -199,11 +201,11 @@ class _LedgerUpdate(GroupedJob):
         payloads = {digest: {"digest": digest, "data": data} for job in jobs for digest, data in job.payloads.items()}
         new_payloads = _select_new_rows(connection, Payload, "digest", payloads)
         _insert_rows(connection, Payload, [row | {"data": compress_payload(row["data"])} for row in new_payloads])
-        _insert_rows(connection, StoredAttempt, [attempt for job in jobs for attempt in job.attempts])
+        attempts = _insert_attempts(connection, [attempt for job in jobs for attempt in job.attempts])
         answer_rows = {job.answer["key"]: job.answer for job in reversed(jobs) if job.answer}
         new_answers = _select_new_rows(connection, StoredAnswer, "key", dict(reversed(answer_rows.items())))
         _insert_rows(connection, StoredAnswer, new_answers)
-        hash_chain.append_links(connection, "answer", new_answers)
+        hash_chain.append_links(connection, {"attempt": attempts, "answer": new_answers})
 
 
 def compress_payload(data: bytes) -> bytes:
@@ -261,6 +263,17 @@ def _insert_rows(connection: Connection, row_class: type, rows: list[dict[str, A
     """Insert rows; does nothing without any."""
     if rows:
         connection.execute(_insert_statement(row_class), rows)
+
+
+def _insert_attempts(connection: Connection, attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Insert attempts; returns their rows with the ids that they got, which rise since nobody else writes."""
+    if not attempts:
+        return []
+    c = table_of(StoredAttempt).c
+    last_id = connection.execute(select(func.max(c.id))).scalar_one() or 0
+    _insert_rows(connection, StoredAttempt, list(attempts))
+    ids = connection.execute(select(c.id).where(c.id > last_id).order_by(c.id)).scalars()
+    return [{**row, "id": row_id} for row_id, row in zip(ids, attempts, strict=True)]
 
 
 def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from auditor.storage.call_records import LimitChange
 from auditor.storage.database import Database
+from auditor.storage.hash_chain import append_entry
 from auditor.storage.ledger import utc_now
-from auditor.storage.records import write_records
 
 
 def record_limit_change(
@@ -13,4 +13,4 @@ def record_limit_change(
 ) -> None:
     """Queue the record of a change, without waiting until it is durable."""
     change = LimitChange(run_id, utc_now(), account, before, after, reason)
-    db.writer.submit(lambda connection: write_records(connection, audit_id, LimitChange, [change], is_new=True))
+    db.writer.submit(lambda connection: append_entry(connection, audit_id, change))

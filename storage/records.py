@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, Select, Table, delete, func, select
 
 from auditor.domain import Cell
 from auditor.domain.records import table_declaration
-from auditor.storage import exclusions
+from auditor.storage import exclusions, hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.row_classes import conversion_of
@@ -33,6 +33,17 @@ def save_records(db: Database, audit_id: int, records: Sequence[object], *, prob
     """
     if records:
         db.write(lambda connection: write_records(connection, audit_id, type(records[0]), records, probe=probe))
+
+
+def save_experiment(db: Database, audit_id: int, records: Sequence[object]) -> None:
+    """Do what `save_records` does for results of an experiment; no run derives them, so they are in the hash chain."""
+
+    def job(connection: Connection) -> None:
+        with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
+            write_records(connection, audit_id, type(records[0]), records)
+
+    if records:
+        db.write(job)
 
 
 def write_records(
@@ -61,10 +72,14 @@ def write_records(
         rows = conversion.to_rows(chunk, **owner)
         if has_position:
             rows = [row | {"position": position} for position, row in enumerate(rows, start=n_written)]
-        if is_new:
-            insert_rows(connection, record_class, rows)
-        else:
-            upsert(connection, record_class, rows, conversion.column_names)
+        with (
+            hash_chain.record_imported(connection, audit_id, record_class),
+            hash_chain.record_measured(connection, record_class, rows, audit_id),
+        ):
+            if is_new:
+                insert_rows(connection, record_class, rows)
+            else:
+                upsert(connection, record_class, rows, conversion.column_names)
         n_written += len(chunk)
     if record_class in exclusions.list_answer_kinds():
         exclusions.apply_exclusions(connection, audit_id)
@@ -73,8 +88,9 @@ def write_records(
 def replace_records(connection: Connection, audit_id: int, record_class: type[Any], records: Iterable[object]) -> None:
     """Store records in place of all that the audit has of their class."""
     table = table_of(record_class)
-    connection.execute(delete(table).where(table.c.audit_id == audit_id))
-    write_records(connection, audit_id, record_class, records, is_new=True)
+    with hash_chain.record_imported(connection, audit_id, record_class):
+        connection.execute(delete(table).where(table.c.audit_id == audit_id))
+        write_records(connection, audit_id, record_class, records, is_new=True)
 
 
 def load_records(

@@ -22,7 +22,7 @@ from auditor.domain import (
     Trace,
     Verdict,
 )
-from auditor.storage import audits
+from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database
 from auditor.storage.records import load_records, replace_records, write_records
 from auditor.storage.row_writing import table_of
@@ -84,9 +84,10 @@ def replace_claim_conflicts(
 
     def job(connection: Connection) -> None:
         table = table_of(Conflict)
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.in_(CLAIM_KINDS)))
-        write_records(connection, audit_id, Conflict, claims_by_conflict, is_new=True)
-        replace_records(connection, audit_id, Claim, claims)
+        with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
+            connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.in_(CLAIM_KINDS)))
+            write_records(connection, audit_id, Conflict, claims_by_conflict, is_new=True)
+            replace_records(connection, audit_id, Claim, claims)
 
     db.write(job)
 

@@ -7,8 +7,9 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
+from auditor.storage import hash_chain
 from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
@@ -35,8 +36,17 @@ def load_vectors(db: Database, revision: str, text_hashes: Iterable[str]) -> dic
 
 def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
     """Store embeddings by the SHA-256 of their text; a stored one is kept."""
-    rows = [
-        {"revision": revision, "text": text_hash, "values": vector.astype("<f4").tobytes()}
+    rows = {
+        text_hash: {"revision": revision, "text": text_hash, "values": vector.astype("<f4").tobytes()}
         for text_hash, vector in vectors.items()
-    ]
-    db.write(lambda connection: insert_new(connection, TextVector, rows))
+    }
+    c = table_of(TextVector).c
+
+    def job(connection: Connection) -> None:
+        query = select(c.text).where(c.revision == revision, c.text.in_(list(rows)))
+        stored = set(connection.execute(query).scalars())
+        new_rows = [row for text_hash, row in rows.items() if text_hash not in stored]
+        insert_new(connection, TextVector, new_rows)
+        hash_chain.append_links(connection, {"vector": new_rows})
+
+    db.write(job)

@@ -119,9 +119,18 @@ def _print_verification(verification: AuditVerification, *, is_unchanged: bool) 
         )
     for chain_break in verification.records.breaks:
         print_message(f"{chain_break.record_kind} {chain_break.row_id} {chain_break.problem}.")
+    for name, n_rows in verification.uncovered.items():
+        print_message(f"Not checked: {n_rows} rows of the table {name}.")
+    for act in verification.records.acts:
+        if act.get("act") == "cover":
+            print_message(
+                f"Covered since {str(act.get('at'))[:10]}: the rows of an earlier version that were not in the chain."
+            )
+    if verification.records.n_replaced:
+        print_message(f"{verification.records.n_replaced} records were replaced or deleted by commands.")
     if not verification.records.breaks:
         print_message(
-            f"{verification.records.n_links} recorded answers and decisions are "
+            f"{verification.records.n_links} records are "
             f"{'consistent, and unchanged up to the given checksum' if is_unchanged else 'consistent'}. To check "
             f"later that they are unchanged, keep this checksum for --head: {verification.records.head}"
         )

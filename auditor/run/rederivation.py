@@ -7,19 +7,20 @@ survey, in a temporary database. Nothing is written to the audit's own database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import load_built_in
-from auditor.domain import Answer, Call, CellScore, Outcome, Purpose, Survey, Verdict
-from auditor.errors import AuditorError
+from auditor.domain import Answer, Call, CellScore, Outcome, Survey, Verdict
+from auditor.errors import AuditorError, UsageError
 from auditor.panel_assignment import TraceKey
 from auditor.run.encoders import NO_ENCODER
 from auditor.run.simulation import bind_simulated_models
-from auditor.storage import audits, exclusions, ledger, results
+from auditor.storage import audits, exclusions, hash_chain, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import RowComparison, apply_copied_exclusions, compare_derived_rows, open_copy
@@ -28,11 +29,9 @@ from auditor.storage.records import load_records, save_records
 if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
+    from sqlalchemy import RowMapping
 
     from auditor.agents.run_context import TextEncoder
-
-TABLES_OF_EXPERIMENTS = ("trial", "contest", "claim")
-"""Tables with rows that experiments write, which no run derives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +57,44 @@ def derive_again(db: Database, audit: Audit) -> Rederivation:
 
     An audit of imported results has no answers: nothing is derived.
     """
-    config = load_stored_config(audit.config)
-    if config is None:
-        return Rederivation(None, "the results of this audit were imported, and no answers are recorded")
-    survey = audits.load_audit_survey(db, audit)
-    config = bind_simulated_models(config, survey)
     try:
-        with open_copy(db, audit, {model.model for model in config.models_by_name.values()}) as copy:
-            client = RecordedClient(db, copy, audit.id)
-            asyncio.run(_derive(db, copy, audit, config, survey, client))
-            return Rederivation(
-                compare_derived_rows(
-                    db,
-                    copy,
-                    audit,
-                    is_unasked=client.unasked.__contains__,
-                    is_foreign=partial(_is_foreign, config.probes.missing),
-                )
-            )
+        with open_derivation(db, audit) as compare:
+            return Rederivation(compare())
     except AuditorError as error:
         return Rederivation(None, error.message)
 
 
-def _is_foreign(missing_probes: Collection[str], table: str, row: Mapping[str, Any]) -> bool:
-    """Whether no run derives a stored row: another command wrote it, or its probe is not installed."""
-    if table == "probe_result":
-        return row["probe"] in missing_probes
-    if table == "call":
-        return bool(row["purpose"] == Purpose.PREFLIGHT)
-    is_claim = table == "conflict" and row["kind"] in results.CLAIM_KINDS
-    return is_claim or table in TABLES_OF_EXPERIMENTS
+@contextmanager
+def open_derivation(db: Database, audit: Audit) -> Iterator[Callable[[], RowComparison]]:
+    """Derive all results of an audit again, and yield a function that compares them with the stored rows.
+
+    Raises:
+        AuditorError: they cannot be derived.
+    """
+    config = load_stored_config(audit.config)
+    if config is None:
+        raise UsageError("the results of this audit were imported, and no answers are recorded.", "Nothing is needed.")
+    survey = audits.load_audit_survey(db, audit)
+    config = bind_simulated_models(config, survey)
+    with open_copy(db, audit, {model.model for model in config.models_by_name.values()}) as copy:
+        client = RecordedClient(db, copy, audit.id)
+        asyncio.run(_derive(db, copy, audit, config, survey, client))
+        yield lambda: compare_derived_rows(
+            db,
+            copy,
+            audit,
+            is_unasked=client.unasked.__contains__,
+            is_foreign=partial(_is_foreign, config.probes.missing, hash_chain.load_linked_names(db, audit.id)),
+        )
+
+
+def _is_foreign(
+    missing_probes: Collection[str], linked: Collection[tuple[str, str]], table: str, row: RowMapping
+) -> bool:
+    """Whether no run derives a stored row: it is in the hash chain itself, or its probe is not installed."""
+    if table == "probe_result" and row["probe"] in missing_probes:
+        return True
+    return hash_chain.is_linked(linked, table, row)
 
 
 async def _derive(

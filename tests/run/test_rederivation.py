@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Table
+from sqlmodel import SQLModel
 
 from auditor import run_audit
 from auditor.config import AuditConfig
 from auditor.reports.data.verification import verify_audit
-from auditor.run.rederivation import Rederivation, derive_again
-from auditor.storage import audits, derived_rows
+from auditor.run.rederivation import Rederivation, derive_again, open_derivation
+from auditor.storage import audits, derived_rows, hash_chain
 from auditor.storage.database import Database, open_database
+from auditor.storage.row_classes import DerivedRow
+from auditor.storage.row_writing import table_of
 from tests.support.cli_runner import auditor
 
 NAME = "simulated"
+NOT_COVERED = ("payload", "dispatch", "link", "auditor_version")
 TOPICS = ["divorce", "suicide", "abortion", "euthanasia", "homosexuality"]
 CONFIG: dict[str, Any] = {
     "name": NAME,
@@ -96,6 +102,59 @@ def test_differences_are_found_and_their_rows_named(db: Database, monkeypatch: p
         assert rows, problem
         assert any(name in row.row for row in rows for name in "abc")
     assert comparison.changed.total() == len(comparison.differences)
+
+
+def pick_changes(connection: sqlite3.Connection, table: Table) -> Iterator[tuple[str, Any, Any]]:
+    """Name, another value and the stored value of each column of a table's first row."""
+    connection.row_factory = sqlite3.Row
+    row = connection.execute(f'SELECT * FROM "{table.name}" ORDER BY rowid LIMIT 1').fetchone()
+    for name in row.keys() if row is not None else ():
+        kind = table.c[name].type.python_type
+        if table.c[name] is not table.autoincrement_column:
+            others = {str: "other", bytes: b"other", bool: not row[name]}
+            yield name, others.get(kind, (row[name] or 0) + 7919 if kind in (int, float) else None), row[name]
+
+
+def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database) -> None:
+    derived = {table_of(row_class).name for row_class in DerivedRow.__subclasses__()}
+    checked = set()
+    with open_derivation(db, audits.get_audit(db, NAME)) as compare, sqlite3.connect(str(db.path)) as connection:
+
+        def is_found(table: str) -> bool:
+            connection.commit()
+            if table in derived:
+                return bool(compare().changed[table])
+            return any(broken.record_kind == table for broken in hash_chain.verify_chain(db).breaks)
+
+        for name, table in SQLModel.metadata.tables.items():
+            if name in NOT_COVERED:
+                continue
+            where = f'WHERE rowid = (SELECT min(rowid) FROM "{name}")'
+            for column, other, value in pick_changes(connection, table):
+                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {where}', [other])
+                assert is_found(name), (name, column)
+                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {where}', [value])
+                checked.add(name)
+            row = connection.execute(f'SELECT * FROM "{name}" {where}').fetchone()
+            if row is not None:
+                connection.execute(f'DELETE FROM "{name}" {where}')
+                assert is_found(name), name
+                places = ", ".join("?" for _ in row)
+                connection.execute(f'INSERT INTO "{name}" VALUES ({places})', list(row))
+                key = next(c.name for c in reversed(list(table.primary_key)) if c.name != "audit_id" or name == "audit")
+                added = [
+                    f"{v}9" if c == key and isinstance(v, str) else 7919 if c == key else v
+                    for c, v in dict(row).items()
+                ]
+                if name == "audit":
+                    added[list(dict(row)).index("name")] = "added"
+                connection.execute(f'INSERT INTO "{name}" VALUES ({places})', added)
+                assert is_found(name), name
+                connection.execute(f'DELETE FROM "{name}" WHERE "{key}" = ?', [added[list(dict(row)).index(key)]])
+        connection.commit()
+        assert not compare().changed
+        assert not hash_chain.verify_chain(db).breaks
+    assert checked >= {"answer", "attempt", "audit", "survey_cell", "trace", "verdict", "score", "conflict", "contrast"}
 
 
 def test_numbers_within_the_tolerance_are_equal(db: Database) -> None:

@@ -41,6 +41,7 @@ from tests.support.postgres_server import Postgres
 from tests.support.stored_rows import add_rating
 
 LEFT, RIGHT = "alder", "birch"
+N_KINDS = len(hash_chain.append_only_kinds() | hash_chain.mutable_kinds() | hash_chain.derived_kinds())
 KEY = ConflictKey(*CELL, LEFT, RIGHT)
 
 numbers = st.sampled_from([-1, -1.0, -0.0, 0, 0.0, 0.25, 1, 1.0]) | st.floats(-1, 1)
@@ -102,7 +103,8 @@ def test_any_sequence_of_ratings_verifies(
         for rater, step in taken:
             apply_step(db, audit_id, rater, step)
         verification = hash_chain.verify_chain(db)
-        assert (verification.n_links, verification.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
+        assert verification.n_by_kind.get("rating", 0) == len(rating_log.load_entries(db, audit_id))
+        assert verification.breaks == []
 
 
 def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
@@ -119,10 +121,11 @@ def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
         add_rating(db, save_sample_audit(db).id, rating)
         with db.read() as connection:
             row = connection.execute(select(table_of(Rating))).mappings().one()
-            digest = connection.execute(select(table_of(ChainLink).c.digest)).scalar_one()
+            *_, earlier, last = connection.execute(select(table_of(ChainLink)).order_by(table_of(ChainLink).c.id))
     content = {name: value for name, value in row.items() if value is not None}
     assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
-    assert digest == canonical_hash([hash_chain.START_DIGEST, "rating", content])
+    assert last.content == canonical_hash(content)
+    assert last.digest == canonical_hash([earlier.digest, "rating", str(row["id"]), last.content])
 
 
 @pytest.mark.parametrize("cost", [0, 0.0, -0.0, 3, 3.0, 0.25, None])
@@ -146,8 +149,9 @@ def test_rows_are_loaded_for_many_links_at_once(storage: str, monkeypatch: pytes
                 asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "a")))
         statements = record_events(db, "before_cursor_execute")
         verification = hash_chain.verify_chain(db)
-        assert (verification.n_links, verification.breaks) == (21, [])
-        assert len(statements) < 15  # of links 1, of rows 4 in three groups, of keys without a link 5
+        assert (verification.n_by_kind["rating"], verification.n_by_kind["answer"]) == (20, 1)
+        assert verification.breaks == []
+        assert len(statements) < 15 + N_KINDS  # of links 1, of rows 7 in four groups, of rows without a link
         with db.engine.begin() as connection:
             connection.execute(update(table_of(Rating)).where(table_of(Rating).c.id == 12).values(score=0.5))
         assert hash_chain.verify_chain(db).breaks == [hash_chain.ChainBreak("rating", "12", "is not as it was written")]
@@ -178,11 +182,13 @@ EARLIER: dict[str, Any] = {
 def write_earlier(db: Database, **chained_columns: object) -> None:
     """Store a rating as an earlier version did: its link hashes `chained_columns` instead of the stored ones."""
     row = {"id": 1, "audit_id": save_sample_audit(db).id, **EARLIER}
-    link = {
-        "kind": "rating",
-        "row": "1",
-        "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained_columns}]),
-    }
+    with db.read() as connection:
+        head = (
+            connection.execute(select(table_of(ChainLink).c.digest).order_by(table_of(ChainLink).c.id))
+            .scalars()
+            .all()[-1]
+        )
+    link = {"kind": "rating", "row": "1", "digest": canonical_hash([head, "rating", {**row, **chained_columns}])}
     db.write(lambda c: c.execute(insert(table_of(Rating)), [row]))
     db.write(lambda c: c.execute(insert(table_of(ChainLink)), [link]))
 

@@ -89,7 +89,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
         assert connection.execute(select(table_of(Dispatch))).all() == []
         assert len(connection.execute(select(table_of(Payload))).all()) == len(calls)
     verification = hash_chain.verify_chain(db)
-    assert (verification.n_links, verification.breaks) == (3, [])
+    assert (verification.n_by_kind["answer"], verification.breaks) == (3, [])
 
 
 async def test_unstorable_values_of_an_attempt_are_stored_as_null_or_escaped(db: Database) -> None:

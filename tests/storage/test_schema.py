@@ -141,7 +141,10 @@ def test_a_database_of_the_first_release_is_upgraded_with_all_its_rows(two_stora
     assert describe_schema(old_url) == describe_schema(new_url)
     with open_database(old_url, create=False) as db:
         assert [a.name for a in audits.load_audits(db)] == ["a"]
-        assert hash_chain.verify_chain(db) == (1, link["digest"], [])
+        check = hash_chain.verify_chain(db)
+        assert (check.n_by_kind, check.breaks) == ({"answer": 1, "act": 1, "audit": 1}, [])
+        assert [act["act"] for act in check.acts] == ["cover"]
+        assert hash_chain.contains_head(db, str(link["digest"]))
 
 
 def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(two_storages: list[str]) -> None:

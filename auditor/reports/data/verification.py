@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
@@ -58,12 +58,14 @@ class AuditVerification:
         unfounded: number of usable traces, verdicts and answers of probes whose answer is not recorded.
         records: check of the hash chain over all records of the database.
         unknown: rows with a value that no version of the program has written; then no calls are balanced.
+        uncovered: number of rows that neither the chain nor recorded answers confirm, by table.
     """
 
     balances: Sequence[CallBalance]
     unfounded: int
     records: hash_chain.ChainCheck
     unknown: Sequence[RowDifference] = ()
+    uncovered: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_consistent(self) -> bool:
@@ -79,8 +81,9 @@ def verify_audit(db: Database, audit_name: str) -> AuditVerification:
         StorageError: there is no such audit.
     """
     audit = audits.get_audit(db, audit_name)
+    records, uncovered = hash_chain.verify_chain(db), hash_chain.find_uncovered(db, audit.id)
     if unknown := find_unknown_values(db, audit.id):
-        return AuditVerification([], 0, hash_chain.verify_chain(db), unknown)
+        return AuditVerification([], 0, records, unknown, uncovered)
     source = load_source(db, audit_name)
     probe_reports = build_probe_reports(db, source, build_sampling_report(source.config, source.call_counts))
     balances = [_balance_stage(stage, model) for stage in measure_coverage(source) for model in source.models]
@@ -89,7 +92,8 @@ def verify_audit(db: Database, audit_name: str) -> AuditVerification:
         for stage in [*measure_probe_coverage(probe_reports), *measure_installed_coverage(db, source)]
         for name in dict.fromkeys(unit.name for unit in stage.planned)
     ]
-    return AuditVerification(balances, stored.count_missing_answers(db, source.audit.id), hash_chain.verify_chain(db))
+    unfounded = stored.count_missing_answers(db, source.audit.id)
+    return AuditVerification(balances, unfounded, records, uncovered=uncovered)
 
 
 def _balance_stage(stage_coverage: StageCoverage, model: str) -> CallBalance:
