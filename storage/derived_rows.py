@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,14 +61,14 @@ class RowComparison:
         by_probe: the same two numbers, and those read by other versions of the probe, by the probe's name.
     """
 
-    compared: Counter[str] = field(default_factory=Counter)
-    changed: Counter[str] = field(default_factory=Counter)
+    compared: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
     differences: list[RowDifference] = field(default_factory=list)
-    by_probe: dict[str, Counter[str]] = field(default_factory=dict)
+    by_probe: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def add(self, table: str, row: str, problem: str) -> None:
         """Count a difference, and describe it if it is one of the first."""
-        self.changed[table] += 1
+        _count(self.changed, table)
         if len(self.differences) < MAX_DIFFERENCES:
             self.differences.append(RowDifference(table, row, problem))
 
@@ -96,6 +95,10 @@ def find_unknown_values(db: Database, audit_id: int) -> list[RowDifference]:
     return differences[:MAX_DIFFERENCES]
 
 
+def _count(counts: dict[str, int], name: str, n: int = 1) -> None:
+    counts[name] = counts.get(name, 0) + n
+
+
 # --- what rows are derived from ---------------------------------------------------------------------------------
 
 
@@ -115,7 +118,7 @@ def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Data
         event.listen(copy.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
         copy.engine.dispose()  # the connections that were opened before
         audit_table, answers = table_of(Audit), table_of(StoredAnswer)
-        is_usable = answers.c.model.in_(sorted(models))
+        is_usable: ColumnElement[bool] = answers.c.model.in_(sorted(models))
         if audit.finished_at is not None:
             is_usable &= answers.c.created_at <= audit.finished_at
         _copy_rows(source, copy, audit_table, audit_table.c.id == audit.id)
@@ -242,25 +245,25 @@ class _TableRules:
             return
         if theirs is None:
             if not self.is_foreign(name, ours):
-                comparison.compared[name] += 1
+                _count(comparison.compared, name)
                 comparison.add(name, self._describe_key(ours), "has no recorded answer behind it")
             return
-        comparison.compared[name] += 1
+        _count(comparison.compared, name)
         if self.table is table_of(ProbeResult) and self._has_other_reader(comparison, ours, theirs):
             return
         problem = self._find_problem(ours, theirs)
         if problem is not None:
             comparison.add(name, self._describe_key(ours), problem)
         if self.table is table_of(ProbeResult):
-            counts = comparison.by_probe.setdefault(ours["probe"], Counter())
-            counts["read"] += ours["outcome"] != Outcome.EXCLUDED.value
-            counts["changed"] += problem is not None
+            counts = comparison.by_probe.setdefault(ours["probe"], {})
+            _count(counts, "read", int(ours["outcome"] != Outcome.EXCLUDED.value))
+            _count(counts, "changed", int(problem is not None))
 
     def _has_other_reader(self, comparison: RowComparison, ours: RowMapping, theirs: RowMapping) -> bool:
         """Whether a result was read by another version of its probe's reader; such a row is counted."""
         if ours["reader_version"] == theirs["reader_version"]:
             return False
-        comparison.by_probe.setdefault(ours["probe"], Counter())["earlier"] += 1
+        _count(comparison.by_probe.setdefault(ours["probe"], {}), "earlier")
         return True
 
     def _find_problem(self, ours: RowMapping, theirs: RowMapping) -> str | None:

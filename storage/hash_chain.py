@@ -461,7 +461,7 @@ def _is_last_deleted(connection: Connection, kind: str, row_name: str) -> bool:
     """Whether the last link of a row says that it was deleted."""
     c = table_of(ChainLink).c
     query = select(c.content).where(c.kind == kind, c.row == row_name).order_by(c.id.desc()).limit(1)
-    return connection.execute(query).scalar_one() == DELETED
+    return bool(connection.execute(query).scalar_one() == DELETED)
 
 
 def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, RowMapping | None]]:

@@ -71,14 +71,14 @@ def _print_derivation(derivation: Rederivation) -> None:
         print_message(f"Results were not derived again: {derivation.reason}.")
         return
     for name, counts in comparison.by_probe.items():
-        earlier = f"; {counts['earlier']} of other reader versions were not read" if counts["earlier"] else ""
+        earlier = f"; {counts['earlier']} of other reader versions were not read" if counts.get("earlier") else ""
         print_message(
-            f"{name}: {counts['read']} answers were read again, and {counts['changed']} say something "
+            f"{name}: {counts.get('read', 0)} answers were read again, and {counts.get('changed', 0)} say something "
             f"else than the stored result{earlier}."
         )
     for difference in comparison.differences:
         print_message(f"{difference.table} {difference.row} {difference.problem}.")
-    n_compared, n_changed = comparison.compared.total(), comparison.changed.total()
+    n_compared, n_changed = sum(comparison.compared.values()), sum(comparison.changed.values())
     described = f", of which the first {len(comparison.differences)} are listed" if n_changed else ""
     print_message(
         f"{n_compared} results were derived again from the recorded answers: {n_changed} differ{described}."

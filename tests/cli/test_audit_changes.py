@@ -93,7 +93,11 @@ def test_a_renamed_audit_keeps_its_results_and_is_not_rebuilt(decided: str, serv
     assert renamed.returncode == 0, renamed.stderr
     assert 'set name = "fresh" in its configuration' in renamed.stderr
     assert "draws of the review depend on the audit's name" in renamed.stderr
-    assert chain_head(decided) == head
+    with open_database(decided, create=False) as db:
+        assert contains_head(db, head)
+        [act] = verify_chain(db).acts
+        assert (act["act"], act["audit"], act["to"]) == ("rename", "scripted", "fresh")
+    assert chain_head(decided) != head
     assert json.loads(auditor("report", "fresh", "-f", "json").stdout)["audit"]["name"] == "fresh"
     assert "fresh" in auditor("export", "ratings", "fresh").stdout
     with open_database(decided, create=False) as db:

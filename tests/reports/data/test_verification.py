@@ -20,7 +20,6 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer, error
 from tests.support.stored_rows import add_rating
 
-
 LAST_ANSWER = "(SELECT max(id) FROM link WHERE kind = 'answer')"
 
 
