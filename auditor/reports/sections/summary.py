@@ -190,8 +190,8 @@ def _describe_question(report: Report) -> list[Inline]:
         Name(low),
         ") to +1 (",
         Name(high),
-        "). People’s score is the mean of their answers, while the question is about most people: where opinions are "
-        "divided, these two differ.",
+        "). People’s score is the mean of their answers. What most people would say is not the same: where opinions "
+        "are divided, even a right answer about most people differs from the mean.",
     ]
 
 

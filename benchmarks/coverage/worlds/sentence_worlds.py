@@ -38,7 +38,8 @@ class PlantedModel:
     @property
     def difference_sds(self) -> Floats:
         """Of the effects of country, topic and cell on its difference from people."""
-        return np.hypot((self.knowledge - 1) * np.array(PEOPLE_SDS), np.array(self.sds))
+        spread: Floats = np.hypot((self.knowledge - 1) * np.array(PEOPLE_SDS), np.array(self.sds))
+        return spread
 
 
 def make_noise(share: float = 1.0) -> PlantedModel:
@@ -159,7 +160,8 @@ def fold(mean: Floats, sd: Floats) -> Floats:
 
 def _pad(factors: tuple[float, ...], size: int) -> Floats:
     """These factors for the first units, 1 for the others."""
-    return np.r_[np.array(factors), np.ones(size - len(factors))]
+    padded: Floats = np.concatenate([np.array(factors, dtype=np.float64), np.ones(size - len(factors))])
+    return padded
 
 
 COIN = PlantedModel(1.0, ERROR_SDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.metrics.estimate import Estimate, Tested
@@ -11,7 +13,11 @@ from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Paragraph, Section, Table
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.cultural_findings import build_findings_block, describe_cultural_finding
+from auditor.reports.sections.cultural_findings import (
+    build_findings_block,
+    describe_cultural_finding,
+    list_page_one_places,
+)
 from auditor.reports.sections.next_steps import MAX_STEPS, list_next_steps
 from auditor.reports.sections.report import build_report_document
 from auditor.reports.sections.summary import MAX_FINDINGS, PAGE_ONE, build_summary_section
@@ -34,6 +40,7 @@ def test_page_one_has_its_parts_in_the_fixed_order(report: Report) -> None:
     assert str(lead.content).startswith("Closest to people: alder. Of 3 models, ")
     assert "mean absolute error" in str(lead.content)
     assert report.audit.survey.wording in text_of(question)
+    assert "What most people would say is not the same" in text_of(question)
     assert isinstance(overview, Table)
     assert isinstance(cautions, Callout)
     assert cautions.title == "Reasons for caution"
@@ -173,3 +180,19 @@ def test_an_audit_without_a_survey_shows_the_findings_of_its_probe(db: Database)
     assert section.title == "What did the audit find?"
     [findings] = [block for block in section.blocks if isinstance(block, Section) and block.id == "summary-semantic"]
     assert blocks_of(findings, List)[0].items
+
+
+def test_findings_of_page_one_hold_at_1_percent(report: Report) -> None:
+    assert report.cultural_findings is not None
+    ratio = Tested(3.1, 8, 2.0, 4.8, p_value=1e-3, adjusted_p_value=0.03)
+    far = CulturalFinding(
+        model="m", method="direct", kind="distance", name="Nigeria", mae=Estimate(0.4, 8, 0.3, 0.5), mae_ratio=ratio,
+        margin=0.1, lost_samples=NO_LOSS,
+    )  # fmt: skip
+    clear = far.model_copy(update={"mae_ratio": replace(ratio, adjusted_p_value=0.004)})
+    findings = report.cultural_findings.model_copy(update={"rows": [far]})
+    assert list_page_one_places(findings) == []
+    assert list_page_one_places(findings.model_copy(update={"rows": [far, clear]})) == [clear]
+    block = build_findings_block(report.model_copy(update={"cultural_findings": findings}))
+    assert block is not None
+    assert "further from people in Nigeria" in text_of(block)
