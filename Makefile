@@ -196,7 +196,10 @@ faults: dev
 
 small-forms: dev models
 	AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
-	  tests/e2e/test_cultures.py tests/e2e/test_sampled_answer_pairs.py tests/e2e/test_task_judges.py
+	  tests/e2e/test_cultures.py tests/e2e/test_sampled_answer_pairs.py tests/e2e/test_task_judges.py \
+	  tests/experiments/test_samples.py tests/exports/test_training.py tests/e2e/test_tuning_example.py \
+	  tests/replications/test_paper_files.py tests/reports/data/agreement/test_languages.py \
+	  tests/reports/data/agreement/test_model_attributes.py tests/reports/data/differences/test_non_inferiority.py
 
 hostile: dev
 	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile

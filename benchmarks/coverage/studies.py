@@ -19,6 +19,7 @@ from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.obedience_figures import OBEDIENCE_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
 from benchmarks.coverage.pair_figures import PAIR_STUDY
+from benchmarks.coverage.paper_statements import PAPER_STUDIES
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import PlantedResult, PlantedStudy, measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
@@ -99,7 +100,7 @@ def list_jobs() -> dict[str, Job]:
             f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
                 study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
             )
-            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES)
+            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES)
             for plant in study.scenarios
             for design in study.designs
         }

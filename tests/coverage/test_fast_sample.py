@@ -27,6 +27,7 @@ from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.obedience_figures import OBEDIENCE_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
 from benchmarks.coverage.pair_figures import PAIR_STUDY
+from benchmarks.coverage.paper_statements import PAPER_STUDIES
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
@@ -121,10 +122,13 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("a judge that compares without looking: always TIE", "always TIE", 20),
         ("a lenient judge, named from verdicts", "30 points", 20),
         ("a judge that prefers length, where longer traces are better", "0 points", 30),
+        ("consistency grows with the number of parameters", "two standard deviations between models per decade", 60),
+        ("farther from people in one language, by region", "MAE larger by 0.08 in one region", 30),
+        ("non-inferior in a region", "no change, beside a region at the margin", 30),
     ],
 )
 def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario: str, n_runs: int) -> None:
-    [study] = [study for study in PLANTED_STUDIES if study.name == name]
+    [study] = [study for study in (*PLANTED_STUDIES, *PAPER_STUDIES) if study.name == name]
     result = measure_plant(study, scenario, study.designs[0], n_runs)
     assert result.n_false <= 0.15 * n_runs, result
     assert result.n_named >= 0.85 * n_runs, result
