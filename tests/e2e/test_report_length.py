@@ -96,7 +96,7 @@ def test_the_full_report_is_short(report: Report) -> None:
     assert n_all <= MAX_WORDS
 
 
-def test_nothing_is_said_twice_and_no_markup_is_literal(report: Report) -> None:
+def test_no_text_is_repeated_and_no_markup_is_literal(report: Report) -> None:
     texts: list[str] = []
     for block in iterate_blocks(build_report_document(report)):
         match block:

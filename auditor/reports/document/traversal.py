@@ -46,17 +46,17 @@ def drop_repeated(sections: Sequence[Section]) -> list[Section]:
     A subsection or list that has nothing else is dropped with them; a section is not.
     """
     seen: set[str] = set()
-    kept = []
+    remaining = []
     for section in sections:
         texts: list[str] = []
-        kept.append(replace(section, blocks=_drop_texts(section.blocks, seen, texts)))
+        remaining.append(replace(section, blocks=_drop_texts(section.blocks, seen, texts)))
         seen.update(texts)
-    return kept
+    return remaining
 
 
 def _drop_texts(blocks: Sequence[Block], seen: Collection[str], texts: list[str]) -> list[Block]:
     """Blocks without the texts that were seen; texts of the others are added to `texts`."""
-    kept: list[Block] = []
+    remaining: list[Block] = []
     for block in blocks:
         match block:
             case Paragraph() if _is_repeated(block.content, seen, texts):
@@ -75,8 +75,8 @@ def _drop_texts(blocks: Sequence[Block], seen: Collection[str], texts: list[str]
                 if not inner or (len(inner) < len(block.blocks) and _are_notes(inner)):
                     continue
                 block = replace(block, blocks=inner)
-        kept.append(block)
-    return kept
+        remaining.append(block)
+    return remaining
 
 
 def _are_notes(blocks: Sequence[Block]) -> bool:

@@ -100,13 +100,13 @@ class _CommonValues:
             self.remarks = [" In all rows: ", *([start] if start else []), *others, ".", *self.remarks]
         if not self.remarks:
             return self.table
-        kept = [i for i in range(len(columns)) if i not in self.removed]
+        positions = [i for i in range(len(columns)) if i not in self.removed]
         return replace(
             self.table,
             caption=[*_as_nodes(self.table.caption), *self.remarks],
-            columns=[columns[i] for i in kept],
+            columns=[columns[i] for i in positions],
             rows=[
-                row if has_spans else replace(row, cells=[row.cells[i] for i in kept])
+                row if has_spans else replace(row, cells=[row.cells[i] for i in positions])
                 for row in iterate_rows(self.table)
             ],
         )
@@ -162,8 +162,8 @@ class _CommonValues:
                 n_varying += 1
         for n, positions in shared.items():
             if len(shared) > 1 or n_varying:
-                where = [node for i in positions for node in (", ", columns[i].title)][1:]
-                self.remarks += [f" n {format_count(n)} in ", *where, "."]
+                titles = [node for i in positions for node in (", ", columns[i].title)][1:]
+                self.remarks += [f" n {format_count(n)} in ", *titles, "."]
             else:
                 self._constants += [f", n {format_count(n)}"]
             for i in positions:

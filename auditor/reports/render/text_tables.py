@@ -70,7 +70,7 @@ def _build_column(column: Column, cells: Sequence[Cell], notes: Mapping[str, str
     cell_lines = []
     for text, value_length in contents:
         padding = " " * min(value_width - value_length if value_length else 0, max_width // 2)
-        cell_lines.append([padding + line for line in wrap_text(text, max_width - len(padding))])
+        cell_lines.append([padding + line.replace("\u00a0", " ") for line in wrap_text(text, max_width - len(padding))])
     title = flatten_text(column.title)
     cell_width = max([cell_len(line) for lines in cell_lines for line in lines], default=1)
     longest_word = max(map(cell_len, title.split(" ")))

@@ -39,7 +39,7 @@ def test_a_table_that_is_short_enough_is_unchanged() -> None:
     assert shorten_table(short) is short
 
 
-def test_what_is_the_same_in_all_rows_is_said_once() -> None:
+def test_values_that_all_rows_share_are_in_the_caption() -> None:
     columns = [
         Column("Model", "name"),
         Column("Cells", "number"),
@@ -60,8 +60,8 @@ def test_what_is_the_same_in_all_rows_is_said_once() -> None:
         == "Errors. In all rows: Cells 60. No value: From cache. Error: equal to MAE. n 60 in MAE."
     )
     assert render_csv(table).count("60") == 12
-    whole = replace(table, is_whole=True)
-    assert shorten_table(whole) is whole
+    complete = replace(table, is_whole=True)
+    assert shorten_table(complete) is complete
 
 
 def test_a_table_without_most_of_its_figures_is_a_sentence() -> None:
