@@ -99,7 +99,7 @@ def _compare(sample: TwoSeries, region: int) -> TwoWayEstimate:
 
 PAPER_STUDIES = (
     PlantedStudy(
-        "consistency grows with the number of parameters",
+        "consistency grows with size",
         __name__,
         {
             "no change": Scenario(partial(draw_sized_models, 0.0), frozenset()),
@@ -125,7 +125,7 @@ PAPER_STUDIES = (
         min_named=MIN_NAMED,
     ),
     PlantedStudy(
-        "non-inferior in a region",
+        "non-inferiority",
         __name__,
         {"no change, beside a region at the margin": Scenario(partial(draw_two_series, MARGIN), frozenset({0}))},
         state_passing_regions,

@@ -122,9 +122,9 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("a judge that compares without looking: always TIE", "always TIE", 20),
         ("a lenient judge, named from verdicts", "30 points", 20),
         ("a judge that prefers length, where longer traces are better", "0 points", 30),
-        ("consistency grows with the number of parameters", "two standard deviations between models per decade", 60),
+        ("consistency grows with size", "two standard deviations between models per decade", 60),
         ("farther from people in one language, by region", "MAE larger by 0.08 in one region", 30),
-        ("non-inferior in a region", "no change, beside a region at the margin", 30),
+        ("non-inferiority", "no change, beside a region at the margin", 30),
     ],
 )
 def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario: str, n_runs: int) -> None:
