@@ -157,7 +157,7 @@ def test_missing_labels_are_counted(report: Report, source: ReportSource) -> Non
     assert "Comparisons and checks use the corrected shares." in full
 
 
-def test_judges_are_reliable_only_by_labels_and_their_size_is_said(report: Report, source: ReportSource) -> None:
+def test_judges_are_reliable_only_by_labels_which_show_their_accuracy(report: Report, source: ReportSource) -> None:
     """Labels that follow the majority, and labels that have nothing to do with the verdicts."""
     good, useless = (label(report, source, error_rate=rate, n_each=60) for rate in (0.05, 0.55))
     for labelled, is_better in ((good, True), (useless, False)):
