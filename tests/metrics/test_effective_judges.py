@@ -101,7 +101,7 @@ def _draw_panel(rng: np.random.Generator, shared: float, n_traces: int = 1200) -
     return verdicts, truth, {"country": np.arange(n_traces) % 12, "topic": np.arange(n_traces) // 12 % 10}
 
 
-def test_a_panel_beside_its_best_judge_and_independent_judges() -> None:
+def test_a_panel_is_compared_with_its_best_judge_and_independent_judges() -> None:
     """Five independent judges that are right in 75% have a majority that is right in 89.6%."""
     rng = np.random.default_rng(3)
     for shared, expected_loss in ((0.0, 0.0), (0.7, -0.12)):

@@ -191,8 +191,8 @@ def test_balanced_accuracy_names_coins_in_few_audits_and_finds_judges_that_see_s
         coins = [balanced_accuracy((rng.random(480) < 0.7).astype(float), labels, units) for _ in range(5)]
         n_false += any(test.is_significant and (test.value or 0) > 0.5 for test in adjust_tests(coins, "judges"))
         fair = np.where(rng.random(480) < 0.35, 1 - truth, truth)
-        found = balanced_accuracy(fair, labels, units)
-        n_found += found.p_value is not None and 5 * found.p_value < 0.05
+        estimate = balanced_accuracy(fair, labels, units)
+        n_found += estimate.p_value is not None and 5 * estimate.p_value < 0.05
     assert n_false <= 10
     assert n_found >= 75
 

@@ -69,9 +69,9 @@ def test_honest_judges_with_shared_errors_are_never_copies(n_traces: int) -> Non
     n_alike = 0
     for _ in range(20):
         common, family = rng.standard_normal((2, n_traces))
-        own = rng.standard_normal((5, n_traces))
+        noise = rng.standard_normal((5, n_traces))
         is_family = np.arange(5)[:, None] < 2
-        latent = 0.2**0.5 * common + np.where(is_family, 0.45**0.5 * family + 0.35**0.5 * own, 0.8**0.5 * own)
+        latent = 0.2**0.5 * common + np.where(is_family, 0.45**0.5 * family + 0.35**0.5 * noise, 0.8**0.5 * noise)
         truth = (rng.random(n_traces) < 0.6).astype(float)
         verdicts = np.where(latent > 0.674, 1 - truth, truth)
         units = {"country": np.arange(n_traces) % 12, "topic": np.arange(n_traces) // 12 % 10}
