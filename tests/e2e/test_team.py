@@ -137,4 +137,4 @@ def test_sqlite_and_postgres_export_the_same_bytes(form: Any, postgres: Postgres
             )
     assert hashes[0] == hashes[1]
     assert chains_and_queues[0] == chains_and_queues[1]
-    assert chains_and_queues[0][0].n_links == 5
+    assert chains_and_queues[0][0].n_by_kind["rating"] == 5
