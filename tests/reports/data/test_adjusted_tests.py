@@ -18,7 +18,7 @@ from auditor.metrics.paired_difference import paired_difference
 from auditor.probes.semantic.figures.experiment_rows import RuleFollowingRow
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_schema import Report
-from tests.reports.sections.experiments.test_consistency import make_mean
+from tests.probes.semantic.experiments.test_section_consistency import make_mean
 
 
 def make_row(model: str, p_value: float | None, change: Tested | None = None) -> RuleFollowingRow:

@@ -10,8 +10,8 @@ from auditor.reports.data.panel.schema import FaultDetectionRow, PositionBiasRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure
 from auditor.reports.sections.experiments import judges
+from tests.probes.semantic.experiments.test_section_consistency import HOSTILE, checked_finding, make_estimate
 from tests.reports.sections.block_access import cells_of
-from tests.reports.sections.experiments.test_consistency import HOSTILE, checked_finding, make_estimate
 from tests.reports.sections.node_text import iterate_blocks, tables_of
 
 
