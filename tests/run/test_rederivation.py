@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Table
+from sqlalchemy import Table, event
 from sqlmodel import SQLModel
 
 from auditor import run_audit
 from auditor.config import AuditConfig
+from auditor.exports.tables import export_tables
+from auditor.reports.data.build import build_report
 from auditor.reports.data.verification import verify_audit
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
 from auditor.storage import audits, derived_rows, hash_chain
@@ -204,3 +206,21 @@ def test_verify_names_the_rows(db: Database) -> None:
     result = auditor("verify", NAME, *storage)
     assert result.returncode == 1
     assert "has the unknown outcome 'lost'" in result.stderr
+
+
+def test_reports_and_exports_read_covered_tables_only(db: Database, tmp_path: Path) -> None:
+    read: set[str] = set()
+
+    def note(action: int, table: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and table is not None:
+            read.add(table)
+        return sqlite3.SQLITE_OK
+
+    db.engine.dispose()
+    event.listen(db.engine, "connect", lambda connection, _: connection.set_authorizer(note))
+    build_report(db, NAME)
+    export_tables(db, NAME, tmp_path / "tables", "csv")
+    covered = hash_chain.append_only_kinds() | hash_chain.mutable_kinds() | hash_chain.derived_kinds()
+    assert read >= {"answer", "attempt", "audit", "score", "verdict", "conflict", "survey_cell"}
+    assert {name for name in read - covered if not name.startswith("sqlite_")} <= {*NOT_COVERED}
+    assert hash_chain.find_uncovered(db, audits.get_audit(db, NAME).id) == {}

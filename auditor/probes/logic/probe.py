@@ -112,6 +112,7 @@ class Logic(BuiltInProbe):
         return build_summary_tables(report)
 
     def describe_votes(self, report: Report) -> str:
+        from auditor.probes.logic.figures.schema import LogicReport
         from auditor.probes.logic.section_votes import describe_excluded_judges
 
         return describe_excluded_judges(report.find(LogicReport))
