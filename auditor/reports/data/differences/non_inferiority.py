@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from auditor.config import load_stored_config
 from auditor.metrics.cell_statistics import MAE
 from auditor.metrics.estimate import Tested
@@ -13,7 +11,7 @@ from auditor.metrics.jackknife import paired_jackknife
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.differences.schema import NonInferiorityReport, RegionMarginRow, RegistrationState
 from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesPair
-from auditor.reports.data.differences.shared_cells import select_shared_cells
+from auditor.reports.data.differences.shared_cells import SharedCells, select_shared_cells
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -47,13 +45,15 @@ def _stated_margin(db: Database, first: ScoreSeries, second: ScoreSeries) -> flo
 def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: float) -> NonInferiorityReport:
     """Test each region of the first series' survey."""
     shared = select_shared_cells(first, second)
-    first_scores, second_scores, truth, countries, topics = shared.clustered_scores()
     rows = []
     for region in get_grouping(first.survey).regions:
-        in_region = np.isin(countries, region.countries)
-        if in_region.any():
-            arrays = (array[in_region] for array in (second_scores, first_scores, truth, countries, topics))
-            change: Tested = paired_jackknife(MAE, *arrays).against_margin(margin)
+        indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
+        if indices:
+            columns = (shared.first, shared.second, shared.survey_scores)
+            in_region = (column[indices] for column in columns)
+            cells = SharedCells(*in_region, [shared.cells[i] for i in indices], 0, shared.zone_by_country)
+            first_scores, second_scores, *places = cells.clustered_scores()
+            change: Tested = paired_jackknife(MAE, second_scores, first_scores, *places).against_margin(margin)
             rows.append(RegionMarginRow(region=region.name, change=change, passes=False))
     rows = adjust_rows(rows, "change", f"non-inferiority of {second.label}, by region")
     state, registered_at, registered_margin = _find_registration(db, first, second, margin)

@@ -22,6 +22,7 @@ from auditor.storage.records import save_records
 from auditor.storage.registrations import load_registrations, register_claim
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
+from tests.support.synthetic_audit import populate
 
 MARGIN = 0.05
 REGIONS = tuple(Region(name, tuple(f"{name} {i}" for i in range(10))) for name in ("North", "South"))
@@ -83,6 +84,16 @@ def test_the_margin_is_compared_with_the_one_that_was_registered_first(
     assert report.registration == state
     assert report.passes
     assert verify_chain(db).breaks == []
+
+
+def test_countries_with_a_cultural_zone_are_found_in_their_region(db: Database) -> None:
+    """With many zones, intervals are clustered by zone; regions still consist of countries."""
+    for name, seed in (("before", 1), ("after", 1)):
+        populate(db, models=1, countries=60, topics=6, samples=1, judges=0, seed=seed, name=name)
+    [report] = compare_targets(
+        db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN
+    ).non_inferiority
+    assert sum(row.change.n for row in report.regions) > 100
 
 
 def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(
