@@ -49,11 +49,13 @@ def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: fl
     for region in get_grouping(first.survey).regions:
         indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
         if indices:
-            columns = (shared.first, shared.second, shared.survey_scores)
-            in_region = (column[indices] for column in columns)
-            cells = SharedCells(*in_region, [shared.cells[i] for i in indices], 0, shared.zone_by_country)
-            first_scores, second_scores, *places = cells.clustered_scores()
-            change: Tested = paired_jackknife(MAE, second_scores, first_scores, *places).against_margin(margin)
+            cells = SharedCells(
+                shared.first[indices], shared.second[indices], shared.survey_scores[indices],
+                [shared.cells[i] for i in indices], 0, shared.zone_by_country,
+            )  # fmt: skip
+            first_scores, second_scores, truth, countries, topics = cells.clustered_scores()
+            difference = paired_jackknife(MAE, second_scores, first_scores, truth, countries, topics)
+            change: Tested = difference.against_margin(margin)
             rows.append(RegionMarginRow(region=region.name, change=change, passes=False))
     rows = adjust_rows(rows, "change", f"non-inferiority of {second.label}, by region")
     state, registered_at, registered_margin = _find_registration(db, first, second, margin)
