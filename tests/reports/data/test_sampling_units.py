@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from auditor.reports.data.build import build_report
 from auditor.reports.data.sampling_units import MIN_ZONES, cluster_countries
+from auditor.reports.data.source_loading import load_source
+from auditor.storage import audits
+from auditor.storage.database import Database
+from auditor.surveys.regions import group_countries
+from tests.reports.conftest import survey_of
 
 COUNTRIES = ("Chile", "Peru", "Japan", "Kenya", "Spain", "Norway", "Canada", "Atlantis")
 ZONES = {
@@ -31,3 +39,21 @@ def test_a_country_with_the_name_of_a_zone_is_another_unit() -> None:
     countries = (*COUNTRIES, "Confucian")
     labels = cluster_countries(countries, ZONES, np.ones(len(countries), dtype=np.bool_))
     assert labels.labels[-1] != labels.labels[2]
+
+
+def test_the_zones_that_an_audit_stored_are_those_of_its_report(db: Database) -> None:
+    survey = survey_of({("Japan", "divorce"): 0.1, ("Kenya", "divorce"): -0.3})
+    for name, zones in (("earlier", None), ("stored", {"Japan": "Islands"})):
+        stored = replace(survey, zones=zones)
+        audits.save_audit(db, name=name, config=None, config_hash=None, survey=stored, environment={})
+        source = load_source(db, name)
+        expected = zones or {"Japan": "Confucian", "Kenya": "African-Islamic"}
+        assert source.zone_by_country == expected
+        report = build_report(db, name)
+        assert report.audit.survey.zones == {zone: [country] for country, zone in expected.items()}
+        assert report.audit.survey.clusters == "country"
+
+
+def test_a_survey_is_put_in_zones_where_its_countries_are_grouped() -> None:
+    survey = group_countries(survey_of({("Japan", "divorce"): 0.1, ("Atlantis", "divorce"): -0.3}))
+    assert survey.zones == {"Japan": "Confucian"}
