@@ -178,8 +178,8 @@ def compare_derived_rows(
         has_votes = order >= STAGES_BY_ORDER.index(audits.AWAITING_HUMAN)
         rules = _TableRules(table, is_over, has_votes, is_unasked, is_foreign)
         with stored.read() as stored_rows, derived.read() as derived_rows:
-            for ours, theirs in _merge(table, audit.id, stored_rows, derived_rows):
-                rules.compare(comparison, ours, theirs)
+            for stored_row, derived_row in _merge(table, audit.id, stored_rows, derived_rows):
+                rules.compare(comparison, stored_row, derived_row)
     return comparison
 
 
@@ -196,23 +196,23 @@ def _merge(
     """Yield the rows of a table in two databases, pair by pair; None for one that is missing in a database."""
     key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
     query = select(table).where(table.c.audit_id == audit_id).order_by(*(table.c[name] for name in key_names))
-    ours, theirs = (
+    stored_rows, derived_rows = (
         iter(connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query).mappings())
         for connection in (stored, derived)
     )
-    left, right = next(ours, None), next(theirs, None)
+    left, right = next(stored_rows, None), next(derived_rows, None)
     while left is not None or right is not None:
         left_key = None if left is None else tuple(_sortable(left[name]) for name in key_names)
         right_key = None if right is None else tuple(_sortable(right[name]) for name in key_names)
         if right_key is None or (left_key is not None and left_key < right_key):
             yield left, None
-            left = next(ours, None)
+            left = next(stored_rows, None)
         elif left_key is None or right_key < left_key:
             yield None, right
-            right = next(theirs, None)
+            right = next(derived_rows, None)
         else:
             yield left, right
-            left, right = next(ours, None), next(theirs, None)
+            left, right = next(stored_rows, None), next(derived_rows, None)
 
 
 def _sortable(value: Any) -> tuple[int, Any]:
@@ -235,46 +235,46 @@ class _TableRules:
     is_unasked: Callable[[str], bool]
     is_foreign: Callable[[str, RowMapping], bool]
 
-    def compare(self, comparison: RowComparison, ours: RowMapping | None, theirs: RowMapping | None) -> None:
+    def compare(self, comparison: RowComparison, stored_row: RowMapping | None, derived_row: RowMapping | None) -> None:
         """Compare a stored row with the derived one."""
         name = self.table.name
-        if ours is None:
-            assert theirs is not None
-            if self.is_over and not self._was_not_asked(theirs) and self.table is not table_of(ExcludedContent):
-                comparison.add(name, self._describe_key(theirs), "is gone: the recorded answers give it")
+        if stored_row is None:
+            assert derived_row is not None
+            if self.is_over and not self._was_not_asked(derived_row) and self.table is not table_of(ExcludedContent):
+                comparison.add(name, self._describe_key(derived_row), "is gone: the recorded answers give it")
             return
-        if theirs is None:
-            if not self.is_foreign(name, ours):
+        if derived_row is None:
+            if not self.is_foreign(name, stored_row):
                 _count(comparison.compared, name)
-                comparison.add(name, self._describe_key(ours), "has no recorded answer behind it")
+                comparison.add(name, self._describe_key(stored_row), "has no recorded answer behind it")
             return
         _count(comparison.compared, name)
-        if self.table is table_of(ProbeResult) and self._has_other_reader(comparison, ours, theirs):
+        if self.table is table_of(ProbeResult) and self._has_other_reader(comparison, stored_row, derived_row):
             return
-        problem = self._find_problem(ours, theirs)
+        problem = self._find_problem(stored_row, derived_row)
         if problem is not None:
-            comparison.add(name, self._describe_key(ours), problem)
+            comparison.add(name, self._describe_key(stored_row), problem)
         if self.table is table_of(ProbeResult):
-            counts = comparison.by_probe.setdefault(ours["probe"], {})
-            _count(counts, "read", int(ours["outcome"] != Outcome.EXCLUDED.value))
+            counts = comparison.by_probe.setdefault(stored_row["probe"], {})
+            _count(counts, "read", int(stored_row["outcome"] != Outcome.EXCLUDED.value))
             _count(counts, "changed", int(problem is not None))
 
-    def _has_other_reader(self, comparison: RowComparison, ours: RowMapping, theirs: RowMapping) -> bool:
+    def _has_other_reader(self, comparison: RowComparison, stored_row: RowMapping, derived_row: RowMapping) -> bool:
         """Whether a result was read by another version of its probe's reader; such a row is counted."""
-        if ours["reader_version"] == theirs["reader_version"]:
+        if stored_row["reader_version"] == derived_row["reader_version"]:
             return False
-        _count(comparison.by_probe.setdefault(ours["probe"], {}), "earlier")
+        _count(comparison.by_probe.setdefault(stored_row["probe"], {}), "earlier")
         return True
 
-    def _find_problem(self, ours: RowMapping, theirs: RowMapping) -> str | None:
+    def _find_problem(self, stored_row: RowMapping, derived_row: RowMapping) -> str | None:
         """Say how a stored row differs from the derived one; None if it does not."""
-        for column, value in ours.items():
-            other = theirs[column]
+        for column, value in stored_row.items():
+            other = derived_row[column]
             if _is_equal(value, other) or (not self.has_votes and column in VOTE_COLUMNS):
                 continue
-            if self._was_not_asked(theirs) and _is_failure(ours):
+            if self._was_not_asked(derived_row) and _is_failure(stored_row):
                 return None
-            if not self.is_over and _is_failure(ours):
+            if not self.is_over and _is_failure(stored_row):
                 return None  # a run that was stopped has recorded an answer that it has not read yet
             return f"has {column} = {_shorten(value)}, and the recorded answers give {_shorten(other)}"
         return None

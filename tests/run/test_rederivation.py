@@ -131,15 +131,15 @@ def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database) -> N
         for name, table in SQLModel.metadata.tables.items():
             if name in NOT_COVERED:
                 continue
-            where = f'WHERE rowid = (SELECT min(rowid) FROM "{name}")'
+            condition = f'WHERE rowid = (SELECT min(rowid) FROM "{name}")'
             for column, other, value in pick_changes(connection, table):
-                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {where}', [other])
+                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {condition}', [other])
                 assert is_found(name), (name, column)
-                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {where}', [value])
+                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {condition}', [value])
                 checked.add(name)
-            row = connection.execute(f'SELECT * FROM "{name}" {where}').fetchone()
+            row = connection.execute(f'SELECT * FROM "{name}" {condition}').fetchone()
             if row is not None:
-                connection.execute(f'DELETE FROM "{name}" {where}')
+                connection.execute(f'DELETE FROM "{name}" {condition}')
                 assert is_found(name), name
                 places = ", ".join("?" for _ in row)
                 connection.execute(f'INSERT INTO "{name}" VALUES ({places})', list(row))
