@@ -184,7 +184,7 @@ async def _run_all(
 
     cases.sort(key=lambda case: case.choice["timing"] != "hang")  # the others run while these wait
     try:
-        with mock.patch("auditor.models.gateway.no_retry_reason", _end_repeated_refusals):
+        with mock.patch("auditor.models.gateway.no_retry_reason", end_repeated_refusals):
             async with _watch_for_hangs():
                 results = await asyncio.gather(*map(run_in_turn, cases))
     finally:
@@ -193,7 +193,7 @@ async def _run_all(
     return CaseResults(by_id, gateway.budget.spent_usd)
 
 
-def _end_repeated_refusals(
+def end_repeated_refusals(
     failure: RequestFailure, wait_s: float, progress: CallProgress, limits: Limits, deadline_s: float
 ) -> str | None:
     """End a call's time after `ATTEMPTS` refusals by status 429, which are repeated until then.

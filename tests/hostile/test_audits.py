@@ -21,7 +21,7 @@ from tests.hostile.axes import AXES
 from tests.hostile.corpus import EVERY
 from tests.hostile.expectations import INTERNAL
 from tests.hostile.keys import KEY, leaks_in, leaks_in_folder
-from tests.hostile.runner import MODELS
+from tests.hostile.runner import MODELS, end_repeated_refusals
 from tests.hostile.server import reply_of
 from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.cli_runner import CommandOutput, auditor
@@ -111,7 +111,11 @@ def config_of(audit: HostileAudit, server: FakeServer) -> AuditConfig:
 
 
 @pytest.mark.parametrize("audit", CHOSEN, ids=lambda audit: audit.id)
-def test_each_audit_is_as_expected(audit: HostileAudit, server: FakeServer, tmp_path: Path) -> None:
+def test_each_audit_is_as_expected(
+    audit: HostileAudit, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.models.gateway.no_retry_reason", end_repeated_refusals)
+
     def script(request: Request) -> Reply:
         return reply_of(audit.choice, request) if ODD in request.path else answer(request)
 

@@ -146,7 +146,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["report", "--brief", "--format", "text", *EVERYTHING], set()),
         (["report", "-o", "report.html", *EVERYTHING], {"vl_convert"}),
     ],
-    ids=" ".join,
+    ids=lambda words: " ".join(sorted(words) if isinstance(words, set) else words),
 )
 def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str], needed: set[str]) -> None:
     heavy_modules = NEEDED_BY_NO_QUICK_COMMAND | {"vl_convert"}

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from textual.pilot import Pilot
+from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.screen import Screen
 from textual.worker import WorkerError
 
@@ -52,7 +52,8 @@ class Driver:
         """Wait until no message is queued and no worker runs, twice: a last message may start a worker."""
         deadline, n_idle_checks = time.monotonic() + SETTLE_TIMEOUT_S, 0
         while n_idle_checks < 2:
-            await self.pilot.pause()
+            with suppress(WaitForScreenTimeout):  # a widget that is removed meanwhile never answers the pilot
+                await self.pilot.pause()
             with suppress(WorkerError):  # superseded by a later worker; failures are shown on the screen
                 await self.app.workers.wait_for_complete()
             n_idle_checks = n_idle_checks + 1 if self._is_idle() or not self.app.is_running else 0
