@@ -156,12 +156,12 @@ def build_survey_card(title: str, form: TrainingFormat, held_out: Sequence[str],
     Args:
         counts: rows for training, and rows of held-out countries.
     """
-    made = (
+    about_rows = (
         "Each row asks the survey’s question about a country and a topic. The answer is the mean score of the "
         "country’s people, from -1 to +1."
     )
     if form in ("preference", "chat"):
-        made += (
+        about_rows += (
             " The rejected answer is the mean of the training countries on the topic: what a model answers that does "
             f"not tell countries apart. Cells that differ from it by less than {MIN_SHIFT:g} have no row."
         )
@@ -181,7 +181,7 @@ def build_survey_card(title: str, form: TrainingFormat, held_out: Sequence[str],
         f"Rows for training from {title}",
         "",
         [
-            Section("made", "How they were made", [Paragraph(made)]),
+            Section("made", "How they were made", [Paragraph(about_rows)]),
             Section("test", "Countries for the test", [Paragraph(test)]),
             Section("limits", "Limits", [Paragraph(limits)]),
         ],

@@ -24,7 +24,7 @@ from auditor.metrics.unit_replicates import recompute_without_units, replicate_o
 
 MAX_JACKKNIFE_GROUPS = 200
 """The jackknife leaves items out one by one up to this many items; more are left out in this many groups."""
-MIN_CROSSED_MODELS = 5
+MIN_TWO_WAY_MODELS = 5
 """Fewest models that are resampled beside items."""
 
 Bools = NDArray[np.bool_]
@@ -242,7 +242,7 @@ def within_model_difference(
         return Tested(None, len(shares), reason="no model has both right and wrong answers with verdicts")
     replicates = {"item": _slope_within_models(totals[None] - by_cell)}
     cells = None
-    if n_models >= MIN_CROSSED_MODELS:
+    if n_models >= MIN_TWO_WAY_MODELS:
         is_other = ~np.eye(n_models, dtype=np.bool_)
         replicates["model"] = _slope_within_models(totals[None] * is_other[:, :, None])
         at_items, at_models = np.nonzero(by_cell[:, :, 0])

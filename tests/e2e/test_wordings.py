@@ -31,9 +31,9 @@ def config_in(url: str, wordings: int | str, samples: int) -> AuditConfig:
 def test_each_cell_is_asked_equally_often_in_each_wording(server: FakeServer, storage: str) -> None:
     run_audit(config_in(server.url, 2, 4), storage=storage)
     texts = sent_messages(server)
-    own = sum("Think of what most people in Japan" in text for text in texts)
+    builtin = sum("Think of what most people in Japan" in text for text in texts)
     further = sum("What would most people in Japan answer if they were asked about this" in text for text in texts)
-    assert own == further == len(texts) / 2
+    assert builtin == further == len(texts) / 2
     report = open_audit("scripted", storage=storage).report()
     assert report.audit.survey.wordings == {"en": [load_further_wordings("en").questions[0]]}
     assert "Samples took 2 wordings in turn" in render_report(report, "markdown")

@@ -226,6 +226,6 @@ def test_the_parts_that_the_page_shows_are_those_of_the_example() -> None:
     assert shown["experiment"]["config"] == example["experiment"]["config"]
     assert shown["experiment"]["files"]["WVS"].items() <= example["experiment"]["files"]["WVS"].items()
     assert shown["experiment"]["departures"][0] == example["experiment"]["departures"][0]
-    [table], [whole] = shown["tables"], example["tables"]
-    assert all(table[key] == whole[key] for key in ("id", "title", "place", "columns", "scale"))
-    assert table["rows"][0]["values"] == whole["rows"][-1]["values"]
+    [table], [full_table] = shown["tables"], example["tables"]
+    assert all(table[key] == full_table[key] for key in ("id", "title", "place", "columns", "scale"))
+    assert table["rows"][0]["values"] == full_table["rows"][-1]["values"]

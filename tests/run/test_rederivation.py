@@ -219,7 +219,7 @@ def test_reports_and_exports_read_covered_tables_only(db: Database, tmp_path: Pa
     db.engine.dispose()
     event.listen(db.engine, "connect", lambda connection, _: connection.set_authorizer(note))
     build_report(db, NAME)
-    export_tables(db, NAME, tmp_path / "tables", "csv")
+    export_tables(db, NAME, tmp_path / "tables", "jsonl")
     covered = hash_chain.append_only_kinds() | hash_chain.mutable_kinds() | hash_chain.derived_kinds()
     assert read >= {"answer", "attempt", "audit", "score", "verdict", "conflict", "survey_cell"}
     assert {name for name in read - covered if not name.startswith("sqlite_")} <= {*NOT_COVERED}

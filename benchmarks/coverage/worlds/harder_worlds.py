@@ -86,13 +86,13 @@ class RelatedCountries:
 
         def relate(n_columns: int, zone_share: float) -> Floats:
             """Effects of variance 1, shape (countries, columns)."""
-            own = rng.normal(size=(n_countries, n_columns))
+            independent = rng.normal(size=(n_countries, n_columns))
             if self.effects == "independent":
-                return own
+                return independent
             if self.effects == "spatial":
-                return np.asarray(root @ own)
+                return np.asarray(root @ independent)
             common = rng.normal(size=(N_ZONES, n_columns))[zone]
-            return np.asarray(zone_share**0.5 * common + (1 - zone_share) ** 0.5 * own)
+            return np.asarray(zone_share**0.5 * common + (1 - zone_share) ** 0.5 * independent)
 
         def draw_sum(sds: tuple[float, float, float]) -> tuple[Floats, Floats]:
             """The sum of effects, and the effects of countries."""
@@ -104,9 +104,9 @@ class RelatedCountries:
 
         survey = draw_sum(SURVEY_SDS)[0][country, topic]
         errors, by_country = draw_sum(ERROR_SDS)
-        here = {"bias of these countries": MEAN_ERROR + float(by_country[country].mean())}
+        sampled_truths = {"bias of these countries": MEAN_ERROR + float(by_country[country].mean())}
         first = survey + MEAN_ERROR + errors[country, topic]
-        return HarderSample(country, topic, zone[country], survey, first, make_gaussian_truths() | here)
+        return HarderSample(country, topic, zone[country], survey, first, make_gaussian_truths() | sampled_truths)
 
 
 def make_gaussian_truths() -> dict[str, float]:

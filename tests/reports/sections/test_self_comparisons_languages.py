@@ -13,7 +13,8 @@ from auditor.reports.data.agreement.languages import (
     UnevenLanguageRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import List, Name, Table, Text
+from auditor.reports.document import List, ListItem, Name, Table, Text
+from auditor.reports.document.traversal import flatten_inline
 from auditor.reports.sections.self_comparisons import build_languages_section, describe_languages
 from tests.reports.sections.block_access import cells_of
 
@@ -75,9 +76,11 @@ def test_agreement_by_language_names_what_differs_and_the_regions_left_out(repor
     table = section.blocks[-1]
     assert isinstance(table, Table)
     assert cells_of(table) == [["m", "en", "native", "South", 8, difference, difference, difference]]
-    assert "Not compared: Sea (fewer than 5 countries)." in flatten([table.caption])
+    assert "Not compared: Sea (fewer than 5 countries)." in flatten_inline(table.caption)
     [findings] = [block for block in section.blocks[2:] if isinstance(block, List)]
-    assert flatten(findings.items[0]) == (
+    [item] = findings.items
+    assert not isinstance(item, ListItem)
+    assert flatten(item) == (
         "Farther from people in “native” than in “en”: m, South (difference in MAE = +0.052, 95% CI +0.031 to +0.073, "
         "80 cells)."
     )
