@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -106,57 +107,93 @@ def test_differences_are_found_and_their_rows_named(db: Database, monkeypatch: p
     assert sum(comparison.changed.values()) == len(comparison.differences)
 
 
-def pick_changes(connection: sqlite3.Connection, table: Table) -> Iterator[tuple[str, Any, Any]]:
-    """Name, another value and the stored value of each column of a table's first row."""
-    connection.row_factory = sqlite3.Row
-    row = connection.execute(f'SELECT * FROM "{table.name}" ORDER BY rowid LIMIT 1').fetchone()
-    for name in row.keys() if row is not None else ():
-        kind = table.c[name].type.python_type
-        if table.c[name] is not table.autoincrement_column:
+@dataclass
+class Changes:
+    """One table of the audit, with the changes of its columns that are still to be tried."""
+
+    table: Table
+    rows: list[dict[str, Any]]
+    columns: list[str]
+    is_derived: bool
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, table: Table) -> Changes:
+        rows = [dict(row) for row in connection.execute(f'SELECT rowid AS "@", * FROM "{table.name}" ORDER BY 1')]
+        columns = [column.name for column in table.c if column is not table.autoincrement_column]
+        return cls(table, rows, columns, table.name in {table_of(kind).name for kind in DerivedRow.__subclasses__()})
+
+    def take(self) -> Iterator[tuple[dict[str, Any], str, Any]]:
+        """Take as many columns as there are rows: each is changed in a row of its own."""
+        taken, self.columns = self.columns[: len(self.rows)], self.columns[len(self.rows) :]
+        for row, name in zip(self.rows, taken, strict=False):
+            kind = self.table.c[name].type.python_type
             others = {str: "other", bytes: b"other", bool: not row[name]}
-            yield name, others.get(kind, (row[name] or 0) + 7919 if kind in (int, float) else None), row[name]
+            yield row, name, others.get(kind, (row[name] or 0) + 7919 if kind in (int, float) else None)
+
+    def name_problem(self, row: dict[str, Any], column: str | None = None) -> tuple[str, str, str]:
+        """Table, row and beginning of what is said of a row, of which a column was changed, or which was deleted."""
+        is_gone = column is None or column in self.table.primary_key
+        if not self.is_derived:
+            problem = "is gone" if is_gone else "is not as it was written"
+            return self.table.name, hash_chain.name_row(self.table, row), problem
+        key = [str(row[c.name]) for c in self.table.primary_key if c.name != "audit_id"]
+        return self.table.name, ", ".join(key), "is gone" if is_gone else f"has {column} = "
+
+    def copy_of(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row with another key."""
+        key = next(c.name for c in reversed(list(self.table.primary_key)) if c.name != "audit_id")
+        changed = {"name": "added"} if self.table.name == "audit" else {}
+        other = f"{row[key]}9" if isinstance(row[key], str) else 7919
+        return {name: value for name, value in row.items() if name != "@"} | {key: other, **changed}
 
 
-def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database) -> None:
-    derived = {table_of(row_class).name for row_class in DerivedRow.__subclasses__()}
-    checked = set()
+def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each column of each table, and a row that is deleted and one that is added, each found at its own row."""
+    monkeypatch.setattr(derived_rows, "MAX_DIFFERENCES", 1000)
     with open_derivation(db, audits.get_audit(db, NAME)) as compare, sqlite3.connect(str(db.path)) as connection:
+        connection.row_factory = sqlite3.Row
 
-        def is_found(table: str) -> bool:
+        def find_problems() -> list[tuple[str, str, str]]:
             connection.commit()
-            if table in derived:
-                return table in compare().changed
-            return any(broken.record_kind == table for broken in hash_chain.verify_chain(db).breaks)
+            breaks = hash_chain.verify_chain(db, 1000).breaks
+            return [*breaks, *((row.table, row.row, row.problem) for row in compare().differences)]
 
-        for name, table in SQLModel.metadata.tables.items():
-            if name in NOT_COVERED:
-                continue
-            condition = f'WHERE rowid = (SELECT min(rowid) FROM "{name}")'
-            for column, other, value in pick_changes(connection, table):
-                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {condition}', [other])
-                assert is_found(name), (name, column)
-                connection.execute(f'UPDATE "{name}" SET "{column}" = ? {condition}', [value])
-                checked.add(name)
-            row = connection.execute(f'SELECT * FROM "{name}" {condition}').fetchone()
-            if row is not None:
-                connection.execute(f'DELETE FROM "{name}" {condition}')
-                assert is_found(name), name
+        def assert_found(expected: list[tuple[str, str, str]]) -> None:
+            problems = find_problems()
+            for table, row, problem in expected:
+                row_problems = [p for t, r, p in problems if (t, r) == (table, row)]
+                assert any(p.startswith(problem) for p in row_problems), (table, row, problem, row_problems)
+
+        tables = [Changes.of(connection, t) for name, t in SQLModel.metadata.tables.items() if name not in NOT_COVERED]
+        tables = [changes for changes in tables if changes.rows]
+        names = {changes.table.name for changes in tables}
+        assert names >= {"answer", "attempt", "audit", "survey_cell", "comparison", "comparison_item", "comparison_set"}
+        assert names >= {"trace", "verdict", "score", "conflict", "contrast"}
+        while any(changes.columns for changes in tables):
+            taken = [(changes, *change) for changes in tables for change in changes.take()]
+            for changes, row, column, other in taken:
+                statement = f'UPDATE "{changes.table.name}" SET "{column}" = ? WHERE rowid = ?'
+                connection.execute(statement, [other, row["@"]])
+            assert_found([changes.name_problem(row, column) for changes, row, column, _ in taken])
+            for changes, row, column, _ in taken:
+                statement = f'UPDATE "{changes.table.name}" SET "{column}" = ? WHERE rowid = ?'
+                connection.execute(statement, [row[column], row["@"]])
+        assert find_problems() == []
+        for changes in tables:
+            connection.execute(f'DELETE FROM "{changes.table.name}" WHERE rowid = ?', [changes.rows[0]["@"]])
+        assert_found([changes.name_problem(changes.rows[0]) for changes in tables])
+        for changes in tables:
+            stored = {name: value for name, value in changes.rows[0].items() if name != "@"}
+            for row in (stored, changes.copy_of(changes.rows[0])):
                 places = ", ".join("?" for _ in row)
-                connection.execute(f'INSERT INTO "{name}" VALUES ({places})', list(row))
-                key = next(c.name for c in reversed(list(table.primary_key)) if c.name != "audit_id" or name == "audit")
-                added = [
-                    f"{v}9" if c == key and isinstance(v, str) else 7919 if c == key else v
-                    for c, v in dict(row).items()
-                ]
-                if name == "audit":
-                    added[list(dict(row)).index("name")] = "added"
-                connection.execute(f'INSERT INTO "{name}" VALUES ({places})', added)
-                assert is_found(name), name
-                connection.execute(f'DELETE FROM "{name}" WHERE "{key}" = ?', [added[list(dict(row)).index(key)]])
-        connection.commit()
-        assert not compare().changed
-        assert not hash_chain.verify_chain(db).breaks
-    assert checked >= {"answer", "attempt", "audit", "survey_cell", "trace", "verdict", "score", "conflict", "contrast"}
+                connection.execute(f'INSERT INTO "{changes.table.name}" VALUES ({places})', list(row.values()))
+        problem_of = {True: "has no recorded answer behind it", False: "was written past the chain"}
+        assert_found(
+            [
+                (*changes.name_problem(changes.copy_of(changes.rows[0]))[:2], problem_of[changes.is_derived])
+                for changes in tables
+            ]
+        )
 
 
 def test_numbers_within_the_tolerance_are_equal(db: Database) -> None:
