@@ -29,7 +29,7 @@ def verify(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that an audit's records are complete and consistent, and that its results follow from them.
+    """Check that records are complete, and results follow from them.
 
     Checks that no call is lost or counted twice, and that no answer or decision was changed since it was written. Then
     all results are derived again from the recorded answers, by the code of the run and without any model: scores,

@@ -19,10 +19,10 @@ def direct_temperature(
     ] = None,
     ask: AskOption = False,
 ) -> ExperimentResult:
-    """Compare models' scores at several temperatures: `samples --temperature` with the audit's number of samples.
+    """Compare models' scores at several temperatures.
 
-    The results are accuracy, stability and cost. Other temperatures than the audit's need --ask. Each becomes a new
-    audit, such as AUDIT.t0.7.
+    The same as `samples --temperature` with the audit's number of samples: accuracy, stability and cost. Other
+    temperatures than the audit's need --ask. Each becomes a new audit, such as AUDIT.t0.7.
 
     Example: auditor experiment direct-temperature my-audit --at 0 --at 0.7 --at 1 --ask
     """

@@ -26,12 +26,12 @@ def samples(
     ] = None,
     ask: AskOption = False,
 ) -> ExperimentResult:
-    """Compare results with more or fewer repeated answers, at one or several temperatures.
+    """Compare results with more or fewer repeated answers.
 
-    The results are accuracy, stability and cost, and where more answers stop helping. Each temperature is asked with
-    the largest number of answers; results for fewer are computed from random subsets of them. What is not recorded
-    needs --ask, which prints the expected cost first. It becomes new audits, such as AUDIT.k10 or AUDIT.k10.t0.7, which
-    ask only for answers that are not recorded yet.
+    The results are accuracy, stability and cost, and where more answers stop helping, at one or several temperatures.
+    Each temperature is asked with the largest number of answers; results for fewer are computed from random subsets of
+    them. What is not recorded needs --ask, which prints the expected cost first. It becomes new audits, such as
+    AUDIT.k10 or AUDIT.k10.t0.7, which ask only for answers that are not recorded yet.
 
     Example: auditor experiment samples my-audit --k 3 --k 10 --temperature 0 --temperature 0.7 -o samples.html
     """

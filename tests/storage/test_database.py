@@ -237,6 +237,8 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
         question="How bad is it?",
         topic_questions={"divorce": TopicQuestion("Is {topic} bad?", ("bad", "good"))},
         donors={Cell("SE", "divorce"): 0.25},
+        zones={"NO": "protestant Europe"},
+        wordings={"en": ("Is {topic} {never} or {always} in {country}?",)},
         file="my.csv",
     )
     audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=detailed_survey, environment={})
@@ -252,12 +254,15 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
         "question",
         "topic_questions",
         "donors",
+        "zones",
+        "wordings",
         "file",
     ):
         del survey_json[key]
     bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))
     assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})
     assert (bare_survey.topic_families, bare_survey.n_unplanned, bare_survey.question) == ({}, 0, None)
+    assert (bare_survey.zones, bare_survey.wordings) == (None, {})
 
 
 def test_a_damaged_file_is_a_storage_error_on_writing(db: Database) -> None:

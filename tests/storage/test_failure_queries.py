@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
-from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
+from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, PairVerdict
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
@@ -25,7 +25,7 @@ from tests.storage.test_writer import make_answer, make_call
 from tests.support.synthetic_audit import populate
 
 AUDIT = 1
-TESTS_OF_JUDGES: set[type] = {AlteredTraceVerdict, Contest, Guess, PairVerdict, Restatement}
+LISTED_BY_REQUEST: set[type] = {AlteredTraceVerdict, Contest, Guess, MoralTranslation, PairVerdict, Restatement}
 """Their failures are listed by request only: an audit is complete without them."""
 
 
@@ -100,7 +100,7 @@ def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
     tables_with_outcomes = {
         table for row_class in DerivedRow.__subclasses__() if "outcome" in (table := table_of(row_class)).c
     }
-    tests_of_judges = {table_of(record_class) for record_class in TESTS_OF_JUDGES}
-    assert {*failure_queries._RESULT_TABLES} | tests_of_judges == tables_with_outcomes
+    listed_by_request = {table_of(record_class) for record_class in LISTED_BY_REQUEST}
+    assert {*failure_queries._RESULT_TABLES} | listed_by_request == tables_with_outcomes
     sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRecord)}
-    assert sent_until_stopped | tests_of_judges == tables_with_outcomes
+    assert sent_until_stopped | listed_by_request == tables_with_outcomes

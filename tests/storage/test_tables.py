@@ -8,13 +8,13 @@ from sqlalchemy.orm.exc import UnmappedClassError
 from sqlmodel import SQLModel
 
 from auditor.domain.records import CallKey
-from auditor.probes.semantic.records import MoralAnswerRecord, MoralWording, PairVerdict
+from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict
 from auditor.storage import table_dump
 from auditor.storage.call_records import NotedCall
 from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow
 from auditor.storage.row_writing import table_of
 
-CALLS_RECORDED_APART = {NotedCall, MoralAnswerRecord, MoralWording, PairVerdict}
+CALLS_RECORDED_APART = {NotedCall, MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict}
 """Tables of the probe `semantic`, which stores its calls by `costs.record_calls`."""
 
 
