@@ -39,7 +39,7 @@ PROMPTS_OF_EXPERIMENTS = {
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_NOT_COVERED = {
     *("blinding.toml", "faults.toml", "judge_address.toml", "planted_instructions.toml", "preflight.toml"),
-    *("refusals.toml", "surveys.toml", "task_faults.toml"),
+    *("refusals.toml", "surveys.toml", "task_faults.toml", "wordings.toml"),
 }
 """Files that a fingerprint does not cover, like code: what they add to questions is in the keys of the calls."""
 FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
@@ -49,6 +49,7 @@ PACKAGES_WITHOUT_EFFECT = {
     *("pandas", "platformdirs", "polars", "psycopg", "pyarrow", "pycountry", "pydantic", "pyreadstat", "pyyaml"),
     *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),
     *("azure-identity", "json5", "mkdocs-material", "openpyxl"),
+    *("datasets", "peft", "trl"),  # of the recipe that tunes a model on exported rows
 }
 PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "nltk", "rouge-score", "sacrebleu", "transformers"}
 """Packages that compute figures of some audits, but whose version reports do not show."""
