@@ -26,6 +26,7 @@ WRITES_ELSEWHERE = {
     "auditor/models/weights.py": {"tempfile.TemporaryDirectory", "mkdir", "os.replace", "shutil.rmtree"},  # weights
     "auditor/run/batches/collection.py": {"tempfile.TemporaryFile"},  # results while they are read
     "storage/backup.py": {"sqlite3.connect"},  # of the writer's temporary file
+    "storage/derived_rows.py": {"tempfile.TemporaryDirectory"},  # a database of the program's own, then deleted
     "storage/sqlite_file.py": {"os.open", "os.fdopen", "sqlite3.connect", "mkdir"},  # databases, and who runs an audit
 }
 LIBRARY_WRITERS = {

@@ -33,7 +33,6 @@ from auditor.probes.logic.figures.schema import InstanceMeans
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.differences.schema import ChangeLabel, ResolutionFlipRow
 from auditor.reports.data.failures.build import JUDGE_PURPOSES
-from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.panel.bias_sentences import PHRASES
 from auditor.reports.data.panel.copying_schema import PairVerdict
 from auditor.reports.data.panel.schema import JudgeRow
@@ -49,7 +48,6 @@ OMITTED: Mapping[str, set[Enum]] = {
     "STAGES": {Task.GUESS, Task.RESTATE, Task.REVIEW_RESTATED},  # they run within the stage of reviews
     "STOP_REASONS": {FinishCategory.FAILED, FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # "unknown" in Inspect
     "UNSUPPORTED_STATUSES": {LogprobMeasure.CONTINUATION},  # sends no request
-    "VERDICT_REASONS": {GateStatus.SKIPPED},  # of a gate, never of a whole check
 }
 """Members that a table leaves out on purpose, by the table's name."""
 PURPOSES_OF_MODELS = {
