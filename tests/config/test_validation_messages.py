@@ -49,6 +49,7 @@ FULL: dict[str, Any] = {
     },
     "panel": {"weights": {"j": 1.0}},
     "task": {"source": "x", "answer": "score", "range": [0.0, 1.0]},
+    "compare": {"non_inferiority": {"baseline": "before", "margin": 0.05}},
     "telemetry": {"headers": {"h": "os.environ/K"}},
     **{name: {} for name in ("conflicts", "embedding", "limits", "check", "labels", "run", "batch")},
 }
