@@ -147,7 +147,12 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
         foundations=[FoundationRow(model=m, foundation="care", consistency=score) for m in (NAME, "b")],
         differences=[SemanticDifferenceRow(first=NAME, second="b", difference=difference)],
         rivals=[BaselineSimilarityRow(model="b", text="rot", metric="rouge_l", value=score)],
-        languages=[LanguagePairRow(model="b", first="en", second=s, similarity=score) for s in ("en", "de")],
+        languages=[
+            LanguagePairRow(model="b", first="en", second="en", similarity=score),
+            LanguagePairRow(
+                model="b", first="en", second="de", similarity=score, translations=mean, difference=difference
+            ),
+        ],
         judged=[judged],
         rejected={"says something else": 4},
     )  # fmt: skip
@@ -155,7 +160,10 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
     assert cells_of(tables["paraphrase-foundations"]) == [[NAME, score], ["b", score]]
     assert cells_of(tables["paraphrase-differences"]) == [["b", NAME, difference, 0.2]]
     assert cells_of(tables["paraphrase-measures"]) == [["ROUGE-L", "rules of thumb", "b", score]]
-    assert cells_of(tables["paraphrase-languages"]) == [["b", "within en", score], ["b", "en and de", score]]
+    assert cells_of(tables["paraphrase-languages"]) == [
+        ["b", "within en", score, None, None],
+        ["b", "en and de", score, mean, difference],
+    ]
     assert cells_of(tables["paraphrase-judged"]) == [["b", "j", mean, pooled, 6, 9, 1]]
     assert "rejected and not asked: 4 says something else." in text_of(section)
 
