@@ -194,8 +194,12 @@ class StructureRow(ReportModel):
     structure: Structure
     """Root mean square difference of the correlations among topics from people's, of the scores themselves and with
     country means taken out. The intervals are over other countries; p-values are of no common structure."""
-    adjusted_p_value: float | None = None
-    """The larger p-value of both forms, adjusted for all series (Holm)."""
+    p_value: float | None
+    """The larger p-value of both forms (intersection-union); null without a test."""
+    adjusted_p_value: float | None
+    """`p_value` adjusted for all series (Holm)."""
+    test_family: str | None
+    """The tests that the p-value is adjusted for; null without one."""
     is_found: bool
     """Whether both p-values, adjusted for the models (Holm), are at most 0.05."""
 

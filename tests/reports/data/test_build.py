@@ -27,14 +27,14 @@ from tests.support.synthetic_audit import populate
 
 KEYS = [
     "audit", "coverage", "alignment", "sensitivity", "gain", "regions", "topics", "countries", "self_consistency",
-    "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
+    "panel", "peer_agreement", "conflicts", "cost", "served",
     "failures", "requests", "sampling", "environment",
     "baselines", "guesses", "donor_countries", "population", "structure", "ceiling", "nonresponse",
     "refusals", "repairs", "methods", "task", "tiers", "variance",
     "languages", "savings",
     "consistency_alignment", "shortfalls", "influence", "equal_series",
     "cultural_findings", "examples", "judge_quality", "pair_labels",
-    "distribution", "over_models", "probes",
+    "over_models", "attributes", "probes", "distribution", "semantic", "logic",
 ]  # fmt: skip
 
 

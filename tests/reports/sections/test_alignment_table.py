@@ -75,6 +75,7 @@ def test_figures_equal_those_of_the_report(report: Report) -> None:
             "corrected_r": row.corrected_r.value, "ceiling": row.ceiling, "p_value": row.pearson_r.p_value,
             "concordance": row.concordance.value,
             "mae": row.mae.value, "rmse": row.rmse.value, "bias": row.bias.value, "n": row.n,
+            "one_wording_mae": row.one_wording_mae,
             "bias_of_these_countries": row.bias_of_these_countries.value,
             "n_dropped": row.n_dropped, "lost_samples": CountShare(row.lost_samples.lost, row.lost_samples.planned),
         }  # fmt: skip
