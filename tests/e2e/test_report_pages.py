@@ -20,9 +20,9 @@ from tests.support.synthetic_audit import populate
 
 WIDTHS = (390, 1280)
 PAGES = ("full", "brief", "single", "hostile")
-TRACE_PAGES = ("cell", "cells", "hostile cell")
+TRACE_PAGES = ("cell", "cells", "hostile cell", "hostile cells")
 PAGES_WITHOUT_PLOTS = ("brief", *TRACE_PAGES)
-"""Pages of `report --traces`: one cell, the list of all cells, and a cell with hostile texts."""
+"""Pages of `report --traces`: one cell, and the list of all cells with the search; the same with hostile texts."""
 MIN_FONT_SIZE_PX = 8.0
 
 SIDEWAYS_SCRIPT = """(() => {
@@ -75,7 +75,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {page: folder / f"{page}.html" for page in texts}
     for page, written in (("cell", traces), ("hostile cell", hostile)):
         paths[page] = folder / unquote(next(iter(written.links.by_cell.values())))
-    return paths | {"cells": folder / traces.links.index}
+    return paths | {"cells": folder / traces.links.index, "hostile cells": folder / hostile.links.index}
 
 
 @pytest.fixture(scope="module")

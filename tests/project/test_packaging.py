@@ -164,6 +164,8 @@ def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
         "auditor/reports/charts/data/countries-110m.LICENSE",
         "auditor/reports/charts/data/country-paths.json",
         "auditor/reports/render/page.css",
+        "auditor/reports/render/search.css",
+        "auditor/reports/render/search.js",
         "auditor/surveys/data/wvs7-sample.csv",
         "auditor/surveys/data/pew2013-sample.survey.toml",
         "auditor/agents/graph.py",

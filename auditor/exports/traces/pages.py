@@ -53,9 +53,10 @@ def write_trace_pages(
         StorageError: there is no such audit.
         UsageError: the audit has no answers, or the folder holds other files or cannot be written to.
     """
-    from auditor.reports.render.html import render_html
+    from auditor.reports.render.html import render_html, write_search_page
     from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
     from auditor.reports.sections.traces.index_page import build_index_document
+    from auditor.reports.sections.traces.search import build_records, build_search
 
     reader = TraceReader(db, audit_name)
     selection = reader.select().limit(max_pages, reader.seed)
@@ -64,21 +65,20 @@ def write_trace_pages(
     audit = PageAudit(audit_name, reader.n_open_conflicts, reader.is_simulated)
     file_names = _name_files(selection.cells)
     report = f"../{quote(report_file, safe='')}" if report_file else ""
+    counts, task = selection.counts, reader.survey.task
+    search = build_search(reader.models, selection.cells, counts) if reader.has_answers else None
+    index = build_index_document(
+        audit, file_names, counts, task, search=search, report=report, n_omitted_cells=selection.n_omitted_cells
+    )
     with replace_folder(folder, MANIFEST_FORMAT) as new_folder:
-        for i, cell_traces in enumerate(reader.iterate_cells(selection)):
-            neighbours = [_link_cell(selection.cells, position, file_names) for position in (i - 1, i + 1)]
-            links = PageLinks(report, INDEX_FILE, *neighbours)
-            document = build_cell_document(cell_traces, audit, links)
-            new_folder.write(file_names[cell_traces.cell], render_html(document))
-        index = build_index_document(
-            audit,
-            file_names,
-            selection.counts,
-            reader.survey.task,
-            report=report,
-            n_omitted_cells=selection.n_omitted_cells,
-        )
-        new_folder.write(INDEX_FILE, render_html(index))
+        with new_folder.open(INDEX_FILE) as index_file, write_search_page(index, index_file) as records:
+            for i, cell_traces in enumerate(reader.iterate_cells(selection)):
+                neighbours = [_link_cell(selection.cells, position, file_names) for position in (i - 1, i + 1)]
+                links = PageLinks(report, INDEX_FILE, *neighbours)
+                file_name = file_names[cell_traces.cell]
+                new_folder.write(file_name, render_html(build_cell_document(cell_traces, audit, links)))
+                if search:
+                    records.write(build_records(cell_traces, search, file_name))
         files = [{"file": name} for name in (INDEX_FILE, *file_names.values())]
         manifest = {"format": MANIFEST_FORMAT, "audit": audit_name, "files": files}
         new_folder.write(MANIFEST, json.dumps(manifest, indent=2) + "\n")

@@ -35,6 +35,7 @@ class TraceReader:
 
     Attributes:
         n_open_conflicts: number of open and disputed conflicts.
+        has_answers: whether there are answers, not only sentence pairs.
     """
 
     def __init__(self, db: Database, audit_name: str) -> None:
@@ -49,6 +50,7 @@ class TraceReader:
         self._config = load_stored_config(self.audit.config)
         self._human_scores = {} if self.survey.task else self.survey.scores  # a task's are correct answers
         self._counts = count_queries.count_traces(db, self.audit.id)
+        self.has_answers = bool(self._counts)
         self._counts = self._counts or count_queries.count_sentence_pairs(db, self.audit.id)
         counts = ConflictQueue(db, self.audit.id, rater="").count_by_status()
         self.n_open_conflicts = counts[ConflictStatus.OPEN] + counts[ConflictStatus.DISPUTED]

@@ -148,6 +148,47 @@ Block = Section | Paragraph | List | Facts | Callout | Table | HeatMap | Figure 
 
 
 @dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """A choice of one option; a reader who chooses none sees all records."""
+
+    label: str
+    options: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search of many records by the reader: a form with filters and a field for a text. Only HTML has it.
+
+    Attributes:
+        text_label: what the field's text is compared with.
+    """
+
+    title: str
+    text_label: str
+    filters: Sequence[SearchFilter]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """A record that a search may show.
+
+    Attributes:
+        title: its parts.
+        detail: second part of the title, in weaker type.
+        text: what the field's text is compared with.
+        choices: position of the record's option in each filter.
+        page: URL of the page that shows all of the record.
+    """
+
+    title: Sequence[str]
+    detail: str
+    tags: Sequence[Tag]
+    text: str
+    choices: Sequence[int]
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A complete document.
 
@@ -156,6 +197,7 @@ class Document:
         opening: blocks above the table of contents.
         footer: closing remarks, such as the version and sources.
         is_brief: whether it is to fit on one printed page.
+        search: a search that stands before the sections in HTML, with the only script that a page may have.
     """
 
     kind: str
@@ -165,3 +207,4 @@ class Document:
     opening: Sequence[Block] = ()
     footer: Text = ""
     is_brief: bool = False
+    search: Search | None = None

@@ -1,17 +1,25 @@
-"""Render a document as one HTML page that needs no network and contains no script."""
+"""Render a document as one HTML page that needs no network, and contains no script unless it has a search."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TextIO
 
 from auditor.reports.document import Document, Figure
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.render.escaping import escape_html, isolate_rtl
 from auditor.reports.render.html_blocks import HtmlBlocks
+from auditor.reports.render.html_search import (
+    SearchDataWriter,
+    build_script_policy,
+    load_search_stylesheet,
+    render_search_form,
+)
 from auditor.reports.render.html_tables import BAR_WIDTH_RULES, COLUMN_COUNT_RULES
 from auditor.reports.render.html_text import element, html_inline
 
@@ -25,18 +33,20 @@ def render_html(document: Document) -> str:
     figures = [block for block in iterate_blocks(document) if isinstance(block, Figure)]
     shared_shapes, svgs = _draw_figures(figures)
     blocks = HtmlBlocks(svgs)
+    search = document.search
+    policy = f"{CONTENT_SECURITY_POLICY}; {build_script_policy()}" if search else CONTENT_SECURITY_POLICY
     title = f"{escape_html(document.title)} – {escape_html(document.kind)}"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{CONTENT_SECURITY_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="referrer" content="no-referrer">
 <meta name="generator" content="auditor {version("auditor")}">
 <title>{title}</title>
 <style>
-{_load_stylesheet()}
+{_load_stylesheet()}{load_search_stylesheet() if search else ""}
 </style>
 </head>
 <body{' class="brief"' if document.is_brief else ""}>
@@ -44,12 +54,23 @@ def render_html(document: Document) -> str:
 {_render_header(document, blocks)}
 </header>
 <main>
-{blocks.render(document.sections)}
+{render_search_form(search) if search else ""}{blocks.render(document.sections)}
 </main>
 {element("footer", element("p", html_inline(document.footer))) if document.footer else ""}
 </body>
 </html>
 """
+
+
+@contextmanager
+def write_search_page(document: Document, file: TextIO) -> Iterator[SearchDataWriter]:
+    """Write the page of a document to a file, and yield what writes the records of its search at the page's end."""
+    start, end_tag, rest = render_html(document).rpartition("</body>")
+    file.write(start)
+    writer = SearchDataWriter(file)
+    yield writer
+    writer.finish()
+    file.write(end_tag + rest)
 
 
 def _render_header(document: Document, blocks: HtmlBlocks) -> str:

@@ -103,6 +103,11 @@ def build_audit_notes(audit: PageAudit) -> list[Block]:
     return [*notes, Callout("Open conflicts", [Paragraph(text)])]
 
 
+def identify_model_section(position: int) -> str:
+    """The id of the section with the answers of one of a page's models, counted from 1."""
+    return f"model-{position}"
+
+
 def _build_navigation(links: PageLinks) -> Paragraph:
     """Links to the list of pages, the report, and the neighbouring cells."""
     targets = [
@@ -167,7 +172,9 @@ def _build_model_section(
         )
         for trace in traces
     ]
-    return Section(f"model-{position}", Name(model), [Paragraph(text, "note"), *answers], contents_title=model)
+    return Section(
+        identify_model_section(position), Name(model), [Paragraph(text, "note"), *answers], contents_title=model
+    )
 
 
 def _build_sentence_pairs(sentence_pairs: Sequence[SentencePairTrace]) -> list[Section]:

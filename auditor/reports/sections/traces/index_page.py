@@ -16,6 +16,7 @@ from auditor.reports.document import (
     Link,
     Name,
     Paragraph,
+    Search,
     Section,
     Table,
 )
@@ -35,6 +36,7 @@ def build_index_document(
     counts: Sequence[OutcomeCount],
     task: Task | None,
     *,
+    search: Search | None = None,
     report: str = "",
     n_omitted_cells: int = 0,
 ) -> Document:
@@ -44,6 +46,7 @@ def build_index_document(
         pages: URL of each cell's page, in the order of the survey or task.
         counts: number of the answers on these pages, by model, cell and outcome.
         task: the task whose items have pages; None for a survey.
+        search: the search of the answers on these pages; None if there are only sentence pairs.
         report: URL of the report; empty for none.
     """
     outcomes = Counter[str]()
@@ -72,6 +75,7 @@ def build_index_document(
             *([Callout("Not all cells have a page", [Paragraph(omitted)])] if n_omitted_cells else []),
             Facts(facts),
         ],
+        search=search,
     )
 
 
