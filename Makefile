@@ -21,6 +21,7 @@ help:
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
+	@echo "make bench-search  opening and searching 100,000 answers in Chromium"
 	@echo "make coverage  how often each printed interval contains the truth: writes docs/coverage.md"
 	@echo "make install  install what is tested, each file verified by its hash"
 	@echo "make advisories  known vulnerabilities of what is locked"
@@ -264,6 +265,11 @@ wheel: dev
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$(.venv-wheel/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/requirements.pth"
 	@.venv-wheel/bin/python -m compileall -q .venv-wheel/lib
+
+# In a browser, and so apart from the suite.
+.PHONY: bench-search
+bench-search: $(VENV)/.dev system
+	@$(BIN)/python benchmarks/bench_trace_search.py
 
 # Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time. Some rows only:
 # make bench ONLY=start,report

@@ -41,7 +41,7 @@ def report(
 
     HTML is one self-contained file, AUDIT.html (with --brief AUDIT-brief.html) unless -o names another; the other
     formats go to standard output. With --traces, the cells of the HTML report link to pages that show what was asked
-    and answered.
+    and answered; the list of all answers has a search.
 
     Example: auditor report moral-alignment --format json
     """

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-BY_HAND = {"bench_savings.py", "bench_scale.py", "bench_surveys.py"}
-"""Run apart from the suite: for a table of the documentation, on a cluster, and by the test below."""
+BY_HAND = {"bench_savings.py", "bench_scale.py", "bench_surveys.py", "bench_trace_search.py"}
+"""Run apart from the suite: for a table of the documentation, on a cluster, by the test below, and in a browser."""
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_surveys.py"
 SCALE_BENCHMARK = BENCHMARK.with_name("bench_scale.py")
 

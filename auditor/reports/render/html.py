@@ -65,12 +65,12 @@ def render_html(document: Document) -> str:
 @contextmanager
 def write_search_page(document: Document, file: TextIO) -> Iterator[SearchDataWriter]:
     """Write the page of a document to a file, and yield what writes the records of its search at the page's end."""
-    start, end_tag, rest = render_html(document).rpartition("</body>")
+    start, end_tag, ending = render_html(document).rpartition("</body>")
     file.write(start)
     writer = SearchDataWriter(file)
     yield writer
     writer.finish()
-    file.write(end_tag + rest)
+    file.write(end_tag + ending)
 
 
 def _render_header(document: Document, blocks: HtmlBlocks) -> str:
