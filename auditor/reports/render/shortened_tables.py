@@ -10,7 +10,21 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Cell, Code, Column, Footnoted, Inline, Name, Paragraph, Reason, Table, Text
+from auditor.reports.document import (
+    Cell,
+    Code,
+    Column,
+    CountShare,
+    Footnoted,
+    Inline,
+    LowerBound,
+    Name,
+    Paragraph,
+    Printed,
+    Reason,
+    Table,
+    Text,
+)
 from auditor.reports.number_format import MISSING_SYMBOL, format_count, pluralize
 from auditor.reports.render.cell_format import format_figure, iterate_rows
 
@@ -233,8 +247,15 @@ def _iterate_figures(table: Table) -> Iterator[tuple[Text, Column, Cell]]:
 
 
 def _name_row(cell: Cell, table: Table) -> Text:
-    """The name of a row, by its first cell."""
-    return Name(cell) if isinstance(cell, str) else table.label if cell is None else cast(Text, cell)
+    """The name of a row, by its first cell; a figure is named with its column."""
+    match cell:
+        case None:
+            return table.label
+        case str():
+            return Name(cell)
+        case int() | float() | Estimate() | Footnoted() | Printed() | CountShare() | LowerBound():
+            return [table.columns[0].title, " ", format_figure(cell, table.columns[0], {}).in_line()]
+    return cast(Text, cell)
 
 
 def _missing_reason(cell: Cell) -> str | None:

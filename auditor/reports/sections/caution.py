@@ -110,7 +110,7 @@ def _limit_cautions(report: Report) -> Iterator[str]:
     if any(row.takes_file_errors and row.design_effect == 1 for row in list_corrections(report).values()):
         yield (
             "The figures without sampling error take people’s answers as a simple random sample. If the survey has "
-            "weights or clusters, set `survey.design_effect`: without it they are corrected too little."
+            "weights or clusters, set survey.design_effect: without it they are corrected too little."
         )
     figures = {(row.model, row.method): row.mae for row in report.alignment}
     moved = {
@@ -134,7 +134,7 @@ def _design_cautions(report: Report) -> Iterator[str]:
     if is_asked and not report.audit.imported and not report.audit.survey.wordings:
         yield (
             "Each question was asked in one wording, and intervals do not include how answers change with the wording: "
-            "set `survey.wordings`."
+            "set survey.wordings."
         )
 
 

@@ -74,3 +74,14 @@ def test_a_table_without_most_of_its_figures_is_a_sentence() -> None:
         "Similarity. Cosine of c: 0.50 (0.40 to 0.60; n 9). Cosine is not available for a, b: no encoder."
     )
     assert isinstance(shorten_table(replace(table, rows=[rows[0], rows[2]])), Table)
+
+
+def test_a_sentence_names_rows_by_the_number_in_their_first_column() -> None:
+    missing = Estimate(None, 0, reason="no labels")
+    rows: list[list[Cell]] = [[1, missing], [3, missing], [5, Estimate(0.5, 9, 0.4, 0.6)]]
+    columns = [Column("Judges", "number", digits=0), Column("Accuracy", "estimate")]
+    document = Document("kind", "title", "", [Section("s", "S", [Table("t", "T", "Panels.", columns, rows)])])
+    for output_format in ("html", "markdown", "text"):
+        page = " ".join(render_document(document, output_format).split())
+        assert "Accuracy of Judges 5: 0.50 (0.40 to 0.60; n 9)." in page
+        assert "Accuracy is not available for Judges 1, Judges 3: no labels." in page
