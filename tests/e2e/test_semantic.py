@@ -12,7 +12,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.errors import ConfigError, ImportFileError, UsageError
 from auditor.models import weights
-from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic import answer_rows, scoring
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.probes.semantic.settings import SemanticProbe
@@ -489,7 +489,12 @@ def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeSer
     assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.rivals)
 
 
-def test_answers_are_compared_across_languages(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_answers_are_compared_across_languages(
+    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        scoring, "MIN_MULTILINGUAL_VOCABULARY", 0
+    )  # the answers are in English, which the encoder reads
     columns = ["question_id", "question", "paraphrase", "language"]
     rows: list[list[object]] = [
         [q, f"Question {q}?", f"{words} {q}?", code]
