@@ -7,7 +7,7 @@ from dataclasses import fields
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.source_loading import SOURCE_QUERIES
 
-LOADED_IF_NEEDED = {"n_addressing_traces", "n_shortened_traces", "scored_traces", "task_answers"}
+LOADED_IF_NEEDED = {"n_addressing_traces", "n_shortened_traces", "sample_scores", "scored_traces", "task_answers"}
 
 
 def test_every_field_is_filled_by_a_query() -> None:
