@@ -80,11 +80,15 @@ def test_pages_report_no_errors_of_stretched_scores(two_method_report: Report) -
     page, text = render_report(two_method_report, "html"), render_report(two_method_report, "markdown")
     assert "m (direct): score minus people’s score" in page
     assert "m (logprob): score minus people’s score" not in page
-    assert "it has no mean absolute error: " in text
+    assert re.search(
+        r"n \(logprob\).*m \(logprob\).*: has no mean absolute error, and orders countries and topics", text
+    )
     topics = next(
         line for line in dict(render_paper_files(two_method_report))["topics.csv"].splitlines() if ",logprob," in line
     )
-    assert re.fullmatch(r"a,m,logprob,10,,,,,,,0\.\d+", topics), "an r, but neither an error nor a bias"
+    assert re.fullmatch(r"a,m,logprob,10,,,,,,,0\.\d+,0\.\d+,0\.\d+", topics), (
+        "an r with its interval, but no error or bias"
+    )
 
 
 def test_error_gates_are_skipped_for_stretched_scores(two_method_report: Report) -> None:
