@@ -17,7 +17,7 @@ from tests.support.config_fields import iterate_fields
 
 SURVEY_WITH_FILES = """
 name = "files"
-survey = { source = "x", regions = "x" }
+survey = { source = "x", regions = "x", wordings = "x" }
 embedding = { model = "./x" }
 judges = [
   { name = "j", model = "openai/j", review_prompt = "x" },
