@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
 from auditor.replications.people_comparisons import ALL_SETS
@@ -81,8 +82,9 @@ def measured(
     n_sets = published_sets(audit) if sets is None else sets
     rankings = [SimpleNamespace(method="PairS, greedy", runs=starts)]
     contradictions = [SimpleNamespace(items=size) for size in sizes or published_sizes(audit)]
-    report = SimpleNamespace(logic=SimpleNamespace(sets=n_sets, rankings=rankings, contradictions=contradictions))
-    return MeasuredAudit(audit, AuditConfig.model_validate_json(stored), cast(Report, report))
+    figures = LogicReport.model_construct(sets=n_sets, rankings=rankings, contradictions=contradictions)
+    report = Report.model_construct(logic=figures)
+    return MeasuredAudit(audit, AuditConfig.model_validate_json(stored), report)
 
 
 def imported(changes: dict[str, Any] | None = None) -> MeasuredAudit:

@@ -13,7 +13,7 @@ from auditor.probes.semantic.settings import SemanticProbe
 from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
-from auditor.replications.survey_figures import AGREEMENT_FIGURES
+from auditor.replications.survey_figures import AGREEMENT_FIGURES, DISTRIBUTION_FIGURES, DISTRIBUTION_MODES
 from tests.support.cli_runner import auditor
 
 MODELS = 'name = "x"\nsurvey = { source = "wvs7-sample" }\n' + "".join(
@@ -118,7 +118,8 @@ def test_figures_that_presets_name_exist() -> None:
             assert {column for figures in table.list_figures() for column in figures} <= set(table.columns)
 
 
-def test_all_figures_are_in_a_preset_or_agreement_of_direct_and_logprob_scores() -> None:
+def test_all_figures_are_in_a_preset_or_agreement_or_distances_of_distributions() -> None:
+    """Built-in presets have not all figures of agreement, and none of distributions: these are for papers in files."""
     named = {
         name
         for paper in map(load_paper, list_paper_ids())
@@ -127,7 +128,8 @@ def test_all_figures_are_in_a_preset_or_agreement_of_direct_and_logprob_scores()
         for name in (source.figure, source.model_figure, source.group_figure)
     }
     agreement = {f"{figure}.{method}" for figure in AGREEMENT_FIGURES for method in ("direct", "logprob")}
-    assert {*FIGURES, *MODEL_FIGURES, *GROUP_FIGURES} - named - agreement == set()
+    distributions = {f"{figure}.{mode}" for figure in DISTRIBUTION_FIGURES for mode in DISTRIBUTION_MODES}
+    assert {*FIGURES, *MODEL_FIGURES, *GROUP_FIGURES} - named - agreement == distributions
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 from auditor.config import AuditConfig
 from auditor.metrics.agreement import fleiss_kappa, krippendorff_alpha
+from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.replications import planning
 from auditor.replications.definitions import MeasuredAudit, derive_mark, read_setting
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
@@ -96,13 +97,13 @@ def measured(
         of_trials: what all trials on it have instead of the published settings.
     """
     stored = AuditConfig.model_validate(settings).model_dump_json()
-    report = SimpleNamespace(semantic=SimpleNamespace(questions=n_questions))
+    report = Report.model_construct(semantic=SemanticReport.model_construct(questions=n_questions))
     published = {"rules_sha256": "0" * 64, "asked_wordings": 5, "wordings_author": "vicuna-13b"}
     trials = {
         name: [SimpleNamespace(**{**published, "questions": n, **of_trials})] for name, n in TRIAL_QUESTIONS.items()
     }
     config, name = AuditConfig.model_validate_json(stored), audit or AUDITS[paper]
-    return MeasuredAudit(name, config, cast(Report, report), trials, wordings or (N_WORDINGS[paper],) * 2)
+    return MeasuredAudit(name, config, report, trials, wordings or (N_WORDINGS[paper],) * 2)
 
 
 def departures_of(paper: str, setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
