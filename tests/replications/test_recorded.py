@@ -53,7 +53,7 @@ def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
         assert (cell.mark, cell.departures) == ("other_definition", ["released-cells"]), "30 cells of 1,028"
         assert cell.audit == recorded.audits[0]
         assert cell.recomputed.n == len(COUNTRIES) * len(TOPICS)
-        assert cell.recomputed.resampled == ("country", "topic")
+        assert cell.recomputed.resampled == ("zone", "topic")
         assert cell.published.value is not None
         assert cell.difference == pytest.approx(expected - cell.published.value, abs=1e-9)
     [departure] = recorded.departures
