@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ if __name__ == "__main__":  # not where a test run imports this module
     add_member(Decision, "LATER", "later", later)
 
 from auditor.reports.data.build import build_report
+from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.review.export import iter_rating_rows
 from auditor.review.judge_calibration import load_judged_sides
@@ -67,6 +69,14 @@ def type_commands(url: str) -> str:
     return output.getvalue()
 
 
+def list_decided_conflicts(report: Report) -> Iterator[Report]:
+    """Yield copies of a report, each with one conflict that people decided: a page shows the largest two only."""
+    for row in report.conflicts.largest:
+        if row.decision:
+            conflicts = report.conflicts.model_copy(update={"largest": [row]})
+            yield report.model_copy(update={"conflicts": conflicts})
+
+
 def collect_results(db: Database, audit: Audit) -> dict[str, Any]:
     """Collect what the status of conflicts, calibration, export and report make of the decisions."""
     blind_decisions = load_blind_decisions(db, audit.id)
@@ -89,7 +99,7 @@ def collect_results(db: Database, audit: Audit) -> dict[str, Any]:
         "decided": compute_rater_agreement(blind_decisions).n_decided_by_rater,
         "judged_cells": len({side.cell for side in load_judged_sides(db, audit.id, blind_decisions)}),
         "json": [row.decision for row in report.conflicts.largest if row.decision],
-        "page": " ".join(render_report(report, "text").split()),
+        "page": " ".join(" ".join(render_report(page, "text") for page in list_decided_conflicts(report)).split()),
     }
 
 
