@@ -251,16 +251,17 @@ def record_measured(
 ) -> Iterator[None]:
     """Append links for what some rows, which are stored in the block, say without an answer of a model.
 
-    These are self-consistencies, which an encoder measured, and verdicts from a file.
+    These are self-consistencies, which an encoder measured, and verdicts from a file, also where one is lost later.
     """
     table = table_of(record_class)
     if record_class is CellScore:
         kind, inputs = SELF_CONSISTENCY, [row for row in rows if row.get("self_consistency") is not None]
     elif record_class is Verdict:
-        kind, inputs = (
-            RECORDED_VERDICT,
-            [row for row in rows if row.get("key") is None and row.get("ruling") is not None],
-        )
+        kind, inputs = RECORDED_VERDICT, [row for row in rows if row.get("key") is None]
+        lost = [name_row(table, row) for row in inputs if row.get("ruling") is None]
+        stored = _load_named(connection, kind, lost)
+        never_recorded = {name for name in lost if name not in stored or stored[name]["ruling"] is None}
+        inputs = [row for row in inputs if name_row(table, row) not in never_recorded]
     else:
         inputs = []
     if not inputs or connection.info.get(_IS_RECORDING):
@@ -276,11 +277,15 @@ def record_measured(
 
 def _hash_named(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, str]:
     """Hashes of the rows of a kind with some names, by name."""
-    hashes: dict[str, str] = {}
+    return {name: hash_content(kind, row) for name, row in _load_named(connection, kind, names).items()}
+
+
+def _load_named(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, RowMapping]:
+    """The stored rows of a kind with some names, by name."""
+    rows: dict[str, RowMapping] = {}
     for start in range(0, len(names), LINKS_PER_QUERY):
-        rows = _load_rows(connection, kind, names[start : start + LINKS_PER_QUERY])
-        hashes |= {name: hash_content(kind, row) for name, row in rows.items()}
-    return hashes
+        rows |= _load_rows(connection, kind, names[start : start + LINKS_PER_QUERY])
+    return rows
 
 
 def load_linked_names(db: Database, audit_id: int) -> set[tuple[str, str]]:
