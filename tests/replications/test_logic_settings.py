@@ -82,8 +82,8 @@ def measured(
     n_sets = published_sets(audit) if sets is None else sets
     rankings = [SimpleNamespace(method="PairS, greedy", runs=starts)]
     contradictions = [SimpleNamespace(items=size) for size in sizes or published_sizes(audit)]
-    figures = LogicReport.model_construct(sets=n_sets, rankings=rankings, contradictions=contradictions)
-    report = Report.model_construct(logic=figures)
+    figures = cast(Any, LogicReport).model_construct(sets=n_sets, rankings=rankings, contradictions=contradictions)
+    report = cast(Any, Report).model_construct(logic=figures)
     return MeasuredAudit(audit, AuditConfig.model_validate_json(stored), report)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -97,7 +97,9 @@ def measured(
         of_trials: what all trials on it have instead of the published settings.
     """
     stored = AuditConfig.model_validate(settings).model_dump_json()
-    report = Report.model_construct(semantic=SemanticReport.model_construct(questions=n_questions))
+    report = cast(Any, Report).model_construct(
+        semantic=cast(Any, SemanticReport).model_construct(questions=n_questions)
+    )
     published = {"rules_sha256": "0" * 64, "asked_wordings": 5, "wordings_author": "vicuna-13b"}
     trials = {
         name: [SimpleNamespace(**{**published, "questions": n, **of_trials})] for name, n in TRIAL_QUESTIONS.items()
