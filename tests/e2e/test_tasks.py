@@ -74,8 +74,8 @@ def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path
 
 @pytest.mark.parametrize(
     "command",
-    ["experiment holdout sums", "experiment nonresponse sums", "experiment savings sums", "experiment samples sums",
-     "compare sums", "compare sums:a sums:b"],
+    ["experiment nonresponse sums", "experiment savings sums", "experiment samples sums", "compare sums",
+     "compare sums:a sums:b"],
 )  # fmt: skip
 def test_commands_that_need_human_answers_refuse_a_task(finished: str, command: str) -> None:
     refused_command = CliRunner().invoke(build_app(), [*command.split(), "--storage", finished])
