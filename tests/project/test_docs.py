@@ -174,7 +174,7 @@ def test_every_promise_in_the_docs_cites_a_test() -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["decisions", "tutorial", "howto", "storage", "team"])
+@pytest.mark.parametrize("name", ["configuration", "decisions", "exchange", "storage", "team", "traces", "tutorial"])
 def test_the_commands_on_a_page_parse(name: str) -> None:
     """Every command on the page exists and has the options that the page shows."""
     from typer.main import get_command

@@ -91,7 +91,7 @@ def test_the_configurations_of_a_page_run(
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     write_block_files(reader_folder)
-    if page in ("surveys.md", "howto.md"):  # the survey that commands of the first page import
+    if page in ("surveys.md", "distribution.md"):  # the survey that commands of the first page import
         official = ["WVS_Cross-National_Wave_7.csv", "--mapping", "wvs7", "-o", "my_wvs.csv"]
         assert run(["surveys", "import", *official]).returncode == 0
     for block in CONFIGS[page]:

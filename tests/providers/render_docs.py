@@ -38,9 +38,9 @@ DIALECT_NAMES = {
 """Modules of dialects whose name differs from that of `auditor init --provider`."""
 FORMS = {"json_schema": "JSON schema", "json_object": "JSON object", "tool": "tool", "text": "text"}
 MEASURES = {
-    LogprobMeasure.ECHO: "probabilities of the end of a sentence (`echo`)",
-    LogprobMeasure.PROMPT: "probabilities of the end of a sentence (`prompt_logprobs`)",
-    LogprobMeasure.CHOICE: "probabilities of the next token (`choice`)",
+    LogprobMeasure.ECHO: "sentence (`echo`)",
+    LogprobMeasure.PROMPT: "sentence (`prompt_logprobs`)",
+    LogprobMeasure.CHOICE: "next token (`choice`)",
 }
 
 
@@ -81,8 +81,8 @@ def _table_row(page: ProviderPage) -> str:
     anchor = re.sub(r"[^a-z0-9]+", "-", page.setup.title.lower().replace(".", "")).strip("-")
     cells = (
         f"[{page.setup.title}](#{anchor})",
-        _form(page),
-        _logprobs(page).split(" (")[0],
+        f"{_form(page)}{_discovery(page.expectations[Situation.DIRECT])}",
+        _logprobs(page),
         "yes" if _has_seed(page) else "no",
         _batches(page),
         "simulated, and on a real server" if "real_server" in page.notes else "simulated",
@@ -92,19 +92,9 @@ def _table_row(page: ProviderPage) -> str:
 
 def _render_section(page: ProviderPage) -> str:
     """The provider's section: lines of a config, and what to know."""
-    direct = page.expectations[Situation.DIRECT]
-    facts = {
-        "Key": _key(page),
-        "Form of structured answers": f"{_form(page)}{_discovery(direct)}",
-        "Log-probabilities": _logprobs(page),
-        "Seed": "sent" if _has_seed(page) else "not sent: the provider has none",
-        "Batches": _batches(page),
-        "`auditor trust`": _trust(page),
-        "Limits": page.notes["limits"],
-        "Verified by": _verification(page),
-    }
-    lines = [f"- **{name}:** {text}" for name, text in facts.items()]
-    return f"### {page.setup.title}\n\n```toml\n{_config_lines(page)}\n```\n\n" + "\n".join(lines)
+    notes = [_key(page), _trust(page), page.notes["limits"], _sources(page)]
+    text = " ".join(note for note in notes if note)
+    return f"### {page.setup.title}\n\n```toml\n{_config_lines(page)}\n```\n\n{text}"
 
 
 def _config_lines(page: ProviderPage) -> str:
@@ -124,16 +114,13 @@ def _config_lines(page: ProviderPage) -> str:
 
 
 def _key(page: ProviderPage) -> str:
-    """Where the key comes from."""
+    """Where the key comes from, where the lines of the config do not say it."""
     setup = page.setup
-    if setup.key_variable is not None:
-        return f"`{setup.key_variable}`"
-    if setup.environment:
-        return f"none; {', '.join(f'`{name}`' for name in setup.environment)} must be set"
+    if setup.environment and setup.key_variable is None:
+        return f"No key; {', '.join(f'`{name}`' for name in setup.environment)} must be set."
     if setup.prefix == "bedrock":
-        return "none; the AWS credentials of this machine sign the requests"
-    variable = f", such as `{page.dialect.key_variable}`" if page.dialect.key_variable else ""
-    return f"none; if your server requires one, a variable of your choice{variable}"
+        return "No key: the AWS credentials of this machine sign the requests."
+    return ""
 
 
 def _batches(page: ProviderPage) -> str:
@@ -152,12 +139,8 @@ def _form(page: ProviderPage) -> str:
 
 
 def _discovery(expectation: Expectation) -> str:
-    """Words on the requests that finding the form takes."""
-    n_requests = expectation.discovery_requests
-    if n_requests == 0:
-        return " for this model; the server accepts the first request"
-    plural = "requests are" if n_requests > 1 else "request is"
-    return f" for this model; {n_requests} {plural} refused first, once in each audit"
+    """Words on the requests that are refused before the form is known."""
+    return f" ({expectation.discovery_requests} refused first)" if expectation.discovery_requests else ""
 
 
 def _logprobs(page: ProviderPage) -> str:
@@ -187,22 +170,19 @@ def _trust(page: ProviderPage) -> str:
     )
     bindings = [f"`{binding}`" for binding in required_bindings(config)]
     condition = "" if page.setup.key_variable or not section.api_base else ", if you send a key"
-    return f"needed once{condition}; it allows {', '.join(bindings)}" if bindings else "not needed"
+    return f"`auditor trust` is needed once{condition}: {', '.join(bindings)}." if bindings else ""
 
 
-def _verification(page: ProviderPage) -> str:
-    """How the behaviour described was verified."""
-    wire_format = (
-        f"tests that simulate the documented requests and responses in ten situations ({page.dialect.reference})"
-    )
-    real_server = f"; audits against {page.notes['real_server']}" if "real_server" in page.notes else ""
+def _sources(page: ProviderPage) -> str:
+    """What the tests simulate, on which server they ran, and which situations they leave out."""
+    real_server = f" Audits ran against {page.notes['real_server']}." if "real_server" in page.notes else ""
     gaps = [
         f"{situation.value.replace('_', ' ')} ({expectation.not_applicable.rstrip('.')})"
         for situation, expectation in page.expectations.items()
         if expectation.not_applicable
     ]
     gaps_text = f" Not tested: {'; '.join(gaps)}." if gaps else ""
-    return f"{wire_format}{real_server}.{gaps_text}"
+    return f"Source: {page.dialect.reference}.{real_server}{gaps_text}"
 
 
 def page_with(generated: str) -> str:
