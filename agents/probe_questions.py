@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from auditor.agents.answer_parsing import is_refusal
-from auditor.agents.call_builders import blind_trace
+from auditor.agents.call_builders import blind_trace, build_direct_call
 from auditor.agents.model_call import build_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.installed_probes import InstalledProbe
-from auditor.domain import LANGUAGES, Answer, Call, Message, Outcome, Survey, derive_seed
+from auditor.domain import LANGUAGES, Answer, Call, Message, Outcome, Survey, Trace, derive_seed
 from auditor.models.structured import find_schema
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
@@ -34,7 +34,14 @@ def open_probe_audit(
         load_traces=lambda model: results.load_traces(db, audit_id, model=model),
         load_scores=lambda: results.load_scores(db, audit_id),
         mask=partial(blind_trace, config, survey),
+        load_question=partial(load_question, config, survey),
     )
+
+
+def load_question(config: AuditConfig, survey: Survey, trace: Trace) -> tuple[Message, ...]:
+    """Build the messages that an answer to a direct question replies to, without the model's own system message."""
+    model = config.model(trace.model).model_copy(update={"system": None})
+    return build_direct_call(config, survey, model, trace.cell, trace.sample).messages
 
 
 def build_probe_call(

@@ -7,6 +7,8 @@ requests, retries, the ledger, storage and the formats of reports are the progra
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -154,6 +156,11 @@ def _no_traces(model: str) -> Sequence[Trace]:
     return ()
 
 
+def _no_messages(trace: Trace) -> Sequence[Message]:
+    """Return no message of a question."""
+    return ()
+
+
 @dataclass(frozen=True)
 class ProbeAudit(Generic[S]):
     """The audit that a probe is part of; read-only.
@@ -166,6 +173,9 @@ class ProbeAudit(Generic[S]):
             In an estimate, each planned answer has the text of a stand-in.
         load_scores: returns the scores of all models.
         mask: returns the text of an answer as judges see it, without the country, the topic and the author.
+        load_question: returns the messages that a recorded answer to a direct question replies to, for a conversation
+            that goes on from it. The model's own system message is left out: every question gets it. Empty where
+            questions are only counted.
     """
 
     settings: S
@@ -174,11 +184,35 @@ class ProbeAudit(Generic[S]):
     load_traces: Callable[[str], Sequence[Trace]] = _no_traces
     load_scores: Callable[[], Sequence[CellScore]] = tuple
     mask: Callable[[Trace], str] = field(default=lambda trace: trace.text or "")
+    load_question: Callable[[Trace], Sequence[Message]] = _no_messages
 
     @property
     def cells(self) -> Sequence[Cell]:
         """The countries and topics that models are asked about, or a task's items."""
         return list(self.survey.asked_cells)
+
+    def draw_cells(self, n: int) -> Sequence[Cell]:
+        """Draw at most n cells by lot, as evenly over countries and over topics as the survey allows, in its order.
+
+        The lot depends on the audit's seed and the cells only.
+        """
+        rng = random.Random(f"{self.config.seed} cells")
+        remaining: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            remaining.setdefault(cell.country, []).append(cell)
+        for cells in remaining.values():
+            rng.shuffle(cells)
+        drawn: set[Cell] = set()
+        n_by_topic = Counter[str]()
+        while len(drawn) < n and any(remaining.values()):
+            countries = [country for country, cells in remaining.items() if cells]
+            rng.shuffle(countries)
+            for country in countries[: n - len(drawn)]:
+                cell = min(remaining[country], key=lambda cell: n_by_topic[cell.topic])
+                remaining[country].remove(cell)
+                drawn.add(cell)
+                n_by_topic[cell.topic] += 1
+        return [cell for cell in self.cells if cell in drawn]
 
     @property
     def people(self) -> Mapping[Cell, float | None]:

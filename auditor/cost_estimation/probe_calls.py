@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from auditor.agents.call_builders import build_direct_call
 from auditor.agents.localization import first_samples
-from auditor.agents.probe_questions import build_probe_call
+from auditor.agents.probe_questions import build_probe_call, load_question
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.installed_probes import load_built_in, load_probe
@@ -58,7 +59,9 @@ def plan_installed_probe_calls(config: AuditConfig, survey: Survey, name: str) -
             Trace(model, cell, sample, Outcome.OK, 0.0, stand_in) for cell, n in samples.items() for sample in range(n)
         ]
 
-    audit = ProbeAudit(config.probes.plugins[name], config, survey, list_traces)
+    audit = ProbeAudit(
+        config.probes.plugins[name], config, survey, list_traces, load_question=partial(load_question, config, survey)
+    )
     units = probe.plan(audit)
     for respondent in probe.respondents(audit):
         model = config.model(respondent)

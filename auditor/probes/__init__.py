@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         CountShare,
         Disclosure,
         Facts,
+        Figure,
         Paragraph,
         Section,
         Table,
@@ -50,6 +51,7 @@ __all__ = [
     "Disclosure",
     "Estimate",
     "Facts",
+    "Figure",
     "GateFigure",
     "Message",
     "Needs",
@@ -88,7 +90,7 @@ _MODULES = {
     "auditor.run": ("open_audit",),
     "auditor.reports.data.report_model": ("ReportModel",),
     "auditor.reports.document": (
-        *("Callout", "Column", "CountShare", "Disclosure", "Facts", "Paragraph", "Section", "Table"),
+        *("Callout", "Column", "CountShare", "Disclosure", "Facts", "Figure", "Paragraph", "Section", "Table"),
     ),
 }
 _MODULE_BY_NAME = {name: module for module, names in _MODULES.items() for name in names}
