@@ -84,21 +84,23 @@ def build_table(figures_by_benchmark: dict[str, Any]) -> str:
 
 
 def _build_runs_table(figures_by_benchmark: dict[str, Any]) -> list[str]:
-    """Lines of the table of commands, times, loads and versions, under the machines."""
-    lines = ["| Command | At | Load before | Versions |", "|---|---|---|---|"]
+    """Lines of the table of commands, times and loads, under the machines and all versions."""
+    lines = ["| Command | At | Load before |", "|---|---|---|"]
     systems: dict[str, None] = {}
+    versions: dict[str, None] = {}
     for figures in figures_by_benchmark.values():
         machine = figures["run"]["machine"]
         systems.setdefault(
             f"{_format_system(machine)}, auditor installed from {machine.get('installed_from', 'source')}"
         )
-        versions = machine["versions"] | figures.get("versions", {})
-        shown = ", ".join(f"{name} {number}" for name, number in versions.items() if number)
+        for name, number in (machine["versions"] | figures.get("versions", {})).items():
+            if number:
+                versions.setdefault(f"{name} {number}")
         lines.append(
             f"| `{figures['run']['command'].removeprefix('python benchmarks/')}` | {machine['at']} "
-            f"| {machine['load_before']} | {shown} |"
+            f"| {machine['load_before']} |"
         )
-    return [f"{'; '.join(systems)}.", "", *lines]
+    return [f"{'; '.join(systems)}. Versions: {', '.join(versions)}.", "", *lines]
 
 
 def _format_value(figure: Figure, value: float) -> str:

@@ -70,7 +70,7 @@ def test_a_row_without_a_figure_is_not_measured(monkeypatch: pytest.MonkeyPatch)
     assert "with promptfoo, 2,000 calls | 0.6 × | 0.7 × | 7 | ≤ 0.9 | met |" in table
     assert "with Inspect AI, 2,000 calls | not measured |  |  | ≤ 0.25 |  |" in table
     assert "with DeepEval, 2,000 calls | not measured |  |  |  |  |" in table
-    assert "promptfoo 1.2.3 |" in table
+    assert ", promptfoo 1.2.3." in table
     assert "pydantic " in table
     assert "vl_convert " in table
     assert "deepeval" not in table
