@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -105,27 +105,31 @@ def render_progress(results: Sequence[Result], planted: Sequence[PlantedResult])
 
 
 def render_table(results: Sequence[Result]) -> Iterator[str]:
-    """Markdown lines: one table, a row for each figure, with the lowest coverage over designs in each world."""
+    """Markdown lines: one table, a row for each figure, with the lowest coverage over designs and worlds."""
     by_figure: dict[str, dict[str, list[Result]]] = {}
     for result in results:
-        by_figure.setdefault(result.figure, {}).setdefault(result.world, []).append(result)
-    yield "| Figure | Lowest coverage (%) by world |"
-    yield "|---|---|"
+        if result.summary.n_runs >= MIN_PRINTED_RUNS:
+            by_figure.setdefault(result.figure, {}).setdefault(result.world, []).append(result)
+    yield "| Figure | Lowest coverage | Too narrow |"
+    yield "|---|---|---|"
     for key in figures_by_key():
         if key in by_figure:
-            worlds = (_format_world(world, of_world) for world, of_world in by_figure[key].items())
-            yield f"| {make_title(key)} | {', '.join(filter(None, worlds))} |"
+            yield f"| {make_title(key)} | {_summarize_worlds(by_figure[key])} |"
     yield ""
 
 
-def _format_world(world: str, results: Sequence[Result]) -> str:
-    """The lowest coverage over the designs of a world, with marks; empty where no design has an interval."""
-    covers = [result.summary.coverage for result in results if result.summary.n_runs >= MIN_PRINTED_RUNS]
-    if not covers:
-        return ""
-    kinds = {problem.kind for result in results for problem in list_problems(result.summary)}
-    marks = ("✗" if "coverage" in kinds else "") + ("↔" if "width" in kinds else "")
-    return f"{name_world(world)}:{100 * min(covers):.0f}{marks}"
+def _summarize_worlds(results_by_world: Mapping[str, Sequence[Result]]) -> str:
+    """The lowest coverage in worlds where the interval holds, ↔ if it is too wide in one; and those where it fails."""
+    holds, fails, is_wide = [], [], False
+    for world, results in results_by_world.items():
+        lowest = min(result.summary.coverage for result in results)
+        kinds = {problem.kind for result in results for problem in list_problems(result.summary)}
+        is_wide |= "width" in kinds
+        if "coverage" in kinds:
+            fails.append(f"{name_world(world)}:{lowest:.0%}")
+        else:
+            holds.append(lowest)
+    return f"{f'{min(holds):.0%}' if holds else ''}{'↔' if is_wide else ''} | {', '.join(fails)}"
 
 
 def name_world(world: str) -> str:
