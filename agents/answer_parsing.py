@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from auditor.domain import ENGLISH, SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
+from auditor.domain import ENGLISH, LANGUAGES, SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
 from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
@@ -121,6 +121,11 @@ def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trac
 def is_refusal(text: str, language: str) -> bool:
     """Whether a text matches a known phrase of refusal, in the given language (ISO 639-1 code) or in English."""
     return bool(_find_refusals(text, language))
+
+
+def is_refusal_in_any_language(text: str) -> bool:
+    """Whether a text matches a known phrase of refusal in any language that has prompts."""
+    return any(is_refusal(text, language) for language in LANGUAGES)
 
 
 def begins_with_refusal(text: str, language: str) -> bool:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from auditor.agents.answer_parsing import is_refusal
+from auditor.agents.answer_parsing import is_refusal_in_any_language
 from auditor.agents.call_builders import blind_trace, build_direct_call
 from auditor.agents.model_call import build_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.installed_probes import InstalledProbe
-from auditor.domain import LANGUAGES, Answer, Call, Message, Outcome, Survey, Trace, derive_seed
+from auditor.domain import Answer, Call, Message, Outcome, Survey, Trace, derive_seed
 from auditor.models.structured import find_schema
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
@@ -98,6 +98,6 @@ def _read_text(probe: InstalledProbe, answer: ProbeAnswer, schema: str | None) -
     if schema is None or structure is not None:
         reading = probe.read(replace(answer, text=visible_text, structure=structure))
         outcome, value = reading.outcome, reading.value
-    if outcome is Outcome.UNPARSED and any(is_refusal(visible_text, language) for language in LANGUAGES):
+    if outcome is Outcome.UNPARSED and is_refusal_in_any_language(visible_text):
         outcome = Outcome.REFUSED
     return outcome, value

@@ -305,6 +305,10 @@ class Probe(Generic[S, F]):
         """
         return None
 
+    def unmeasurable(self, audit: ProbeAudit[S]) -> Iterable[str]:
+        """Say what cannot be measured in this audit, in sentences; they are shown before the first call."""
+        return ()
+
     def fingerprint_inputs(self, audit: ProbeAudit[S]) -> Sequence[Any]:
         """List what determines the questions besides settings and prompts, such as the content of a file, as JSON."""
         return ()

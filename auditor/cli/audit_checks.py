@@ -89,6 +89,7 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
     if plan_check.state == "FAIL":
         return
     yield from _check_countries(config)
+    yield from _check_measurable(config)
     for model in config.models_by_name.values():
         yield from _check_model(model, is_called_locally=config.run.engine == "local")
     yield from _check_secret_lengths(config)
@@ -134,6 +135,14 @@ def _check_countries(config: AuditConfig) -> Iterator[DoctorCheck]:
     problem, _, how_to_fix = describe_survey_problems(config, load_planned_survey(config)).partition(" How to fix: ")
     if problem:
         yield DoctorCheck("warn", "countries", problem, how_to_fix)
+
+
+def _check_measurable(config: AuditConfig) -> Iterator[DoctorCheck]:
+    """Warn of what probes cannot measure."""
+    from auditor.run import list_unmeasurable, load_planned_survey
+
+    for sentence in list_unmeasurable(config, load_planned_survey(config)):
+        yield DoctorCheck("warn", "probes", sentence)
 
 
 def _describe_cluster(config: AuditConfig) -> str:

@@ -88,12 +88,14 @@ def forecast_config(
     from auditor.config.trust import require_supported_providers
     from auditor.cost_estimation.audit_estimate import estimate_audit
     from auditor.models.request_params import check_params
-    from auditor.run import describe_survey_problems, load_planned_survey, locate_storage
+    from auditor.run import describe_survey_problems, list_unmeasurable, load_planned_survey, locate_storage
 
     require_supported_providers(config)
     check_params(config.models_by_name.values(), config.limits)
     survey = load_planned_survey(config)
-    for notice in filter(None, (locate_storage(storage, config).notice, describe_survey_problems(config, survey))):
+    location = locate_storage(storage, config)
+    notices = (location.notice, describe_survey_problems(config, survey), *list_unmeasurable(config, survey))
+    for notice in filter(None, notices):
         print_message(notice)
     with open_existing_database(config, storage) as db:
         cells = list(survey.asked_cells)

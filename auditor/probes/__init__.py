@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from auditor.agents.answer_parsing import is_refusal_in_any_language
     from auditor.config.probe_section import ProbeSettings
     from auditor.domain import Call, Cell, Message, Outcome, Survey, Trace
     from auditor.errors import ConfigError
@@ -73,12 +74,14 @@ __all__ = [
     "Turn",
     "Unit",
     "cell_units",
+    "is_refusal_in_any_language",
     "load_prompt",
     "mean_over_units",
     "open_audit",
 ]
 
 _MODULES = {
+    "auditor.agents.answer_parsing": ("is_refusal_in_any_language",),
     "auditor.config.probe_section": ("ProbeSettings",),
     "auditor.domain": ("Call", "Cell", "Message", "Outcome", "Survey", "Trace"),
     "auditor.errors": ("ConfigError",),

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from auditor.run.fingerprints import describe_environment, fingerprint
     from auditor.run.model_access import run_with_models
     from auditor.run.storage_location import locate_audit, locate_storage, resolve_storage_url
-    from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, describe_survey_problems, load_planned_survey
+    from auditor.run.survey_plan import (
+        EMPTY_SURVEY,
+        check_probe_input,
+        describe_survey_problems,
+        list_unmeasurable,
+        load_planned_survey,
+    )
 
 __all__ = [
     "EMPTY_SURVEY",
@@ -30,6 +36,7 @@ __all__ = [
     "direct_encoder_loader",
     "fingerprint",
     "finish_audit",
+    "list_unmeasurable",
     "load_planned_survey",
     "locate_audit",
     "locate_storage",
@@ -59,6 +66,9 @@ if not TYPE_CHECKING:
             "fingerprints": ("describe_environment", "fingerprint"),
             "model_access": ("run_with_models",),
             "storage_location": ("locate_audit", "locate_storage", "resolve_storage_url"),
-            "survey_plan": ("EMPTY_SURVEY", "check_probe_input", "describe_survey_problems", "load_planned_survey"),
+            "survey_plan": (
+                *("EMPTY_SURVEY", "check_probe_input", "describe_survey_problems"),
+                *("list_unmeasurable", "load_planned_survey"),
+            ),
         },
     )

@@ -21,7 +21,12 @@ from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint, was_run_with
 from auditor.run.model_access import require_instructor, run_with_models, wait_for_database
 from auditor.run.storage_location import describe_database, locate_storage, resolve_storage_url
-from auditor.run.survey_plan import check_probe_input, describe_survey_problems, load_planned_survey
+from auditor.run.survey_plan import (
+    check_probe_input,
+    describe_survey_problems,
+    list_unmeasurable,
+    load_planned_survey,
+)
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.registrations import register_claim
@@ -73,7 +78,8 @@ def run_audit(
     require_engine(config)
     require_instructor(config)
     progress = progress or SilentProgress()
-    for notice in filter(None, (location.notice, describe_survey_problems(config, survey))):
+    notices = (location.notice, describe_survey_problems(config, survey), *list_unmeasurable(config, survey))
+    for notice in filter(None, notices):
         progress.on_notice(notice)
     with open_database(location.url) as db, run_lock(db, config.name):
         with wait_for_database(db, config, progress.on_notice):

@@ -95,3 +95,12 @@ def check_probe_input(config: AuditConfig, survey: Survey) -> list[str]:
         for name, settings in config.probes.with_stage.items()
     ]
     return [plan for plan in plans if plan is not None]
+
+
+def list_unmeasurable(config: AuditConfig, survey: Survey) -> list[str]:
+    """List what probes cannot measure in an audit, in sentences."""
+    return [
+        sentence
+        for name, settings in config.probes.with_stage.items()
+        for sentence in load_probe(name).call_each("unmeasurable", ProbeAudit(settings, config, survey), item=str)
+    ]

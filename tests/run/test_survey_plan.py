@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from auditor.cli.audit_checks import _check_measurable
+from auditor.cli.environment_checks import DoctorCheck
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
-from auditor.run.survey_plan import load_planned_survey
+from auditor.run.survey_plan import list_unmeasurable, load_planned_survey
 from auditor.surveys import load_survey
+from tests.support.probe_packages import TOY_MODULE, install_package, use_packages
 
 
 def plan(survey: dict[str, object], **keys: object) -> Survey:
@@ -41,3 +46,24 @@ def test_cells_beyond_a_limit_are_donors() -> None:
     survey = plan({"source": "wvs7-sample"}, limits={"max_cells": 20})
     assert len(survey.scores) == 20
     assert len(survey.donors) == len(load_survey("wvs7-sample").scores) - 20
+
+
+def test_probes_say_before_the_first_call_which_figures_they_cannot_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = TOY_MODULE + "    def unmeasurable(self, audit):\n        yield f'{len(audit.cells)} cells are too few.'\n"
+    module = module.replace("class Old(Toy):\n    interface_version = 7\n", "")
+    install_package(tmp_path / "site", "toy = toy:Toy", module)
+    use_packages(monkeypatch, tmp_path / "site")
+    config = AuditConfig.model_validate(
+        {
+            "name": "simulated-a",
+            "judges": [],
+            "survey": {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]},
+            "models": [{"name": "m", "model": "simulated/knows-every-culture"}],
+            "probes": {"direct": {}, "toy": {}},
+        }
+    )
+    sentence = "1 cells are too few."
+    assert list_unmeasurable(config, load_planned_survey(config)) == [sentence]
+    assert list(_check_measurable(config)) == [DoctorCheck("warn", "probes", sentence)]
