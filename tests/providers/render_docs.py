@@ -182,7 +182,8 @@ def _sources(page: ProviderPage) -> str:
         if expectation.not_applicable
     ]
     gaps_text = f" Not tested: {'; '.join(gaps)}." if gaps else ""
-    return f"Source: {page.dialect.reference}.{real_server}{gaps_text}"
+    source = re.sub(r"[,;] read on [\d-]+", "", page.dialect.reference)
+    return f"Source: {source}.{real_server}{gaps_text}"
 
 
 def page_with(generated: str) -> str:
