@@ -44,13 +44,13 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
     """Build the list of papers and their tables, with what each experiment needs and costs."""
     rows = [
         (
-            Name(info.paper), info.table, info.title, ORIGINS[info.origin], info.n_cells, info.n_run or None,
+            Name(info.paper), info.table, info.title, info.n_cells, info.n_run or None,
             ", ".join(info.released) or None,
         )
         for info in tables
     ]  # fmt: skip
     columns = (
-        Column("paper", "name"), Column("table"), Column("what it shows"), Column("read from"),
+        Column("paper", "name"), Column("table"), Column("what it shows"),
         Column("figures", "number"), Column("run by the command", "number"), Column("released scores"),
     )  # fmt: skip
     caption = "Published tables, and the files with their released scores."
