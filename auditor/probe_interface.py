@@ -295,6 +295,13 @@ class Probe(Generic[S, F]):
         """Write the section of the report; None for no section."""
         return None
 
+    def report_class(self) -> type[BaseModel] | None:
+        """Name the class of the figures for the JSON schema of reports, which has the probes in folders of the program.
+
+        It is imported here rather than with the module, which a configuration loads.
+        """
+        return None
+
     # --- before a run -------------------------------------------------------------------------------------------------
 
     def check_input(self, audit: ProbeAudit[S]) -> str | None:

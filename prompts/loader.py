@@ -14,6 +14,8 @@ from auditor.domain import Message
 from auditor.errors import ConfigError
 from auditor.input_files import MAX_SETTINGS_BYTES, read_text, require_file
 
+FOLDER = resources.files("auditor.prompts")
+"""Folder of the program's templates, which has a folder for each language."""
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _PROMPT_FILE = re.compile(
     r"\A---\n(?P<front>.*?)\n---\n"
@@ -85,7 +87,7 @@ def load_prompt(name: str, language: str = "en", package: str | None = None) -> 
     Raises:
         ConfigError: it does not exist, or its front matter and its placeholders differ.
     """
-    folder = resources.files("auditor.prompts") if package is None else resources.files(package) / "prompts"
+    folder = FOLDER if package is None else resources.files(package) / "prompts"
     file = folder / language / f"{name}.md"
     if not file.is_file():
         suffix = "" if package is None else f" of the package '{package}'"

@@ -28,7 +28,8 @@ from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAnswer, Probe
 
 GROUP = "auditor.probes"
 """Group of the entry points of other packages; also the package of the built-in probes."""
-FOLDER = Path(__file__).parent.parent / "probes"
+FOLDERS = [Path(__file__).parent.parent / "probes"]
+"""Where folders of probes are; tests add one."""
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,49}")
 RESERVED_NAMES = frozenset({"direct", "logprob", "review"})
 """Names of tables under `[probes]` that no probe can use."""
@@ -57,7 +58,7 @@ def _list_built_in_sources() -> dict[str, ProbeSource]:
     """List the probes in folders below `auditor/probes` by name, in alphabetical order."""
     return {
         module.name: ProbeSource(module.name, "auditor", "", functools.partial(_load_built_in, module.name))
-        for module in pkgutil.iter_modules([str(FOLDER)])
+        for module in pkgutil.iter_modules(map(str, FOLDERS))
         if module.ispkg
     }
 
@@ -126,9 +127,9 @@ class InstalledProbe:
         return Purpose.of_probe(self.name)
 
     @property
-    def package(self) -> str:
-        """The package whose folder `prompts` has the probe's templates."""
-        return sys.modules[type(self.probe).__module__].__package__ or ""
+    def package(self) -> str | None:
+        """The package whose folder `prompts` has the probe's templates; None for those of the program."""
+        return None if self.source.package == "auditor" else sys.modules[type(self.probe).__module__].__package__ or ""
 
     def call(self, hook: str, *arguments: Any, returns: type[T]) -> T:
         """Call a hook that returns a value of one type.
@@ -322,6 +323,12 @@ def load_built_in(name: str) -> BuiltInProbe:
     probe = load_probe(name).probe
     assert isinstance(probe, BuiltInProbe), name
     return probe
+
+
+def list_folder_probes() -> list[InstalledProbe]:
+    """Import the probes in folders of the program that have no stage of their own, in alphabetical order."""
+    probes = [load_probe(name) for name in _list_built_in_sources()]
+    return [probe for probe in probes if not isinstance(probe.probe, BuiltInProbe)]
 
 
 @functools.cache

@@ -96,7 +96,7 @@ def test_a_folder_of_the_program_is_a_built_in_probe(tmp_path: Path, monkeypatch
     (folder / "folded").mkdir(parents=True)
     (folder / "folded" / "__init__.py").touch()
     (folder / "folded" / "probe.py").write_text(f"{TOY_MODULE}\nPROBE = Toy\n")
-    monkeypatch.setattr(installed_probes, "FOLDER", folder)
+    monkeypatch.setattr(installed_probes, "FOLDERS", [folder])
     monkeypatch.setattr("auditor.probes.__path__", [str(folder)])
     monkeypatch.delitem(sys.modules, "auditor.probes.folded", raising=False)
     installed_probes.list_probe_sources.cache_clear()
