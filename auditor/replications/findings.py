@@ -7,6 +7,7 @@ it: its p-value is the largest of them (Berger 1982), and is adjusted for the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import isnan
 
 import numpy as np
@@ -14,14 +15,18 @@ import numpy as np
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Tested
 from auditor.metrics.multiple_testing import holm, intersection_union
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.presets import Finding, Paper
+from auditor.replications.semantic_figures import BERTSCORES, LEXICAL_METRICS
 from auditor.replications.survey_figures import DIRECT
 from auditor.reports.data.replication import FindingRow, FindingTest
-from auditor.reports.data.report_schema import Report
 
 NO_AUDIT = "no audit of yours has this figure"
-FindingReader = Callable[[Report], list[FindingTest]]
+TEXT_NAMES = {"answer": "answers", "rot": "rules of thumb"}
+OTHER_MEASURES = ("bleu", "rouge_l", *LEXICAL_METRICS, *BERTSCORES)
+"""Measures of consistency that papers compare theirs with."""
+FindingReader = Callable[[MeasuredAudit], list[FindingTest]]
 
 
 def check_findings(paper: Paper, measured: Sequence[MeasuredAudit]) -> list[FindingRow]:
@@ -45,7 +50,7 @@ def _collect_tests(finding: Finding, measured: Sequence[MeasuredAudit]) -> list[
         test.model_copy(update={"data": audit.name})
         for audit in measured
         if audit.stored_config is not None and (not finding.audits or audit.name in finding.audits)
-        for test in FINDING_FIGURES[finding.figure](audit.report)
+        for test in FINDING_FIGURES[finding.figure](audit)
     ]
 
 
@@ -83,12 +88,12 @@ def _build_row(finding: Finding, tests: Sequence[FindingTest], p_value: float, a
     )
 
 
-def _read_method_differences(report: Report) -> list[FindingTest]:
+def _read_method_differences(audit: MeasuredAudit) -> list[FindingTest]:
     """r of answers minus r of log-probabilities, of each model."""
-    return [FindingTest(model=row.model, figure=row.difference) for row in report.methods]
+    return [FindingTest(model=row.model, figure=row.difference) for row in audit.report.methods]
 
 
-def _read_region_gaps(report: Report) -> list[FindingTest]:
+def _read_region_gaps(audit: MeasuredAudit) -> list[FindingTest]:
     """The gap in MAE between two regions, of each model; the gap in r beside it, raw and corrected for range."""
     return [
         FindingTest(
@@ -98,27 +103,69 @@ def _read_region_gaps(report: Report) -> list[FindingTest]:
             r_gap=row.r_gap,
             corrected_r_gap=None if row.range_corrected is None else row.range_corrected.gap,
         )
-        for row in report.regions.gaps
+        for row in audit.report.regions.gaps
         if row.method == DIRECT
     ]
 
 
-def _read_consistency(report: Report, figure: str) -> list[FindingTest]:
+def _read_consistency(audit: MeasuredAudit, figure: str) -> list[FindingTest]:
     """The correlation over models of self-consistency, or of the variance of samples, with r."""
-    rows = [row.r for row in report.consistency_alignment if (row.method, row.figure) == (DIRECT, figure)]
+    rows = [row.r for row in audit.report.consistency_alignment if (row.method, row.figure) == (DIRECT, figure)]
     return [FindingTest(figure=r) for r in rows]
 
 
-def _read_peer_alignment(report: Report) -> list[FindingTest]:
+def _read_peer_alignment(audit: MeasuredAudit) -> list[FindingTest]:
     """The correlation over models of the share of VALID verdicts with r."""
-    return [FindingTest(figure=row.r) for row in report.panel.peer_alignment if row.method == DIRECT]
+    return [FindingTest(figure=row.r) for row in audit.report.panel.peer_alignment if row.method == DIRECT]
+
+
+def _read_people_advantages(audit: MeasuredAudit, *, over_answers: bool) -> list[FindingTest]:
+    """r of the audit's score with people minus that of word overlap and of BERTScore on the same texts.
+
+    Args:
+        over_answers: minus that of the same measure on the answers instead, if the audit's score is of other texts.
+    """
+    people = audit.trials.get("people")
+    rows = [
+        row
+        for row in (people.differences if people else ())
+        if (
+            row.metric == row.than_metric and row.text == "answer"
+            if over_answers
+            else row.metric in OTHER_MEASURES and row.text == row.than_text
+        )
+    ]
+    return [
+        FindingTest(figure=row.difference, pair=f"minus {row.metric} of the {TEXT_NAMES.get(row.text, row.text)}")
+        for row in rows
+    ]
+
+
+def _read_rule_changes(audit: MeasuredAudit) -> list[FindingTest]:
+    """Consistency with a rule to follow minus without one, of each model."""
+    return [FindingTest(model=row.model, figure=row.change) for row in audit.trials.get("rules", [])]
+
+
+def _read_links(audit: MeasuredAudit, *, x: str, y: str) -> list[FindingTest]:
+    """Correlations of two figures of preferences over judges, or over wordings; means over sets, as in the paper."""
+    logic = audit.report.find(LogicReport)
+    return [
+        FindingTest(figure=link.r, pair=f"over {link.over}")
+        for link in (logic.links if logic else [])
+        if link.x.startswith(x) and link.y == y and link.averaged == "instances"
+    ]
 
 
 FINDING_FIGURES: Mapping[str, FindingReader] = {
     "delta_r": _read_method_differences,
     "regions.gap": _read_region_gaps,
-    "self_consistency.alignment": lambda report: _read_consistency(report, "cosine"),
-    "variance.alignment": lambda report: _read_consistency(report, "variance"),
+    "self_consistency.alignment": partial(_read_consistency, figure="cosine"),
+    "variance.alignment": partial(_read_consistency, figure="variance"),
     "peer_agreement.alignment": _read_peer_alignment,
+    "people.advantage": partial(_read_people_advantages, over_answers=False),
+    "people.advantage_over_answers": partial(_read_people_advantages, over_answers=True),
+    "rules.change": _read_rule_changes,
+    "transitivity.self_agreement": partial(_read_links, x="transitivity", y="self-agreement"),
+    "commutativity.people": partial(_read_links, x="commutativity", y="agreement with people"),
 }
 """Readers of the tested figures of findings, by the names that presets use."""

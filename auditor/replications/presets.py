@@ -21,8 +21,10 @@ NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
 NOTHING_PRINTED = ("", "-")
 """Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
 FindingFigure = Literal[
-    "delta_r", "regions.gap", "self_consistency.alignment", "variance.alignment", "peer_agreement.alignment"
-]
+    "delta_r", "regions.gap", "self_consistency.alignment", "variance.alignment", "peer_agreement.alignment",
+    "people.advantage", "people.advantage_over_answers", "rules.change", "transitivity.self_agreement",
+    "commutativity.people",
+]  # fmt: skip
 """Figures that findings may compare."""
 FACTORS = {None: Decimal(1), "K": Decimal(1000), "%": Decimal("0.01")}
 

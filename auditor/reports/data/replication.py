@@ -147,7 +147,7 @@ class FindingTest(ReportModel):
     """Empty for a figure over models."""
     figure: Tested
     pair: str = ""
-    """The two regions of a gap, such as "Non-Western minus Western"."""
+    """What is compared, such as the regions "Non-Western minus Western", or another measure."""
     r_gap: Estimate | None = None
     """The gap in r between the regions, which is not tested."""
     corrected_r_gap: Estimate | None = None

@@ -173,10 +173,10 @@ def _build_findings_section(findings: Sequence[FindingRow]) -> Section:
     tests = [(row, test) for row in findings for test in row.tests]
     blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
     if tests:
-        columns = [Column("Finding"), Column("Data", "name"), Column("Model", "name"), Column("Compared")]
+        columns = [Column("Finding"), Column("Data", "name"), Column("Model or measure", "name"), Column("Compared")]
         columns += [Column("Figure", "estimate", style="signed"), Column("p", "number", style="p_value")]
         rows = [
-            [row.id, test.data, test.model or "all models", row.compared, test.figure, test.figure.p_value]
+            [row.id, test.data, test.model or test.pair or "all models", row.compared, test.figure, test.figure.p_value]
             for row, test in tests
         ]
         blocks.append(
