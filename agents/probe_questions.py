@@ -35,6 +35,7 @@ def open_probe_audit(
         load_scores=lambda: results.load_scores(db, audit_id),
         mask=partial(blind_trace, config, survey),
         load_question=partial(load_question, config, survey),
+        load_hidden_reasoning=partial(results.has_hidden_reasoning, db, audit_id),
     )
 
 
@@ -90,7 +91,7 @@ def read_answer(probe: InstalledProbe, place: ProbeAnswer, schema: str | None, a
 
 def _read_text(probe: InstalledProbe, answer: ProbeAnswer, schema: str | None) -> tuple[Outcome, Any]:
     """Outcome and value of a complete text; one that cannot be read is a refusal if it says so in any language."""
-    visible_text, structure = strip_thinking(answer.text), None
+    visible_text, structure = _without_prefill(strip_thinking(answer.text), answer.prefill), None
     outcome, value = Outcome.UNPARSED, None
     if schema is not None:
         parsed = parse_structured_answer(find_schema(schema), answer.text, answer.request)
@@ -101,3 +102,9 @@ def _read_text(probe: InstalledProbe, answer: ProbeAnswer, schema: str | None) -
     if outcome is Outcome.UNPARSED and is_refusal_in_any_language(visible_text):
         outcome = Outcome.REFUSED
     return outcome, value
+
+
+def _without_prefill(text: str, prefill: str) -> str:
+    """The text after the beginning that the model was to continue, which some providers return again."""
+    beginning = prefill.strip()
+    return text.lstrip().removeprefix(beginning) if beginning else text

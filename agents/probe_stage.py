@@ -158,7 +158,10 @@ async def _collect_results(
         ]
         answers = await run_calls(context, probe.name, calls)
         places = {
-            position: ProbeAnswer(model, question.unit, question.sample, turn, calls[position].request_text, "")
+            position: ProbeAnswer(
+                *(model, question.unit, question.sample, turn, calls[position].request_text, ""),
+                prefill=calls[position].prefill,
+            )
             for position, (model, _, question) in enumerate(asked)
             if calls[position].key in answers
         }

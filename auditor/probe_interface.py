@@ -48,8 +48,9 @@ class Question:
     """One question to one model.
 
     Attributes:
-        messages: the chat, in order. An answer that the model is to continue, or is told to have given, is a message of
-            the role `assistant`.
+        messages: the chat, in order. An answer that the model is told to have given is a message of the role
+            `assistant`. As the last message it is the beginning of the answer, which the model continues; only where
+            `ProbeAudit.can_continue` says so.
         sample: number of this question among equal ones, from 0.
         schema: the structure of the answer, one of `Probe.schemas`; None for free text.
         temperature: sampling temperature, from 0 to 2; a model's own setting takes precedence.
@@ -73,7 +74,7 @@ class ProbeAnswer:
     Attributes:
         turn: number of the question among those that were put one after another, from 0.
         request: the messages of the system and the user, as one text.
-        text: what the model wrote, without hidden reasoning.
+        text: what the model wrote, without hidden reasoning, and without the beginning that it was to continue.
         structure: the validated structure, if the question has a schema.
     """
 
@@ -84,6 +85,8 @@ class ProbeAnswer:
     request: str
     text: str
     structure: BaseModel | None = None
+    prefill: str = ""
+    """The beginning of the answer that the model was to continue; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,11 @@ def _no_messages(trace: Trace) -> Sequence[Message]:
     return ()
 
 
+def _is_unknown(model: str) -> bool:
+    """Return that no hidden reasoning of a model is known."""
+    return False
+
+
 @dataclass(frozen=True)
 class ProbeAudit(Generic[S]):
     """The audit that a probe is part of; read-only.
@@ -176,6 +184,8 @@ class ProbeAudit(Generic[S]):
         load_question: returns the messages that a recorded answer to a direct question replies to, for a conversation
             that goes on from it. The model's own system message is left out: every question gets it. Empty where
             questions are only counted.
+        load_hidden_reasoning: returns whether a model's recorded direct answers follow hidden reasoning, as far as the
+            provider says so.
     """
 
     settings: S
@@ -185,6 +195,7 @@ class ProbeAudit(Generic[S]):
     load_scores: Callable[[], Sequence[CellScore]] = tuple
     mask: Callable[[Trace], str] = field(default=lambda trace: trace.text or "")
     load_question: Callable[[Trace], Sequence[Message]] = _no_messages
+    load_hidden_reasoning: Callable[[str], bool] = _is_unknown
 
     @property
     def cells(self) -> Sequence[Cell]:
@@ -223,6 +234,14 @@ class ProbeAudit(Generic[S]):
     def models(self) -> Sequence[str]:
         """Names of the audited models."""
         return [model.name for model in self.config.models]
+
+    def can_continue(self, model: str) -> bool:
+        """Whether a model continues an answer whose beginning is the last message of a question."""
+        return self.config.model(model).prefill is not None
+
+    def hides_reasoning(self, model: str) -> bool:
+        """Whether a model reasons before it answers: it is set to, or its recorded direct answers say so."""
+        return self.config.model(model).is_set_to_reason or self.load_hidden_reasoning(model)
 
     @property
     def judges(self) -> Sequence[str]:

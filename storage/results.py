@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, or_, select
 
 from auditor.domain import (
     Cell,
@@ -23,6 +23,7 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.storage import audits, hash_chain
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.records import load_records, replace_records, write_records
 from auditor.storage.row_writing import table_of
@@ -97,6 +98,16 @@ def load_traces(
 ) -> list[Trace]:
     """Load an audit's traces by model, country, topic and sample, of some cells or all, of one model or all."""
     return load_records(db, audit_id, Trace, cells, model=model)
+
+
+def has_hidden_reasoning(db: Database, audit_id: int, model: str) -> bool:
+    """Whether a recorded answer of a model to a direct question follows hidden reasoning: tokens, or a tag, say so."""
+    trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
+    tags = [answer.text.ilike(pattern) for pattern in ("<%think%>%", "[think]%", "◁think▷%", "<thought%", "<|channel%")]
+    query = select(answer.key).join_from(table_of(Trace), table_of(StoredAnswer), trace.key == answer.key)
+    query = query.where(trace.audit_id == audit_id, trace.model == model, or_(answer.reasoning_tokens > 0, *tags))
+    with db.read() as connection:
+        return connection.execute(query.limit(1)).first() is not None
 
 
 class TraceText(NamedTuple):

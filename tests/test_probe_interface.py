@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from auditor.agents.call_builders import build_direct_call
-from auditor.agents.probe_questions import load_question
+from auditor.agents.probe_questions import _without_prefill, load_question
 from auditor.config import AuditConfig
 from auditor.domain import Message, Outcome, Trace
 from auditor.probe_interface import ProbeAudit
@@ -62,3 +63,19 @@ def test_the_question_behind_an_answer_is_what_the_model_was_asked_without_its_o
     assert load_question(with_system, survey, trace) == asked
     direct = build_direct_call(with_system, survey, with_system.models[0], first, 0).messages
     assert direct[0] == Message("system", f"Be brief.\n\n{asked[0].content}")
+
+
+@pytest.mark.parametrize("text", [" 0.4", "Step 1.\nSCORE = 0.4", "  Step 1.\nSCORE = 0.4"])
+def test_the_beginning_of_an_answer_that_the_provider_returns_again_is_not_read(text: str) -> None:
+    assert _without_prefill(text, "Step 1.\nSCORE =").strip() == "0.4"
+    assert _without_prefill(text, "") == text
+
+
+def test_a_model_hides_reasoning_if_it_is_set_to_or_its_answers_say_so() -> None:
+    audit = open_audit()
+    name = audit.models[0]
+    assert not audit.hides_reasoning(name)
+    assert replace(audit, load_hidden_reasoning=lambda model: model == name).hides_reasoning(name)
+    models = [{**audit.config.models[0].model_dump(mode="json", exclude_unset=True), "reasoning": {"effort": "low"}}]
+    settings = {**audit.config.model_dump(mode="json", exclude_unset=True), "models": models}
+    assert replace(audit, config=AuditConfig.model_validate(settings)).hides_reasoning(name)

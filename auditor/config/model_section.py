@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.credential_bindings import is_private_address
-from auditor.config.providers.record import Credentials, Provider
+from auditor.config.providers.record import Credentials, Prefill, Provider
 from auditor.config.providers.table import EMBEDDED, provider_of
 from auditor.config.value_checks import check_attributes, check_base_url, check_json_serializable, check_unique
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
@@ -26,6 +26,8 @@ DEFAULT_SLOW_TIMEOUT_S = 600.0
 
 KeyReference = Annotated[str, Field(pattern=r"^os\.environ/\w+$")]
 """Name of an environment variable that holds a key."""
+NO_EFFORT = "none"
+"""Effort of a model that does not reason before it answers."""
 KEY_SEPARATOR = "\0"
 """In the name of a model's section with one of its further keys, between the model's name and the key's position."""
 
@@ -72,6 +74,10 @@ class CapabilitiesSection(ConfigSection):
     dropped_keywords: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = None
     """Rules of a JSON schema, such as `minLength`, that this server rejects; they are left out of requests. The entry
     `"strict"` turns off the strict mode of JSON schemas; `[]` leaves nothing out."""
+
+    prefill: bool | None = None
+    """Whether the server continues an answer whose beginning is the last message, which the probe `reasoning` uses. If
+    not set, true for providers that are known to: embedded models, vLLM, Mistral, DeepSeek, and Claude up to 4.5."""
 
     @property
     def declared(self) -> DeclaredCapabilities | None:
@@ -187,6 +193,24 @@ class ModelSection(ConfigSection):
     def used_credentials(self) -> Credentials | None:
         """Credentials of this machine that its requests carry; None if they carry none."""
         return self.provider.used_credentials(self.api_key)
+
+    @property
+    def prefill(self) -> Prefill | None:
+        """How its server is asked to continue the beginning of an answer; None if it cannot be.
+
+        A model that reasons before it answers cannot continue an answer.
+        """
+        declared = self.capabilities.prefill if self.capabilities else None
+        if declared is not None:
+            return (self.provider.prefill or Prefill.TEMPLATE) if declared else None
+        models = self.provider.prefill_models
+        is_listed = models is None or models.search(self.base_model or self.model) is not None
+        return self.provider.prefill if is_listed and not self.is_set_to_reason else None
+
+    @property
+    def is_set_to_reason(self) -> bool:
+        """Whether its section asks for reasoning before the answer."""
+        return self.reasoning is not None and self.reasoning.effort != NO_EFFORT
 
     @property
     def resolved_family(self) -> str:

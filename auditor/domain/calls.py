@@ -109,6 +109,12 @@ class Call:
         return "\n\n".join(message.content for message in self.messages if message.role != "assistant")
 
     @property
+    def prefill(self) -> str:
+        """The beginning of the answer that the model is to continue: a last message of the assistant; else empty."""
+        last = self.messages[-1] if self.messages else None
+        return last.content if last is not None and last.role == "assistant" else ""
+
+    @property
     def capability_key(self) -> CapabilityKey:
         """What the capability of this call's requests belongs to."""
         return CapabilityKey(self.model, self.server, self.reasoning.effort if self.reasoning else None)

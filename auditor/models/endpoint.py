@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.config import EMBEDDED, ENV_PREFIX, ModelSection, resolve_secret
+from auditor.config.providers.record import Prefill
 from auditor.config.providers.table import COMPLETIONS, OPENAI, provider_of
 from auditor.config.secret_headers import secret_header_variables
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
@@ -65,6 +66,7 @@ class Endpoint:
         stream: whether all answers are requested as streams.
         tokens: of Microsoft Entra ID, which replace the key; None for other models.
         secret_headers: values of the headers for which the config names an environment variable; never stored or shown.
+        prefill: how the server is asked to continue a last message of the assistant.
     """
 
     model: str
@@ -76,6 +78,7 @@ class Endpoint:
     stream: bool = False
     tokens: EntraIdTokens | None = field(default=None, repr=False, compare=False)
     secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    prefill: Prefill | None = None
 
     def request_kwargs(
         self, call: Call, timeout_s: float, capability: Capability = DEFAULT_CAPABILITY
@@ -109,6 +112,8 @@ class Endpoint:
             kwargs["api_key"] = api_key
         if self.secret_headers:
             kwargs["extra_headers"] = {**kwargs.get("extra_headers", {}), **self.secret_headers}
+        if call.prefill:
+            kwargs = _add_prefill(kwargs, self.prefill)
         kwargs = add_reasoning(kwargs, call, capability)
         if call.measure is not None and call.measure.needs_completions_endpoint:
             return _to_completions_request(kwargs, call)
@@ -165,6 +170,17 @@ def _request_messages(call: Call, capability: Capability) -> list[dict[str, str]
     return messages
 
 
+def _add_prefill(kwargs: dict[str, Any], prefill: Prefill | None) -> dict[str, Any]:
+    """Copy a request's arguments with what makes a server continue the last message."""
+    if prefill is Prefill.MARKED:
+        *messages, last = kwargs["messages"]
+        return {**kwargs, "messages": [*messages, {**last, "prefix": True}]}
+    if prefill is Prefill.TEMPLATE:
+        switches = {"add_generation_prompt": False, "continue_final_message": True}
+        return {**kwargs, "extra_body": {**switches, **kwargs.get("extra_body", {})}}
+    return kwargs
+
+
 def _sent_params(call: Call, capability: Capability) -> dict[str, Any]:
     """Parameters of a request: without those that the server refuses, and with its name of the token limit."""
     params = {name: value for name, value in call.params.items() if name not in capability.dropped_params}
@@ -212,6 +228,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
             price=token_price(section),
             slots=SLOTS,
             replicas=replicas,
+            prefill=section.prefill,
         )
     secret_headers = {
         name: resolve_secret(f"{ENV_PREFIX}{variable}") for name, variable in secret_header_variables(section).items()
@@ -236,6 +253,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         stream=section.stream,
         tokens=tokens,
         secret_headers=secret_headers,
+        prefill=section.prefill,
     )
 
 

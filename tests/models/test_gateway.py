@@ -526,3 +526,20 @@ async def test_calls_waiting_while_a_key_is_revoked_are_not_sent(server: FakeSer
         await gateway.close()
     assert {a.outcome for a in blocked_answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("model", ["hosted_vllm/x", "openai/x", "mistral/x"])
+async def test_a_server_is_asked_to_continue_a_last_message_of_the_assistant(server: FakeServer, model: str) -> None:
+    continued = replace(call(), model=model, messages=(Message("user", "hi"), Message("assistant", "SCORE =")))
+    [reply] = await ask(section(server, capabilities={"prefill": True}).model_copy(update={"model": model}), continued)
+    assert reply.outcome is Outcome.OK
+    body = server.requests[0].body
+    is_marked = model.startswith("mistral")
+    assert body["messages"][-1] == {
+        "role": "assistant",
+        "content": "SCORE =",
+        **({"prefix": True} if is_marked else {}),
+    }
+    switches = (body.get("add_generation_prompt"), body.get("continue_final_message"))
+    assert switches == ((None, None) if is_marked else (False, True))
+    assert continued.key != call().key

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
-from auditor.domain import Cell
-from auditor.storage import records, results
+from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose
+from auditor.storage import ledger, records, results
 from auditor.storage.database import open_database
 from tests.support.synthetic_audit import populate
 
@@ -35,3 +38,19 @@ def test_some_cells_have_their_own_rows_in_order(storage: str, monkeypatch: pyte
             assert results.load_verdicts(db, audit.id, some_cells) == [v for v in verdicts if v.cell in some_cells]
             of_birch = [trace for trace in expected_traces if trace.model == "birch"]
             assert results.load_traces(db, audit.id, some_cells, "birch") == of_birch
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "is_hidden"),
+    [("I think so.", None, False), ("I think so.", 0, False), ("ok", 12, True), ("<think>Hm.</think>ok", None, True)],
+)
+def test_hidden_reasoning_is_seen_in_counts_and_tags(
+    storage: str, text: str, tokens: int | None, is_hidden: bool
+) -> None:
+    with open_database(storage) as db:
+        audit = populate(db, models=1, countries=1, topics=1, samples=1)
+        [trace] = results.load_traces(db, audit.id)
+        call = Call(trace.model, "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
+        asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, text, reasoning_tokens=tokens)))
+        records.save_records(db, audit.id, [replace(trace, key=call.key)])
+        assert results.has_hidden_reasoning(db, audit.id, trace.model) is is_hidden

@@ -66,6 +66,17 @@ class Reasoning(Enum):
     """An effort; `none` is a switch of the model's template too."""
 
 
+class Prefill(Enum):
+    """How a provider is asked to continue a last message of the assistant, the beginning of an answer."""
+
+    LAST_MESSAGE = auto()
+    """It continues such a message as it is."""
+    MARKED = auto()
+    """The message is marked as a prefix; litellm returns it again for some providers."""
+    TEMPLATE = auto()
+    """By two parameters of the chat template, as in vLLM; servers of llama.cpp and SGLang know them too."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Provider:
     """What is known of a provider. A default says what holds for most.
@@ -90,6 +101,8 @@ class Provider:
             OpenAI; empty if it knows one.
         has_model_limits: whether it documents rate limits of each model (read in November 2026).
         reasoning: how reasoning is requested.
+        prefill: how it is asked to continue the beginning of an answer; None if it does not, or is not known to.
+        prefill_models: its models that do; None for all.
         effort_only_models: ids of models that refuse a number of tokens beside an effort.
         completions: whether it has a completions endpoint (`always`), or may have one besides the chat endpoint if the
             server is the user's own (`own_server`).
@@ -121,6 +134,8 @@ class Provider:
     address_advice: str = ""
     has_model_limits: bool = False
     reasoning: Reasoning = Reasoning.EFFORT
+    prefill: Prefill | None = None
+    prefill_models: re.Pattern[str] | None = None
     effort_only_models: re.Pattern[str] | None = None
     completions: Literal["always", "own_server"] | None = None
     batches: BatchApi | None = None

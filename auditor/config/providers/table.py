@@ -20,6 +20,7 @@ from auditor.config.providers.record import (
     NUMBER_BOUNDS,
     BatchApi,
     Credentials,
+    Prefill,
     Provider,
     Reasoning,
 )
@@ -32,6 +33,9 @@ _ADDRESS_ADVICE = "Set it, for example to http://localhost:8000/v1."
 _OWN_CREDENTIALS, _OWN_CONNECTIONS = "looks up credentials and servers itself", "opens its own connections"
 _OPENAI_BATCHES = BatchApi("openai:OPENAI")
 _EFFORT_ONLY_GEMINI = re.compile(r"gemini-(?!1|2)\d")
+_CLAUDE_TO_4_5 = re.compile(r"claude-(?:instant|v?[23]|[a-z]+-4(?:-[0-5])?(?:-2025|@|-v1|$))")
+"""Claude's models that continue the beginning of an answer: later ones refuse it (platform.claude.com, "What's new in
+Claude 4.6")."""
 _AZURE_EXAMPLE = "azure/gpt-4o"
 _AWS = Credentials(
     "AWS_CREDENTIALS",
@@ -53,11 +57,11 @@ _ENTRA_ID = Credentials(
     is_access_token=True,
 )
 
-EMBEDDED = Provider("embedded")
+EMBEDDED = Provider("embedded", prefill=Prefill.LAST_MESSAGE)
 """Models that run on this machine."""
 REPLAY = Provider("replay")
 """Models whose answers come from a file."""
-SIMULATED = Provider("simulated")
+SIMULATED = Provider("simulated", prefill=Prefill.LAST_MESSAGE)
 """Simulated models; see `auditor.domain.personas`."""
 COMPLETIONS = Provider("text-completion-openai", completions="always")
 """A completions endpoint; with other providers, a known chat model's prompt is sent as a chat message."""
@@ -124,6 +128,8 @@ PROVIDERS: tuple[Provider, ...] = (
         hosts=("api.anthropic.com",),
         has_model_limits=True,  # docs.anthropic.com/api/rate-limits: applied separately for each model
         reasoning=Reasoning.BUDGET,
+        prefill=Prefill.MARKED,
+        prefill_models=_CLAUDE_TO_4_5,
         batches=BatchApi("anthropic:ANTHROPIC"),
         refused_keywords=LENGTH_BOUNDS | NUMBER_BOUNDS,
         builds_directly=True,
@@ -154,6 +160,8 @@ PROVIDERS: tuple[Provider, ...] = (
         credentials=_GOOGLE,
         has_model_limits=True,  # docs.cloud.google.com, quotas: requests per minute per project per base model
         reasoning=Reasoning.BUDGET,
+        prefill=Prefill.MARKED,
+        prefill_models=_CLAUDE_TO_4_5,
         effort_only_models=_EFFORT_ONLY_GEMINI,
         batches=BatchApi("vertex_ai:VertexBatches", models="gemini", needs_bucket=True),
         has_candidates=True,
@@ -173,6 +181,8 @@ PROVIDERS: tuple[Provider, ...] = (
         credentials=_AWS,
         has_model_limits=True,  # docs.aws.amazon.com/bedrock/latest/userguide/quotas-runtime.html: per model and Region
         reasoning=Reasoning.BUDGET,
+        prefill=Prefill.MARKED,
+        prefill_models=_CLAUDE_TO_4_5,
         telemetry_name="aws.bedrock",
     ),
     Provider(
@@ -182,6 +192,8 @@ PROVIDERS: tuple[Provider, ...] = (
         "MISTRAL_API_KEY",
         hosts=("api.mistral.ai",),
         reasoning=Reasoning.UNTRANSLATED,
+        prefill=Prefill.MARKED,
+        prefill_models=re.compile(r"/(?!voxtral|labs-)"),
         builds_directly=True,
         telemetry_name="mistral_ai",
     ),
@@ -201,6 +213,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "deepseek-v4-flash",
         "DEEPSEEK_API_KEY",
         hosts=("api.deepseek.com",),
+        prefill=Prefill.MARKED,
         builds_directly=True,
     ),
     Provider("xai", "xAI", "grok-4", "XAI_API_KEY", hosts=("api.x.ai", ".api.x.ai"), telemetry_name="x_ai"),
@@ -258,6 +271,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "meta-llama/Llama-3.1-8B-Instruct",
         "8000/v1",
         address_advice=_ADDRESS_ADVICE,
+        prefill=Prefill.TEMPLATE,
         reasoning=Reasoning.TEMPLATE,  # docs.vllm.ai/en/v0.26.0/features/reasoning_outputs: hybrid models
         completions="own_server",
         batches=_OPENAI_BATCHES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -122,5 +123,6 @@ def _open_probe(db: Database, source: ReportSource, name: str) -> tuple[Installe
         survey=source.survey,
         load_traces=lambda model: results.load_traces(db, source.audit.id, model=model),
         load_scores=lambda: source.scores,
+        load_hidden_reasoning=partial(results.has_hidden_reasoning, db, source.audit.id),
     )
     return load_probe(name), audit

@@ -221,3 +221,36 @@ def test_only_the_table_names_providers() -> None:
     # Examples of two keys' values; and the package `azure` of azure-identity.
     examples = {("value_examples.py", '"openai/gpt-4o"'), ("value_examples.py", '"azure/gpt-4o"')}
     assert named == examples | {("entra_id.py", '"azure"')}
+
+
+def test_the_models_that_continue_the_beginning_of_an_answer_are_those_of_litellms_list() -> None:
+    """So that a provider that does not allow it is known before the first call."""
+    prefixes = {"anthropic": "anthropic", "bedrock_converse": "bedrock", "vertex_ai-anthropic_models": "vertex_ai"}
+    prefixes |= {"mistral": "mistral", "openai": "openai", "gemini": "gemini", "xai": "xai", "groq": "groq"}
+    wrong = []
+    for name, entry in litellm_client._read_price_list().items():
+        prefix = prefixes.get(entry.get("litellm_provider", ""))
+        is_claude = "claude" in name
+        if prefix is None or entry.get("mode") != "chat" or (prefix in ("bedrock", "vertex_ai") and not is_claude):
+            continue
+        model = ModelSection(name="m", model=f"{prefix}/{name.removeprefix(f'{prefix}/')}")
+        if (model.prefill is not None) != bool(entry.get("supports_assistant_prefill")):
+            wrong.append(name)
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "continues"),
+    [
+        ("openai/gpt-4o", {}, False),
+        ("openai/local", {"capabilities": {"prefill": True}}, True),
+        ("hosted_vllm/x", {}, True),
+        ("hosted_vllm/x", {"capabilities": {"prefill": False}}, False),
+        ("hosted_vllm/x", {"reasoning": {"effort": "low"}}, False),
+        ("hosted_vllm/x", {"reasoning": {"effort": "none"}}, True),
+        ("embedded/smollm2-135m", {}, True),
+        ("replay/x", {}, False),
+    ],
+)
+def test_a_model_continues_an_answer_as_its_section_says(model: str, settings: dict[str, Any], continues: bool) -> None:
+    assert (ModelSection(name="m", model=model, **settings).prefill is not None) is continues
