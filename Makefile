@@ -162,7 +162,7 @@ litellm: dev
 
 # As above: metrics use a private module of scipy's, and must find out if a version has another one. Each scipy with the
 # newest numpy that it supports.
-SCIPY_VERSIONS := 1.14.0+2.2.6 1.17.1+2.4.6
+SCIPY_VERSIONS := 1.15.3+2.2.6 1.17.1+2.4.6
 scipy: dev
 	@for pair in $(SCIPY_VERSIONS); do \
 		version=$${pair%+*}; \

@@ -43,7 +43,10 @@ DELETED = ""
 """Content of the link of a row that was deleted."""
 MUTABLE_RECORDS = (Audit, SurveyCell, TaskItem, ProviderBatch)
 """Records that commands replace, and that cannot be derived."""
-EXPERIMENT_KINDS = ("trial", "contest", "claim", "conflict", "call", "excluded_content")
+EXPERIMENT_KINDS = (
+    *("trial", "contest", "claim", "conflict", "call", "excluded_content"),
+    *("design_run", "design_answer"),
+)
 """Kinds of derived records of which other commands than a run write some, too; only these are in the chain."""
 _IS_RECORDING = "auditor_recording"
 _TEXTS_WITH_FOLDERS = {"audit": ("config", "survey", "environment")}

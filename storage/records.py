@@ -35,11 +35,19 @@ def save_records(db: Database, audit_id: int, records: Sequence[object], *, prob
         db.write(lambda connection: write_records(connection, audit_id, type(records[0]), records, probe=probe))
 
 
-def save_experiment(db: Database, audit_id: int, records: Sequence[object]) -> None:
-    """Do what `save_records` does for results of an experiment; no run derives them, so they are in the hash chain."""
+def save_experiment(
+    db: Database, audit_id: int, records: Sequence[object], *, replaced: Sequence[type[Any]] = ()
+) -> None:
+    """Do what `save_records` does for results of an experiment; no run derives them, so they are in the hash chain.
+
+    Args:
+        replaced: classes of records all of which are deleted first.
+    """
 
     def job(connection: Connection) -> None:
         with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
+            for record_class in replaced:
+                replace_records(connection, audit_id, record_class, ())
             write_records(connection, audit_id, type(records[0]), records)
 
     if records:

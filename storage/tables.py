@@ -28,6 +28,7 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.domain.audit_records import Audit, Registration
+from auditor.domain.design_records import DesignAnswer, PlannedRun
 from auditor.domain.exclusions import ExcludedContent, Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.probe_interface import ProbeResult
@@ -78,6 +79,8 @@ RECORDS: Sequence[type] = (
     Restatement,
     AlteredTraceVerdict,
     Contest,
+    PlannedRun,
+    DesignAnswer,
     Claim,
     Conflict,
     Rating,
