@@ -41,7 +41,9 @@ def estimate_sources(errors: Floats, contrasts: LevelContrasts) -> dict[str, flo
         [np.diag(w.sum(axis=0)) - (w / np.maximum(c, 1)).T @ w for w, c in zip(weights, counts, strict=True)]
     )
     totals = centred.sum(axis=1).ravel()
-    fitted = _fit_within(sources, information, totals, float((centred**2).sum()), int(is_value.sum() - (counts > 0).sum()))
+    fitted = _fit_within(
+        sources, information, totals, float((centred**2).sum()), int(is_value.sum() - (counts > 0).sum())
+    )
     if fitted is None:
         return None
     components, effects = fitted
@@ -98,7 +100,10 @@ def _fit_within(
             cross = {other: adjusted.T @ information @ matrix for other, matrix in sources.items()}
             names.append(name)
             observed.append(float(score @ inverse @ score))
-            expected.append({other: float(np.sum((inverse @ matrix) * matrix)) for other, matrix in cross.items()} | {"residual": rank})
+            expected.append(
+                {other: float(np.sum((inverse @ matrix) * matrix)) for other, matrix in cross.items()}
+                | {"residual": rank}
+            )
         before = np.hstack([before, indicators])
     inverse = np.linalg.pinv(before.T @ information @ before, rcond=TOLERANCE, hermitian=True)
     score = before.T @ totals

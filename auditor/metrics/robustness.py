@@ -10,7 +10,7 @@ topics) and over cells, not the sum with half of the cells' variance: V = max(V_
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Literal, NamedTuple, TypeAlias
@@ -22,8 +22,7 @@ from auditor.metrics._complete_cases import Floats
 from auditor.metrics._special import ndtr, stdtr, stdtrit
 from auditor.metrics._two_way_table import UnitLabels
 from auditor.metrics.cell_statistics import BIAS, MAE, Statistic, TwoWayEstimate
-from auditor.metrics.confidence import UPPER_QUANTILE
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.confidence import UPPER_QUANTILE, bonferroni_level
 from auditor.metrics.jackknife import jackknife_sums, paired_jackknife
 from auditor.metrics.jackknife_interval import (
     CONSTANT_REASON,
@@ -32,8 +31,8 @@ from auditor.metrics.jackknife_interval import (
     JackknifeInterval,
     too_few_reason,
 )
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.run_effects import LevelContrasts, RunMeans, fit_run_means
-from auditor.metrics.variance_components import estimate_components
 from auditor.metrics.wordings import add_wording_variance
 
 AUDIT_RUN = 0
@@ -97,6 +96,45 @@ class ChangedCell(NamedTuple):
     high: int
     low_score: float
     high_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class LevelDifference:
+    """Mean error of a model with one level of a factor minus that with another, all other factors being equal.
+
+    Attributes:
+        estimate: its interval holds for all models and pairs of levels together (Bonferroni), and its adjusted p-value
+            is for all of them (Holm).
+    """
+
+    model: str
+    pair: LevelPair
+    estimate: TwoWayEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class RankingTest:
+    """Whether the difference in MAE between two models depends on a factor.
+
+    Attributes:
+        pair: the two levels between which the difference changes most clearly.
+        estimate: of the difference between models (first minus second) at the second level minus that at the first. Its
+            p-value counts all pairs of levels of the factor (Bonferroni); the adjusted one all tests (Holm).
+        at_first, at_second: the difference between the models at each level; below 0 where the first is closer to
+            people.
+    """
+
+    first: str
+    second: str
+    pair: LevelPair
+    estimate: TwoWayEstimate
+    at_first: float | None
+    at_second: float | None
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the ranking is shown to change: the difference is shown to depend on the level, and changes sign."""
+        return self.estimate.is_significant and (self.at_first or 0.0) * (self.at_second or 0.0) < 0
 
 
 class DesignCount(NamedTuple):
@@ -258,9 +296,51 @@ def _to_estimate(value: float, n: int, std_error: float, df: int, resampled: tup
     return TwoWayEstimate(value, n, low, high, resampled=resampled, p_value=p_value, interval=interval)
 
 
-def _select(labels: UnitLabels, is_used: NDArray[np.bool_]) -> UnitLabels:
-    """Labels of the used cells."""
-    return labels[is_used]
+def compare_all_levels(
+    table: DesignTable,
+    kind: ErrorKind,
+    random_factors: Sequence[str] = (),
+    regions: Mapping[str, str] | None = None,
+) -> list[LevelDifference]:
+    """Differences between all pairs of levels, of all models, with intervals that hold together.
+
+    Args:
+        random_factors: factors whose levels are not compared.
+        regions: the region of each country, to compare gaps between regions (see `RegionGap`) instead of means.
+    """
+    estimates, places = [], []
+    for model, name in enumerate(table.models):
+        gap = None if regions is None else RegionGap(table, model, kind, regions)
+        for pair in table.pairs(without=random_factors):
+            estimates.append(compare_levels(table, model, kind, pair) if gap is None else gap.compare_levels(pair))
+            places.append((name, pair))
+    n_intervals = sum(estimate.ci_low is not None for estimate in estimates)
+    level, family = bonferroni_level(max(1, n_intervals)), f"levels of the design, {kind}"
+    return [
+        LevelDifference(name, pair, estimate.at_level(level))
+        for (name, pair), estimate in zip(places, adjust_tests(estimates, family), strict=True)
+    ]
+
+
+def compare_rankings(table: DesignTable) -> list[RankingTest]:
+    """Test for every two models and every factor whether their difference in MAE depends on the factor."""
+    tests = []
+    for first, second in combinations(range(len(table.models)), 2):
+        models = ModelPair(table, first, second)
+        for factor in table.contrasts.factors:
+            pairs = [pair for pair in table.pairs() if pair.factor == factor]
+            estimates = [models.compare_levels(pair) for pair in pairs]
+            chosen = min(range(len(pairs)), key=lambda i: 2.0 if (p := estimates[i].p_value) is None else p)
+            p_value = estimates[chosen].p_value
+            estimate = replace(
+                estimates[chosen].at_level(bonferroni_level(len(pairs))),
+                p_value=None if p_value is None else min(1.0, p_value * len(pairs)),
+            )
+            pair = pairs[chosen]
+            levels = (models.at_level(factor, pair.first), models.at_level(factor, pair.second))
+            tests.append(RankingTest(table.models[first], table.models[second], pair, estimate, *levels))
+    adjusted = adjust_tests([test.estimate for test in tests], "models and factors of the design")
+    return [replace(test, estimate=estimate) for test, estimate in zip(tests, adjusted, strict=True)]
 
 
 def compare_levels(table: DesignTable, model: int, kind: ErrorKind, pair: LevelPair) -> TwoWayEstimate:
@@ -273,16 +353,11 @@ def compare_levels(table: DesignTable, model: int, kind: ErrorKind, pair: LevelP
     return estimate_contrast(means.by_cell @ weights, table.units[cells], table.topics[cells])
 
 
-def compare_level_correlations(
-    table: DesignTable, model: int, statistic: Statistic, pair: LevelPair
-) -> tuple[TwoWayEstimate, int]:
+def compare_level_correlations(table: DesignTable, model: int, statistic: Statistic, pair: LevelPair) -> TwoWayEstimate:
     """A correlation with people at the second level minus that at the first, over cells that both were asked.
 
     Args:
         statistic: PEARSON or CONCORDANCE; of the mean over the runs of a level in each cell.
-
-    Returns:
-        The difference, and the number of cells.
     """
     levels = table.contrasts.levels[pair.factor]
     sides = []
@@ -290,8 +365,7 @@ def compare_level_correlations(
         scores = table.scores[model][:, [other == level for other in levels]]
         counts = (~np.isnan(scores)).sum(axis=1)
         sides.append(np.where(counts > 0, np.nansum(scores, axis=1) / np.maximum(counts, 1), np.nan))
-    estimate = paired_jackknife(statistic, sides[1], sides[0], table.truth, table.units, table.topics)
-    return estimate, estimate.n
+    return paired_jackknife(statistic, sides[1], sides[0], table.truth, table.units, table.topics)
 
 
 class RegionGap:
@@ -368,7 +442,7 @@ def average_designs(
 
 
 def estimate_designs(table: DesignTable, model: int, kind: ErrorKind) -> Iterator[tuple[DesignRun, TwoWayEstimate]]:
-    """Mean error of a model in each run over all cells, in the order of the runs; those without an answer are absent."""
+    """Mean error of a model in each run over all cells, in the order of the runs; none for runs without an answer."""
     means = table.run_means(model, kind)
     if means is not None:
         for i in np.nonzero(means.is_run)[0]:

@@ -2,11 +2,253 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.sampling.robustness import RobustnessReport
-from auditor.reports.document import Document
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from auditor.metrics.design_variance import RUN_SOURCE
+from auditor.reports.charts.specification_curve import Curve, CurvePoint, specification_curves
+from auditor.reports.data.sampling.robustness import (
+    ChangedCellRow,
+    DesignAverageRow,
+    DesignCountRow,
+    LevelDifferenceRow,
+    RankingChangeRow,
+    RobustnessReport,
+    VarianceSourceRow,
+)
+from auditor.reports.document import Block, Document, Figure, List, Paragraph, Quote, Section
+from auditor.reports.number_format import (
+    describe_adjusted_p_value,
+    describe_estimate,
+    format_count,
+    format_interval,
+    format_number,
+    format_percent,
+    format_signed,
+    pluralize,
+)
 from auditor.reports.sections.experiments.common import build_experiment_document
+from auditor.reports.sections.phrasing import join_first, join_with_and, list_counts
+from auditor.reports.sections.tables import sort_by_p_value, tabulate
+
+MAX_SENTENCES = 2
+"""Findings of one kind that are stated; the table and the JSON output have all."""
+MAX_MODELS = 8
+N_QUOTED_CELLS = 2
+MAX_QUOTED_WORDS = 12
+MAX_QUOTED_LEVELS = 2
+MAX_ROWS = 4
+"""Rows of the table that the page shows."""
+SOURCE_NAMES = {
+    "model": "models",
+    "cell": "cells",
+    "model × cell": "model × cell",
+    RUN_SOURCE: "choice × choice",
+    "residual": "the rest",
+}
+"""Sources of variance that are not one choice, in words."""
+NO_SCORE = "No run of the design has a score."
 
 
-def build_robustness_document(report: RobustnessReport) -> Document:
-    """Build the document: at most 600 words, one figure and one table."""
-    return build_experiment_document(report.audit, "robustness", [], [], "No run of the design has a score.")
+def build_robustness_document(report: RobustnessReport, remarks: Sequence[Block] = ()) -> Document:
+    """Build the document: at most 600 words, one figure and one table.
+
+    Args:
+        remarks: on the design itself, such as what is confounded with what; shown last.
+    """
+    if not report.designs:
+        return build_experiment_document(report.audit, "robustness", [], [], NO_SCORE)
+    sections = [
+        Section("designs", "Each model over the designs", [*_list_models(report), _plot_designs(report)]),
+        Section("levels", "What each choice changes", _build_level_blocks(report)),
+        Section("changed-cells", "The cells that change most", _quote_cells(report)),
+    ]
+    if remarks:
+        sections.append(Section("design", "The design", remarks))
+    findings = [*_describe_rankings(report), *_describe_levels(report)]
+    return build_experiment_document(report.audit, "robustness", findings, sections, NO_SCORE)
+
+
+def _describe_rankings(report: RobustnessReport) -> Iterator[str]:
+    """Yield the rankings that are shown to change, and the differences that are shown to depend on a choice."""
+    if not report.rankings:
+        return
+    rows = sort_by_p_value(report.rankings, lambda row: row.change)
+    changes = [row for row in rows if row.is_change]
+    yield from map(_describe_change, changes[:MAX_SENTENCES])
+    if not changes:
+        n_pairs = len({(row.first, row.second) for row in rows})
+        n_choices = len({row.factor for row in rows})
+        yield (
+            f"No ranking of two models is shown to change with the design ({pluralize(n_pairs, 'pair')} of models, "
+            f"{pluralize(n_choices, 'choice')})."
+        )
+    dependent = [row for row in rows if row.change.is_significant and not row.is_change]
+    for row in dependent[: MAX_SENTENCES - len(changes)]:
+        yield (
+            f"How far {row.first} and {row.second} are apart depends on the {row.factor}: their MAE differs by "
+            f"{format_signed(row.at_first)} with “{row.first_level}” and {format_signed(row.at_second)} with "
+            f"“{row.second_level}”."
+        )
+
+
+def _describe_change(row: RankingChangeRow) -> str:
+    """State that a ranking changes, and which model is closer to people with which level."""
+    is_first = (row.at_first or 0.0) < 0
+    better, other = (row.first, row.second) if is_first else (row.second, row.first)
+    return (
+        f"The ranking of {row.first} and {row.second} changes with the {row.factor}: {better} is closer to people with "
+        f"“{row.first_level}”, {other} with “{row.second_level}” ({describe_adjusted_p_value(row.change)})."
+    )
+
+
+def _describe_levels(report: RobustnessReport) -> Iterator[str]:
+    """Yield the largest differences in MAE between levels that are shown."""
+    shown = [row for row in report.levels if row.mae.is_significant]
+    shown.sort(key=lambda row: -abs(row.mae.value or 0.0))
+    n_stated = MAX_SENTENCES if not any(row.is_change for row in report.rankings) else 1
+    for row in shown[:n_stated]:
+        direction = "larger" if (row.mae.value or 0.0) > 0 else "smaller"
+        yield (
+            f"With “{row.second}” instead of “{row.first}” ({row.factor}), the MAE of {row.model} is {direction} "
+            f"({describe_estimate('difference', row.mae)})."
+        )
+    if len(shown) > n_stated:
+        n_others = len(shown) - n_stated
+        yield f"{pluralize(n_others, 'further difference')} in MAE {'is' if n_others == 1 else 'are'} shown."
+    if report.levels and not shown:
+        yield "No choice is shown to change a model’s mean absolute error (MAE)."
+
+
+def _list_models(report: RobustnessReport) -> list[Block]:
+    """The figures over all designs, and in how many designs a model is closer to people than the next one."""
+    rows = sorted(report.averages, key=lambda row: 9.0 if row.mae.value is None else row.mae.value)
+    items = [_describe_average(row) for row in rows[:MAX_MODELS] if row.mae.value is not None]
+    order = {row.model: i for i, row in enumerate(rows)}
+    adjacent = [row for row in report.counts if order[row.second] == order[row.first] + 1]
+    items += [_describe_count(row) for row in adjacent[:MAX_SENTENCES]]
+    return [
+        Paragraph("Mean absolute error (MAE) over all designs, with 95% CI, and range of single designs:"),
+        List(items),
+    ]
+
+
+def _describe_average(row: DesignAverageRow) -> str:
+    """State a model's MAE over all designs, and its range."""
+    interval = "no CI" if row.mae.ci_low is None else format_interval(row.mae.ci_low, row.mae.ci_high)
+    span = format_interval(row.lowest_mae, row.highest_mae)
+    return f"{row.model}: {format_number(row.mae.value)} ({interval}); {span}."
+
+
+def _describe_count(row: DesignCountRow) -> str:
+    """State in how many designs the first model is closer to people."""
+    return (
+        f"{row.first} is closer to people than {row.second} in {row.better} of {pluralize(row.runs, 'design')}; "
+        f"sampling alone would give {format_number(row.expected, 1)}."
+    )
+
+
+def _plot_designs(report: RobustnessReport) -> Figure:
+    """The specification curve of each model."""
+    names = list(report.runs[0].levels)
+    levels = {name: list(dict.fromkeys(run.levels[name] for run in report.runs)) for name in names}
+    factors = [(name, levels[name]) for name in names if len(levels[name]) > 1]
+    runs = {run.number: run for run in report.runs}
+    curves = []
+    for model in report.models:
+        rows = sorted(
+            (row for row in report.designs if row.model == model and row.mae.value is not None),
+            key=lambda row: row.mae.value or 0.0,
+        )
+        points = [
+            CurvePoint(
+                "the audit’s design" if row.run == report.runs[0].number else f"run {row.run}",
+                row.mae.value or 0.0,
+                row.mae.ci_low,
+                row.mae.ci_high,
+                tuple(options.index(runs[row.run].levels[name]) for name, options in factors),
+                row.run == report.runs[0].number,
+            )
+            for row in rows
+        ]
+        curves += [Curve(model, points)] if points else []
+    spec, narrow = (specification_curves(curves, factors, is_narrow=is_narrow) for is_narrow in (False, True))
+    return Figure(
+        "specification-curves",
+        spec,
+        "MAE of each model in every design",
+        "; ".join(
+            f"{curve.model}: MAE from {format_number(curve.points[0].value)} to {format_number(curve.points[-1].value)}"
+            for curve in curves
+        ),
+        "Designs by their MAE, with 95% CI for each design alone. The dark dot is the audit’s design, pale squares its "
+        "levels.",
+        "level-differences",
+        narrow,
+    )
+
+
+def _build_level_blocks(report: RobustnessReport) -> list[Block]:
+    """The table of differences between levels, and where the variance of errors comes from."""
+    table = tabulate(
+        "level-differences",
+        "Differences between levels",
+        "Figures with one level minus those with the other, in the same cells. Gap: between the two most different "
+        "regions. 95% CIs hold for all rows of a column together.",
+        sort_by_p_value(report.levels, lambda row: row.mae),
+        LevelDifferenceRow,
+        {"levels": lambda row: f"{row.second} instead of {row.first}"},
+        max_rows=MAX_ROWS,
+    )
+    blocks: list[Block] = [Paragraph(sentence) for sentence in _describe_sources(report.sources)]
+    usable = report.answers - sum(report.lost.values())
+    losses = f" ({list_counts(report.lost)})" if report.lost else ""
+    n_runs = pluralize(len(report.runs), "run")
+    return [
+        table,
+        *blocks,
+        Paragraph(
+            f"{n_runs} of the design, {pluralize(report.cells, 'cell')}; {format_count(usable)} of "
+            f"{pluralize(report.answers, 'score')} are usable{losses}.",
+            "note",
+        ),
+    ]
+
+
+def _describe_sources(rows: Sequence[VarianceSourceRow]) -> Iterator[str]:
+    """Yield one sentence on the shares of variance of absolute errors."""
+    absolute = {row.source: row.absolute for row in rows if row.absolute is not None}
+    total = sum(absolute.values())
+    if total <= 0:
+        return
+    groups, choices = Counter[str](), {}
+    for source, variance in absolute.items():
+        name = SOURCE_NAMES.get(source, "model × choice" if source.startswith("model × ") else "single choices")
+        groups[name] += variance
+        if name == "single choices":
+            choices[source] = variance
+    largest = max(choices, key=lambda source: choices[source], default="")
+    shares = [f"{name} {format_percent(round(1000 * value / total), 1000)}" for name, value in groups.items()]
+    most = f" The largest choice is the {largest}." if largest and choices[largest] > 0 else ""
+    yield f"Shares of the variance of absolute errors: {join_with_and(shares)}.{most}"
+
+
+def _quote_cells(report: RobustnessReport) -> list[Block]:
+    """The answers in the cells that change most, side by side."""
+    blocks: list[Block] = [Paragraph("The largest of many changes; noise is part of them.", "note")]
+    for row in report.changed[:N_QUOTED_CELLS]:
+        blocks += _quote_pair(report, row)
+    return blocks
+
+
+def _quote_pair(report: RobustnessReport, row: ChangedCellRow) -> Iterator[Block]:
+    """Yield the two answers of a cell, with the levels in which their designs differ."""
+    levels = {run.number: run.levels for run in report.runs}
+    low, high = levels[row.low_run], levels[row.high_run]
+    differing = [name for name in low if low[name] != high[name]]
+    for score, text, other in ((row.low_score, row.low_text, low), (row.high_score, row.high_text, high)):
+        words = (text or "No text is recorded.").split()
+        shortened = " ".join(words[:MAX_QUOTED_WORDS]) + (" …" if len(words) > MAX_QUOTED_WORDS else "")
+        heading = f"{row.model} on {row.topic} in {row.country}: {format_signed(score)}"
+        listed = [f"{name}: {other[name]}" for name in differing]
+        yield Quote(heading, shortened, join_first(listed, "choice", MAX_QUOTED_LEVELS))
