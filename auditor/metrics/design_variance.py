@@ -21,7 +21,7 @@ RUN_SOURCE = "factor × factor"
 """Runs beyond the effects of their levels."""
 
 
-def estimate_sources(errors: Floats, contrasts: LevelContrasts) -> dict[str, float] | None:
+def estimate_sources(errors: Floats, level_contrasts: LevelContrasts) -> dict[str, float] | None:
     """Variance of the errors from each source; negative estimates are set to 0.
 
     Args:
@@ -31,7 +31,7 @@ def estimate_sources(errors: Floats, contrasts: LevelContrasts) -> dict[str, flo
         By source: `model`, each factor, `factor × factor`, `model × FACTOR`, `cell`, `model × cell` and `residual`, of
         those that the design has; None where no residual is left.
     """
-    sources = _within_sources(len(errors), contrasts)
+    sources = _within_sources(len(errors), level_contrasts)
     is_value = ~np.isnan(errors)
     weights, table = is_value.astype(np.float64), np.where(is_value, errors, 0.0)
     counts = weights.sum(axis=2, keepdims=True)
@@ -53,13 +53,13 @@ def estimate_sources(errors: Floats, contrasts: LevelContrasts) -> dict[str, flo
     return {source: max(0.0, (components | between)[source]) for source in ordered if source in components | between}
 
 
-def _within_sources(n_models: int, contrasts: LevelContrasts) -> dict[str, Floats]:
+def _within_sources(n_models: int, level_contrasts: LevelContrasts) -> dict[str, Floats]:
     """Indicators of each source that varies within the cells of a model, shape (models x runs, levels)."""
     levels = {
-        factor: np.array([[float(level == other) for other in names] for level in contrasts.levels[factor]])
-        for factor, names in contrasts.factors.items()
+        factor: np.array([[float(level == other) for other in names] for level in level_contrasts.levels[factor]])
+        for factor, names in level_contrasts.factors.items()
     }
-    n_runs = len(contrasts.matrix)
+    n_runs = len(level_contrasts.matrix)
     each_model = np.ones((n_models, 1))
     sources = {factor: np.kron(each_model, matrix) for factor, matrix in levels.items()}
     sources[RUN_SOURCE] = np.kron(each_model, np.eye(n_runs))

@@ -206,15 +206,15 @@ class DesignTable:
         return cls(tuple(runs), tuple(models), countries, topics, labels, table, truth)
 
     @cached_property
-    def contrasts(self) -> LevelContrasts:
-        """Weights of the runs in contrasts of levels."""
+    def level_contrasts(self) -> LevelContrasts:
+        """Weights of the runs in differences between levels."""
         return LevelContrasts.from_levels([run.levels for run in self.runs])
 
     def pairs(self, *, without: Sequence[str] = ()) -> list[LevelPair]:
         """Every two levels of a factor, but for the factors to leave out."""
         return [
             LevelPair(factor, first, second)
-            for factor, levels in self.contrasts.factors.items()
+            for factor, levels in self.level_contrasts.factors.items()
             if factor not in without
             for first, second in combinations(levels, 2)
         ]
@@ -315,7 +315,10 @@ def compare_all_levels(
             estimates.append(compare_levels(table, model, kind, pair) if gap is None else gap.compare_levels(pair))
             places.append((name, pair))
     n_intervals = sum(estimate.ci_low is not None for estimate in estimates)
-    level, family = bonferroni_level(max(1, n_intervals)), f"levels of the design, {kind}"
+    level, family = (
+        bonferroni_level(max(1, n_intervals)),
+        f"levels of the design, {'' if regions is None else 'gap in '}{kind}",
+    )
     return [
         LevelDifference(name, pair, estimate.at_level(level))
         for (name, pair), estimate in zip(places, adjust_tests(estimates, family), strict=True)
@@ -327,7 +330,7 @@ def compare_rankings(table: DesignTable) -> list[RankingTest]:
     tests = []
     for first, second in combinations(range(len(table.models)), 2):
         models = ModelPair(table, first, second)
-        for factor in table.contrasts.factors:
+        for factor in table.level_contrasts.factors:
             pairs = [pair for pair in table.pairs() if pair.factor == factor]
             estimates = [models.compare_levels(pair) for pair in pairs]
             chosen = min(range(len(pairs)), key=lambda i: 2.0 if (p := estimates[i].p_value) is None else p)
@@ -346,7 +349,7 @@ def compare_rankings(table: DesignTable) -> list[RankingTest]:
 def compare_levels(table: DesignTable, model: int, kind: ErrorKind, pair: LevelPair) -> TwoWayEstimate:
     """Mean error of a model with the second level minus that with the first, all other factors being equal."""
     means = table.run_means(model, kind)
-    weights = None if means is None else table.contrasts.difference(*pair, means.is_run)
+    weights = None if means is None else table.level_contrasts.difference(*pair, means.is_run)
     if means is None or weights is None:
         return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
     cells = means.is_used
@@ -359,7 +362,7 @@ def compare_level_correlations(table: DesignTable, model: int, statistic: Statis
     Args:
         statistic: PEARSON or CONCORDANCE; of the mean over the runs of a level in each cell.
     """
-    levels = table.contrasts.levels[pair.factor]
+    levels = table.level_contrasts.levels[pair.factor]
     sides = []
     for level in (pair.first, pair.second):
         scores = table.scores[model][:, [other == level for other in levels]]
@@ -387,7 +390,7 @@ class RegionGap:
         for region in _list_compared(labels, table.countries):
             is_in = labels == region
             means = fit_run_means(errors[is_in])
-            weights = None if means is None else table.contrasts.average(means.is_run)
+            weights = None if means is None else table.level_contrasts.average(means.is_run)
             if means is not None and weights is not None:
                 fits[region] = (float(means.means @ weights), is_in, means)
         if len(fits) > 1:
@@ -401,7 +404,7 @@ class RegionGap:
             return TwoWayEstimate(None, 0, reason=NO_REGION_REASON)
         values, names, topics, is_second = [], [], [], []
         for i, (_, is_in, means) in enumerate(self._sides):
-            weights = self.table.contrasts.difference(*pair, means.is_run)
+            weights = self.table.level_contrasts.difference(*pair, means.is_run)
             if weights is None:
                 return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
             values.append(means.by_cell @ weights)
@@ -428,13 +431,13 @@ def average_designs(
         random_factors: factors whose levels are a sample of possible ones; the interval includes their variance.
     """
     means = table.run_means(model, kind)
-    weights = None if means is None else table.contrasts.average(means.is_run)
+    weights = None if means is None else table.level_contrasts.average(means.is_run)
     if means is None or weights is None:
         return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
     estimate = _estimate_level(table, means, means.by_cell @ weights, kind)
     for factor in random_factors:
-        levels = table.contrasts.factors.get(factor, ())
-        without = [table.contrasts.average(means.is_run, (factor, level)) for level in levels]
+        levels = table.level_contrasts.factors.get(factor, ())
+        without = [table.level_contrasts.average(means.is_run, (factor, level)) for level in levels]
         values = [float(means.means @ other) for other in without if other is not None]
         if len(values) == len(levels):
             estimate = add_wording_variance(estimate, values, LOG if kind == "mae" else IDENTITY)
@@ -469,9 +472,9 @@ class ModelPair:
         """The difference over the designs with a level, the levels of other factors counting alike."""
         if self.means is None:
             return None
-        average = self.table.contrasts.average(self.means.is_run)
-        levels = self.table.contrasts.factors[factor]
-        shifts = [self.table.contrasts.difference(factor, other, level, self.means.is_run) for other in levels]
+        average = self.table.level_contrasts.average(self.means.is_run)
+        levels = self.table.level_contrasts.factors[factor]
+        shifts = [self.table.level_contrasts.difference(factor, other, level, self.means.is_run) for other in levels]
         if average is None or any(shift is None for shift in shifts):
             return None
         weights = average + np.mean([shift for shift in shifts if shift is not None], axis=0)
@@ -479,7 +482,7 @@ class ModelPair:
 
     def compare_levels(self, pair: LevelPair) -> TwoWayEstimate:
         """The difference with the second level minus that with the first: model × factor."""
-        weights = None if self.means is None else self.table.contrasts.difference(*pair, self.means.is_run)
+        weights = None if self.means is None else self.table.level_contrasts.difference(*pair, self.means.is_run)
         if self.means is None or weights is None:
             return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
         cells = self.means.is_used

@@ -49,7 +49,8 @@ def fit_run_means(values: Floats) -> RunMeans | None:
         values: shape (cells, runs), nan where a cell was not asked in a run, or has no value.
     """
     is_value = ~np.isnan(values)
-    is_used, is_run = is_value.any(axis=1), is_value.any(axis=0)
+    is_used: NDArray[np.bool_] = np.logical_or.reduce(is_value, axis=1)
+    is_run: NDArray[np.bool_] = np.logical_or.reduce(is_value, axis=0)
     if is_run.sum() < 1:
         return None
     weights = is_value[np.ix_(is_used, is_run)].astype(np.float64)
@@ -74,8 +75,7 @@ def _invert_information(weights: Floats) -> tuple[Floats, Floats]:
     """The information on runs' effects within cells, shape (runs, runs), and its inverse for effects that sum to 0."""
     counts = weights.sum(axis=1, keepdims=True)
     information: Floats = np.diag(weights.sum(axis=0)) - (weights / counts).T @ weights
-    inverse: Floats = np.linalg.pinv(information, rcond=TOLERANCE, hermitian=True)
-    return information, inverse
+    return information, np.asarray(np.linalg.pinv(information, rcond=TOLERANCE, hermitian=True), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

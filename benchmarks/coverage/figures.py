@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.coverage.rule import Interval
+from benchmarks.coverage.rule import CHECKPOINTS, Interval
 from benchmarks.coverage.worlds.design import DESIGNS
 
 
@@ -65,6 +65,7 @@ class Study:
         module: the module that defines the figures.
         worlds, designs: every figure is tried in each world and design, unless a world has no truth for it.
         n_unit_kinds: kinds of units that are resampled, such as two: countries and topics.
+        checkpoints: numbers of runs after which figures are judged.
     """
 
     name: str
@@ -73,3 +74,4 @@ class Study:
     worlds: Sequence[World]
     designs: Sequence[Design] = DESIGNS
     n_unit_kinds: int = 2
+    checkpoints: tuple[int, ...] = CHECKPOINTS

@@ -23,6 +23,7 @@ from auditor.reports.data.gates.schema import CheckResult
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.sampling.experiment import SamplingExperiment
+from auditor.reports.data.sampling.robustness import RobustnessReport
 from auditor.reports.data.task.validity import TaskValidityReport
 from benchmarks.coverage.paths import iterate_schema_paths
 
@@ -32,6 +33,7 @@ DOCUMENTS: Mapping[str, type[BaseModel]] = {
     "check": CheckResult,
     "holdout": HoldoutRow,
     "sampling": SamplingExperiment,
+    "robustness": RobustnessReport,
     "temperature": SemanticTemperatureRow,
     "rules": RuleFollowingRow,
     "accuracy": ConsistencyAccuracyRow,
@@ -53,7 +55,11 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "spearman": ("*alignment[].spearman_ci_low", "*alignment[].spearman_rho"),
     "corrected r": ("*alignment[].corrected_r",),
     "concordance": ("*alignment[].concordance",),
-    "concordance difference": (".languages.agreement[].concordance", "compare.pairs[].concordance.difference"),
+    "concordance difference": (
+        ".languages.agreement[].concordance",
+        "compare.pairs[].concordance.difference",
+        "robustness.levels[].concordance",
+    ),
     "mae without sampling error": (".population[].mae",),
     "rmse without sampling error": (".population[].rmse",),
     "r without sampling error": (".population[].pearson_r",),
@@ -74,10 +80,20 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "rmse": ("*alignment[].rmse_ci_low", "*alignment[].rmse"),
     "bias": ("*alignment[].bias",),
+    "mae over designs": ("robustness.averages[].mae",),
+    "bias over designs": ("robustness.averages[].bias",),
+    "mae of a design": ("robustness.designs[].mae",),
+    "bias of a design": ("robustness.designs[].bias",),
+    "mae of all levels": ("robustness.levels[].mae",),
+    "mae by level": ("robustness.rankings[].change",),
+    "bias by level": ("robustness.levels[].bias",),
+    "mae gap by level": ("robustness.levels[].mae_gap",),
+    "bias gap by level": ("robustness.levels[].bias_gap",),
     "mae of one wording": ("*alignment[].one_wording_mae",),
     "bias of these countries": ("*alignment[].bias_of_these_countries",),
     "bias difference": (".languages.differences[].difference",),
     "r difference": (
+        "robustness.levels[].pearson_r",
         ".methods[].difference",
         "compare.pairs[].pearson_r.difference",
         ".languages.agreement[].pearson_r",

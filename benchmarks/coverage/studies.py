@@ -26,6 +26,7 @@ from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.ranking_figures import RANKING_STUDY
 from benchmarks.coverage.results import Rows
 from benchmarks.coverage.rule import Summary
+from benchmarks.coverage.run_figures import RUN_STUDIES, RUN_STUDY
 from benchmarks.coverage.runner import Result, measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.sentence_figures import SentenceResult, measure_sentences
@@ -66,6 +67,7 @@ STUDIES = (
     VALIDITY_STUDY,
     PAIR_STUDY,
     WORDING_STUDY,
+    RUN_STUDY,
 )
 
 
@@ -87,7 +89,7 @@ def list_jobs() -> dict[str, Job]:
     """All jobs by a key, but for those that are not measurable."""
     jobs = {
         f"{study.name}/{world.name}/{design.label}": Job(
-            study.module, design.smaller_side, partial(measure, study, world, design)
+            study.module, design.smaller_side, partial(measure, study, world, design, study.checkpoints)
         )
         for study in STUDIES
         for world in study.worlds
@@ -100,7 +102,7 @@ def list_jobs() -> dict[str, Job]:
             f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
                 study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
             )
-            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES)
+            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES, *RUN_STUDIES)
             for plant in study.scenarios
             for design in study.designs
         }

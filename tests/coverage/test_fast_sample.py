@@ -32,6 +32,7 @@ from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.ranking_figures import RANKING_STUDY
+from benchmarks.coverage.run_figures import RUN_STUDIES, RUN_STUDY
 from benchmarks.coverage.runner import measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
@@ -72,6 +73,8 @@ SAMPLE = [
     (VALIDITY_STUDY, "verdicts follow the model", "12 × 60", 100),
     (PAIR_STUDY, "a measure that follows people", "40 questions, 50% and 50% and 10% and 10% of the pairs", 100),
     (WORDING_STUDY, "wordings that shift answers", "12 × 10", 80),
+    (RUN_STUDY, "levels shift scores", "12 × 10", 60),
+    (RUN_STUDY, "pairs of factors shift scores", "12 × 10", 40),
 ]
 """A study, a world and a design, and the number of runs."""
 
@@ -125,10 +128,14 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("consistency grows with size", "two standard deviations between models per decade", 60),
         ("farther from people in one language, by region", "MAE larger by 0.08 in one region", 30),
         ("non-inferiority", "no change, beside a region at the margin", 30),
+        ("a level of the design changes the error", "only pairs of factors", 20),
+        ("a level of the design changes the error", "MAE larger by 0.10 with one level", 20),
+        ("a ranking changes with the design", "levels shift all models", 20),
+        ("a ranking changes with the design", "a level moves one model by 0.24", 20),
     ],
 )
 def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario: str, n_runs: int) -> None:
-    [study] = [study for study in (*PLANTED_STUDIES, *PAPER_STUDIES) if study.name == name]
+    [study] = [study for study in (*PLANTED_STUDIES, *PAPER_STUDIES, *RUN_STUDIES) if study.name == name]
     result = measure_plant(study, scenario, study.designs[0], n_runs)
     assert result.n_false <= 0.15 * n_runs, result
     assert result.n_named >= 0.85 * n_runs, result

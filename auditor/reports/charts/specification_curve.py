@@ -28,7 +28,7 @@ from auditor.reports.charts.tradeoff_plot import round_ticks
 from auditor.reports.number_format import format_interval, format_number
 
 LEFT_PX, NARROW_LEFT_PX = 128, 92
-KEY_WIDTH_PX = 190
+KEY_WIDTH_PX = 250
 TITLE_HEIGHT_PX, CURVE_HEIGHT_PX, ROW_HEIGHT_PX, GAP_PX = 22, 96, 16, 20
 SWATCH_SIZE_PX, TEXT_GAP_PX = 9, 5
 EDGE_PX = 4

@@ -103,11 +103,11 @@ class RunWorld:
     def _shift_runs(self, levels: Indices) -> Floats:
         """Shift of each combination of levels in both regions, shape (2, combinations)."""
         signs = levels - 0.5
-        shift: Floats = sum(
-            (size * signs[:, FACTORS.index(factor)] for factor, size in self.shifts.items()), np.zeros(len(levels))
-        )
+        shift = np.zeros(len(levels))
+        for factor, size in self.shifts.items():
+            shift += size * signs[:, FACTORS.index(factor)]
         for (first, second), size in self.pairs.items():
-            shift = shift + 2 * size * signs[:, FACTORS.index(first)] * signs[:, FACTORS.index(second)]
+            shift += 2 * size * signs[:, FACTORS.index(first)] * signs[:, FACTORS.index(second)]
         named = signs[:, FACTORS.index(NAMED_FACTOR)]
         return np.stack([shift, shift + REGION_SHIFT + self.region_shift * named])
 
@@ -122,6 +122,7 @@ class RunWorld:
             truths[f"{kind} gap by level"] = float(differences[1] - differences[0])
             truths[f"{kind} over designs"] = float(values.mean())
         first = MEAN_ERROR + self._shift_runs(LEVELS[:1]) + self.model_shift * (LEVELS[0, 0] - 0.5) + first_wording
+        truths["bias of a design"] = float(first.mean())
         truths["mae of a design"] = float(fold(first, ERROR_VARIANCE**0.5).mean())
         return truths | {"mae of all levels": 0.0}
 

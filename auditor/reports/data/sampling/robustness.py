@@ -197,7 +197,7 @@ def build_robustness(
         cells=len(table.truth),
         answers=len(scores),
         lost=dict(Counter(score.outcome for score in scores if score.score is None)),
-        random_factors=[factor for factor in RANDOM_FACTORS if factor in table.contrasts.factors],
+        random_factors=[factor for factor in RANDOM_FACTORS if factor in table.level_contrasts.factors],
         averages=averages,
         designs=_build_designs(table),
         levels=_build_levels(table, regions or {}),
@@ -283,8 +283,11 @@ def _name_regions(table: DesignTable, regions: Mapping[str, str]) -> dict[str, l
 
 def _build_sources(table: DesignTable) -> list[VarianceSourceRow]:
     """Components of variance of absolute and of signed errors."""
+    if not table.models:
+        return []
     absolute, signed = (
-        estimate_sources(np.stack([table.errors(i, kind) for i in range(len(table.models))]), table.contrasts) or {}
+        estimate_sources(np.stack([table.errors(i, kind) for i in range(len(table.models))]), table.level_contrasts)
+        or {}
         for kind in ("mae", "bias")
     )
     return [
