@@ -190,8 +190,10 @@ async def restate_traces(context: RunContext, rewriter: ModelSection, traces: Se
 
 async def review_restated_traces(context: RunContext, judge: ModelSection, traces: Sequence[Trace]) -> None:
     """Ask a judge for verdicts on the restated forms of some traces; store them under the alteration `neutral`."""
-    cells = {trace.cell for trace in traces}
-    restatements = await asyncio.to_thread(load_records, context.db, context.audit_id, Restatement, cells)
+    cells, authors = {trace.cell for trace in traces}, {trace.model for trace in traces}
+    restatements = await asyncio.to_thread(
+        load_records, context.db, context.audit_id, Restatement, cells, model=authors
+    )
     texts = {
         TraceKey(restatement.model, restatement.cell, restatement.sample): restatement.text
         for restatement in restatements

@@ -31,7 +31,7 @@ def open_probe_audit(
         settings=config.probes.plugins[probe.name],
         config=config,
         survey=survey,
-        load_traces=lambda model: results.load_traces(db, audit_id, model=model),
+        load_traces=lambda model, cells=None: results.load_traces(db, audit_id, cells, model),
         load_scores=lambda: results.load_scores(db, audit_id),
         mask=partial(blind_trace, config, survey),
         load_question=partial(load_question, config, survey),

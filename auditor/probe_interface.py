@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from auditor.domain import ENGLISH, Call, Cell, CellScore, Message, Outcome, Survey, Trace
 from auditor.domain.records import CallKey, Key, LongText, Nullable, RowOwner, stored
@@ -154,7 +154,15 @@ class GateFigure:
     estimate: Estimate
 
 
-def _no_traces(model: str) -> Sequence[Trace]:
+class TraceLoader(Protocol):
+    """Loads a model's recorded answers to the direct questions."""
+
+    def __call__(self, model: str, cells: Iterable[Unit] | None = None, /) -> Sequence[Trace]:
+        """Return a model's answers on some cells (country and topic) or on all, in the order of cells and samples."""
+        ...
+
+
+def _no_traces(model: str, cells: Iterable[Unit] | None = None, /) -> Sequence[Trace]:
     """Return no answer of a model."""
     return ()
 
@@ -178,7 +186,8 @@ class ProbeAudit(Generic[S]):
         config: the whole configuration.
         survey: the survey, or a task's items as a survey; without either it is empty.
         load_traces: returns the recorded answers of a model to the direct questions, in the order of cells and samples.
-            In an estimate, each planned answer has the text of a stand-in.
+            `ask` loads those of its units only, since it runs once for each batch of units. In an estimate, each
+            planned answer has the text of a stand-in.
         load_scores: returns the scores of all models.
         mask: returns the text of an answer as judges see it, without the country, the topic and the author.
         load_question: returns the messages that a recorded answer to a direct question replies to, for a conversation
@@ -191,7 +200,7 @@ class ProbeAudit(Generic[S]):
     settings: S
     config: AuditConfig
     survey: Survey
-    load_traces: Callable[[str], Sequence[Trace]] = _no_traces
+    load_traces: TraceLoader = _no_traces
     load_scores: Callable[[], Sequence[CellScore]] = tuple
     mask: Callable[[Trace], str] = field(default=lambda trace: trace.text or "")
     load_question: Callable[[Trace], Sequence[Message]] = _no_messages

@@ -49,6 +49,8 @@ from auditor.storage.ledger import utc_now
 from auditor.storage.probe_answers import AnswerKind
 from auditor.storage.row_writing import select_records, table_of, upsert
 
+MAX_VALUES = 100
+"""Values of a column that a query lists; old versions of SQLite allow 999 variables."""
 DIRECT = "direct"
 """`AnswerSelection.probe` of direct answers."""
 
@@ -157,9 +159,29 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
 
 
 def apply_exclusions(connection: Connection, audit_id: int) -> None:
-    """Exclude the rows that match a declaration in force; called in every transaction that writes answers."""
+    """Exclude the rows that match a declaration in force, and what depends on them."""
     for exclusion in _load_in_force(connection, audit_id):
         _withdraw(connection, audit_id, exclusion.selection)
+
+
+def apply_to_written(
+    connection: Connection, audit_id: int, record_class: type, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Exclude those of some answers that match a declaration in force; called in every transaction that writes answers.
+
+    Nothing depends on them yet, since excluded answers are not used. An index finds them, so that a batch does not read
+    the answers of all batches before.
+
+    Args:
+        rows: that were written to the table of the class.
+    """
+    exclusions = _load_in_force(connection, audit_id) if record_class in list_answer_kinds() else []
+    if exclusions:
+        key_columns = [column for column in table_of(record_class).primary_key if column.name in rows[0]]
+        values_by_column = {column: sorted({row[column.name] for row in rows}) for column in key_columns}
+        is_written = [column.in_(values) for column, values in values_by_column.items() if len(values) <= MAX_VALUES]
+        for exclusion in exclusions:
+            _mark_answers(connection, audit_id, record_class, exclusion.selection, *is_written)
 
 
 # --- inside a transaction ---------------------------------------------------------------------------------------
@@ -265,16 +287,8 @@ def _count_matches(
 
 def _withdraw(connection: Connection, audit_id: int, selection: AnswerSelection) -> None:
     """Mark matching answers as excluded, and delete what depends on them; all rows are kept as they were."""
-    for record_class, kind in list_answer_kinds().items():
-        table, condition = table_of(record_class), _is_selected(connection, audit_id, record_class, selection)
-        if condition is None:
-            continue
-        is_new = and_(condition, table.c.outcome != Outcome.EXCLUDED.value)
-        if _keep_rows(connection, audit_id, table, is_new):
-            marked = {
-                name: case((table.c[name].is_not(None), Outcome.EXCLUDED.value), else_=None) for name in kind.outcomes
-            }
-            connection.execute(update(table).where(is_new).values(**marked, **dict.fromkeys(kind.values)))
+    for record_class in list_answer_kinds():
+        _mark_answers(connection, audit_id, record_class, selection)
     dependents = DEPENDENT_RECORDS if selection.probe in (None, DIRECT) else ()
     conditions = {record_class: and_(true(), *_match_columns(record_class, selection)) for record_class in dependents}
     for record_class, condition in {**conditions, **_list_dependents()}.items():
@@ -282,6 +296,26 @@ def _withdraw(connection: Connection, audit_id: int, selection: AnswerSelection)
         is_dependent = and_(table.c.audit_id == audit_id, condition)
         if _keep_rows(connection, audit_id, table, is_dependent):
             connection.execute(delete(table).where(is_dependent))
+
+
+def _mark_answers(
+    connection: Connection,
+    audit_id: int,
+    record_class: type,
+    selection: AnswerSelection,
+    *is_among: ColumnElement[bool],
+) -> None:
+    """Mark the matching answers of a class as excluded, of those that meet some conditions; see `_withdraw`."""
+    table, kind = table_of(record_class), list_answer_kinds()[record_class]
+    condition = _is_selected(connection, audit_id, record_class, selection)
+    if condition is None:
+        return
+    is_new = and_(condition, table.c.outcome != Outcome.EXCLUDED.value, *is_among)
+    if _keep_rows(connection, audit_id, table, is_new):
+        marked = {
+            name: case((table.c[name].is_not(None), Outcome.EXCLUDED.value), else_=None) for name in kind.outcomes
+        }
+        connection.execute(update(table).where(is_new).values(**marked, **dict.fromkeys(kind.values)))
 
 
 def _keep_rows(connection: Connection, audit_id: int, table: Table, condition: ColumnElement[bool]) -> int:

@@ -209,7 +209,7 @@ def record_changes(
         kinds: of the rows.
         kinds_after: of the rows after the block, if they are others.
     """
-    if connection.info.get(_IS_RECORDING):
+    if connection.info.get(_IS_RECORDING) or not (kinds or kinds_after):
         yield
         return
     before = _hash_rows(connection, audit_id, kinds)

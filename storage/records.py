@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, Select, Table, delete, func, select
 
-from auditor.domain import Cell
 from auditor.domain.records import table_declaration
 from auditor.storage import exclusions, hash_chain
 from auditor.storage.database import Database
@@ -88,9 +87,8 @@ def write_records(
                 insert_rows(connection, record_class, rows)
             else:
                 upsert(connection, record_class, rows, conversion.column_names)
+        exclusions.apply_to_written(connection, audit_id, record_class, rows)
         n_written += len(chunk)
-    if record_class in exclusions.list_answer_kinds():
-        exclusions.apply_exclusions(connection, audit_id)
 
 
 def replace_records(connection: Connection, audit_id: int, record_class: type[Any], records: Iterable[object]) -> None:
@@ -105,7 +103,7 @@ def load_records(
     db: Database,
     audit_id: int,
     record_class: type[R],
-    cells: Iterable[Cell] | None = None,
+    cells: Iterable[tuple[str, ...]] | None = None,
     **values: str | Iterable[str] | None,
 ) -> list[R]:
     """Load an audit's records of a class, in order of their position where they have one, else of their key.
@@ -114,7 +112,7 @@ def load_records(
         db: the database.
         audit_id: of the audit.
         record_class: of the records.
-        cells: load only records of these cells; None for all.
+        cells: load only records of these cells (country and topic); None for all.
         values: by name of a column, the value or the values that it must have; None for any.
     """
     with db.read() as connection:
@@ -125,7 +123,7 @@ def read_records(
     connection: Connection,
     audit_id: int,
     record_class: type[R],
-    cells: Iterable[Cell] | None = None,
+    cells: Iterable[tuple[str, ...]] | None = None,
     **values: str | Iterable[str] | None,
 ) -> list[R]:
     """Do what `load_records` does on an open connection."""
@@ -148,7 +146,7 @@ def read_records(
 
 
 def _select_cells(
-    connection: Connection, query: Select[Any], table: Table, cells: Iterable[Cell]
+    connection: Connection, query: Select[Any], table: Table, cells: Iterable[tuple[str, ...]]
 ) -> Iterator[Row[Any]]:
     """Yield the rows of some cells that a query selects; an index finds them, and no others are fetched.
 

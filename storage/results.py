@@ -94,7 +94,7 @@ def replace_claim_conflicts(
 
 
 def load_traces(
-    db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None
+    db: Database, audit_id: int, cells: Iterable[tuple[str, ...]] | None = None, model: str | None = None
 ) -> list[Trace]:
     """Load an audit's traces by model, country, topic and sample, of some cells or all, of one model or all."""
     return load_records(db, audit_id, Trace, cells, model=model)

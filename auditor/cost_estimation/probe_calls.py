@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from auditor.agents.call_builders import build_direct_call
@@ -17,7 +17,7 @@ from auditor.cost_estimation.preflight_calls import plan_preflight_calls
 from auditor.cost_estimation.review_calls import plan_review_calls
 from auditor.domain import Call, Cell, LogprobMeasure, Outcome, Purpose, Survey, Trace
 from auditor.models.logprobs import supported_measures
-from auditor.probe_interface import ProbeAudit
+from auditor.probe_interface import ProbeAudit, Unit
 from auditor.prompts.preflight import load_stand_in_trace
 from auditor.reports.data.cost.forecast import ForecastRange
 
@@ -53,10 +53,14 @@ def plan_installed_probe_calls(config: AuditConfig, survey: Survey, name: str) -
     samples = config.samples_by_cell(survey)
     stand_in = load_stand_in_trace().text
 
-    def list_traces(model: str) -> list[Trace]:
+    def list_traces(model: str, cells: Iterable[Unit] | None = None) -> list[Trace]:
         """The planned answers of a model."""
+        chosen = samples.keys() if cells is None else set(cells)
         return [
-            Trace(model, cell, sample, Outcome.OK, 0.0, stand_in) for cell, n in samples.items() for sample in range(n)
+            Trace(model, cell, sample, Outcome.OK, 0.0, stand_in)
+            for cell, n in samples.items()
+            if cell in chosen
+            for sample in range(n)
         ]
 
     audit = ProbeAudit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 from collections import Counter
@@ -18,31 +19,76 @@ from sqlalchemy.engine import Engine
 
 from auditor.agents import conflict_nodes, nodes
 from auditor.config import AuditConfig
+from auditor.domain.exclusions import AnswerSelection
 from auditor.probes.distribution import stage as distribution
 from auditor.probes.logic import stage as logic_graph
 from auditor.probes.semantic import stage as semantic_graph
 from auditor.run import run_audit
+from auditor.run.exclusions import exclude_answers
 from auditor.surveys import load_survey
+from tests.e2e.test_report_queries import LISTED_PARAMETERS
+from tests.models.test_logprobs import echo
 from tests.support import comparison_judge, scripted_tasks
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
+from tests.support.probe_packages import install_package, use_packages
 
-GROWTH = 3
+GROWTH = 4
 """Ratio of the two sizes of an audit."""
 MAX_GROWTH_RATIO = 1.25
 """Largest ratio of a query's growth to that of the number of calls; sorting and searching add a logarithm."""
 STEPS_PER_COUNT = 5
 MIN_PER_CALL = {"rows": 1, "characters": 100, "steps": 20}
 """What a query may read for each call of the large audit whatever it reads in the small one."""
+MIN_REPEATS = 8
+"""Number of times that a statement runs in the large audit if it runs for each batch."""
+WHOLE_AUDIT = re.compile(r"SCAN (?P<scanned>\w+)|SEARCH (?P<searched>\w+) USING .*\((audit_id=\?)?\)$")
+"""Line of a plan that reads a whole table, or all rows of an audit."""
+
+
+PROBE_OF_CELLS = """
+from auditor.probes import Message, Needs, Probe, ProbeSettings, Question, Reading
+
+class Judgement(Probe):
+    interface_version = 1
+    needs = Needs.CELL_TRACES
+    settings = ProbeSettings
+
+    def plan(self, audit):
+        return audit.cells
+
+    def ask(self, audit, model, units):
+        for trace in audit.load_traces(model, units):
+            yield Question(tuple(trace.cell), (Message("user", f"Is this true? {trace.text}"),))
+
+    def read(self, answer):
+        return Reading(len(answer.text))
+"""
 
 
 class ReadLog:
-    """Rows and characters fetched, and steps of SQLite's virtual machine, by query without its lists of parameters."""
+    """What is read, by query without its lists of parameters, and every statement.
+
+    Attributes:
+        amounts: rows and characters fetched, and steps of SQLite's virtual machine.
+        n_runs: how often a statement ran.
+        examples: a full text of each statement, with its parameters.
+    """
 
     def __init__(self) -> None:
         self.amounts = {kind: Counter[str]() for kind in MIN_PER_CALL}
+        self.n_runs = Counter[str]()
+        self.examples: dict[str, tuple[str, Any]] = {}
         self._lock = threading.Lock()
+
+    def add_run(self, statement: str, parameters: Any) -> None:
+        """Count a statement that finds rows."""
+        if statement.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
+            name = LISTED_PARAMETERS.sub("...", statement)
+            with self._lock:
+                self.n_runs[name] += 1
+                self.examples[name] = (statement, parameters)
 
     def add(self, query: str, **amounts: int) -> None:
         """Add what a query has read, by kind of amount."""
@@ -70,6 +116,7 @@ class CountingCursor(sqlite3.Cursor):
 
     def execute(self, query: str, *parameters: Any) -> Self:
         """Execute a query, and count its steps from now on."""
+        self.connection.log.add_run(query, parameters[0] if parameters else ())
         if query.startswith("BEGIN"):
             self.connection.is_writing = query == "BEGIN IMMEDIATE"
         self.query = query.split("IN (", 1)[0] if query.lstrip().startswith("SELECT") else ""
@@ -77,6 +124,12 @@ class CountingCursor(sqlite3.Cursor):
         count = None if self.connection.is_writing else partial(self._count_steps, self.query)
         self.connection.set_progress_handler(count, STEPS_PER_COUNT)
         return super().execute(query, *parameters)
+
+    def executemany(self, query: str, parameters: Any) -> Self:
+        """Execute a statement for each of several parameters."""
+        rows = list(parameters)
+        self.connection.log.add_run(query, rows[0])
+        return super().executemany(query, rows)
 
     def _count_steps(self, query: str) -> int:
         self.connection.log.add(query, steps=STEPS_PER_COUNT)
@@ -131,21 +184,32 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, 3)
 
 
-def run_logged(audit: AuditConfig, file: Path) -> tuple[ReadLog, int]:
-    """What a run reads, and the number of its calls."""
+def run_logged(audit: AuditConfig, file: Path, excluded: AnswerSelection | None = None) -> tuple[ReadLog, int]:
+    """What a run reads, and the number of its calls.
+
+    Args:
+        excluded: answers of a run before; its own answers are then those of the run before.
+    """
+    storage = f"sqlite:///{file}"
+    if excluded is not None:
+        run_audit(audit, storage=storage)
+        exclude_answers(audit.name, excluded, "an error", storage=storage)
     with logged_reads() as log:
-        run_audit(audit, storage=f"sqlite:///{file}")
+        run_audit(audit, storage=storage)
     with sqlite3.connect(file) as connection:
         return log, connection.execute("SELECT count(*) FROM attempt").fetchone()[0]
 
 
-def assert_reads_are_constant(make_audit: Callable[[int], AuditConfig], folder: Path) -> None:
+def assert_reads_are_constant(
+    make_audit: Callable[[int], AuditConfig], folder: Path, excluded: AnswerSelection | None = None
+) -> None:
     """Run an audit of one size, and one of `GROWTH` times the size, and compare what each query reads for each call.
 
     Args:
         make_audit: takes the ratio to the size of the small audit.
+        excluded: as in `run_logged`.
     """
-    logs = [run_logged(make_audit(size), folder / f"{size}.db") for size in (1, GROWTH)]
+    logs = [run_logged(make_audit(size), folder / f"{size}.db", excluded) for size in (1, GROWTH)]
     (small, n_small), (large, n_large) = logs
     assert n_large > 0.9 * GROWTH * n_small > 0
     for kind, minimum in MIN_PER_CALL.items():
@@ -154,6 +218,27 @@ def assert_reads_are_constant(make_audit: Callable[[int], AuditConfig], folder: 
             small_amount = small.amounts[kind][query]
             limit = max(MAX_GROWTH_RATIO * n_large / n_small * small_amount, minimum * n_large)
             assert amount <= limit, (kind, small_amount, amount, query)
+    assert_plans_of_batches_read_no_audit(large, folder / f"{GROWTH}.db")
+
+
+def assert_plans_of_batches_read_no_audit(log: ReadLog, file: Path) -> None:
+    """By their plans, statements that run for each batch, also those that write, read neither a table nor an audit.
+
+    Tables are left out that have a few rows for each audit only.
+    """
+    with sqlite3.connect(file) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        sizes = {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables}
+        readers = []
+        for name, n_runs in log.n_runs.items():
+            if n_runs < MIN_REPEATS or "LIMIT" in name:
+                continue
+            for *_, line in connection.execute(f"EXPLAIN QUERY PLAN {log.examples[name][0]}", log.examples[name][1]):
+                if match := WHOLE_AUDIT.search(line):
+                    table = match["scanned"] or match["searched"]
+                    if sizes.get(table, 0) >= MIN_REPEATS:
+                        readers.append((n_runs, line, name))
+        assert not readers, json.dumps(readers, indent=1)
 
 
 def answer_or_support(request: Request) -> Reply:
@@ -163,6 +248,12 @@ def answer_or_support(request: Request) -> Reply:
     if request.schema == "OpenAnswer":
         return completion(json.dumps({"answer": f"It does at {int(100 * request.draw())} degrees."}))
     return comparison_judge.scripted(len)(request) if "What is " not in request.text else scripted_tasks.solver(request)
+
+
+def survey_of(n_countries: int) -> dict[str, Any]:
+    """Four topics in the first countries of a survey."""
+    countries = list(load_survey("wvs7-sample").countries)[:n_countries]
+    return {"source": "wvs7-sample", "countries": countries, "topics": comparison_judge.TOPICS[:4]}
 
 
 @pytest.mark.parametrize("kind", ["exact", "score"])
@@ -186,13 +277,37 @@ def test_a_survey(server: FakeServer, tmp_path: Path) -> None:
     logic = {"items": "topics", "countries": "all", "samples": 0}
 
     def make_audit(size: int) -> AuditConfig:
-        survey = {
-            "source": "wvs7-sample",
-            "countries": list(load_survey("wvs7-sample").countries)[: 4 * size],
-            "topics": comparison_judge.TOPICS[:4],
-        }
         probes = {"direct": {"samples": 1}, "review": review, "logic": logic}
-        return config(server.url, survey=survey, probes=probes, panel={"adaptive": True})
+        return config(server.url, survey=survey_of(3 * size), probes=probes, panel={"adaptive": True})
+
+    assert_reads_are_constant(make_audit, tmp_path)
+
+
+@pytest.mark.parametrize("excluded", [None, AnswerSelection(model="model-a", topic=comparison_judge.TOPICS[0])])
+def test_a_survey_without_adaptive_panels(server: FakeServer, tmp_path: Path, excluded: AnswerSelection | None) -> None:
+    """Answers, reviews of lanes, log-probabilities, and votes; and a second run with excluded answers."""
+    server.script = lambda request: (
+        echo(request) if request.path.endswith("/v1/completions") else answer_or_support(request)
+    )
+
+    def make_audit(size: int) -> AuditConfig:
+        probes = {"direct": {"samples": 1}, "logprob": {}}
+        audit = config(server.url, survey=survey_of(4 * size), probes=probes)
+        return audit.model_copy(update={"judges": audit.models[-1:], "models": audit.models[:-1]})
+
+    assert_reads_are_constant(make_audit, tmp_path, excluded)
+
+
+def test_a_probe_of_another_package(server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its batches run beside direct answers and reviews."""
+    (tmp_path / "packages").mkdir()
+    install_package(tmp_path / "packages", "judgement = judgement:Judgement", PROBE_OF_CELLS, module_name="judgement")
+    use_packages(monkeypatch, tmp_path / "packages")
+    server.script = answer_or_support
+
+    def make_audit(size: int) -> AuditConfig:
+        probes = {"direct": {"samples": 1}, "judgement": {}}
+        return config(server.url, survey=survey_of(4 * size), probes=probes)
 
     assert_reads_are_constant(make_audit, tmp_path)
 

@@ -121,7 +121,7 @@ def _open_probe(db: Database, source: ReportSource, name: str) -> tuple[Installe
         settings=settings,
         config=source.config,
         survey=source.survey,
-        load_traces=lambda model: results.load_traces(db, source.audit.id, model=model),
+        load_traces=lambda model, cells=None: results.load_traces(db, source.audit.id, cells, model),
         load_scores=lambda: source.scores,
         load_hidden_reasoning=partial(results.has_hidden_reasoning, db, source.audit.id),
     )

@@ -74,8 +74,8 @@ class ConfidenceProbe(ap.Probe[ConfidenceSettings, ConfidenceFigures]):
     ) -> Iterator[ap.Question]:
         """Show the model its first usable answers on each cell."""
         prompt = ap.load_prompt(PROMPT, package=__name__)
-        for trace in audit.load_traces(model):
-            if trace.cell in units and trace.score is not None and trace.sample < audit.settings.samples:
+        for trace in audit.load_traces(model, units):
+            if trace.score is not None and trace.sample < audit.settings.samples:
                 messages = prompt.render(
                     country=trace.cell.country, topic=trace.cell.topic, answer=trace.text or "", score=str(trace.score)
                 )
