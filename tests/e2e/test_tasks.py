@@ -147,7 +147,7 @@ def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
         text = render_report(report, form)
         for word in ("Countr", "countr", "Region", "moral", "Cultural", " nan", ">None<", "| None |"):
             assert word not in text, (form, word)
-        assert "Does peer agreement predict correctness?" in text
+        assert "Do verdicts predict correctness?" in text
         assert "sums.jsonl" in text
     assert json.loads(render_report(report, "json"))["task"]["kind"] == "choice"
 

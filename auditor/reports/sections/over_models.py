@@ -24,7 +24,7 @@ TITLES = {
     "method_difference": "Difference in r, answers minus log-probabilities",
     "self_consistency": "Self-consistency (cosine)",
     "variance": "Variance of the score",
-    "peer_agreement": "Peer agreement",
+    "peer_agreement": "Share of VALID",
     "region_gap": "Difference in r, second region minus first",
 }
 R_BOUNDS = (0.2, 0.4, 0.6, 0.8)

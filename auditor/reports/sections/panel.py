@@ -38,7 +38,7 @@ def build_panel_section(report: Report) -> Section | None:
     masked = "its author, country or topic" if report.task is None else "its author or the correct answer"
     shown = "" if report.task is None else " They saw the question."
     lead = (
-        f"Judges reviewed each trace without knowing {masked}.{shown} Peer agreement is the share of VALID verdicts; "
+        f"Judges reviewed each trace without knowing {masked}.{shown} A share of VALID verdicts "
         "below 70% counts as a weakness of the model."
     )
     suggestion = suggest_labels(report)
@@ -85,7 +85,7 @@ def _summarize_panel(report: Report) -> str:
     if len(shares) == 1:
         return f"{text} They find {format_share(low)} of the traces of {low_model} VALID."
     return (
-        f"{text} Peer agreement ranges from {format_share(low)} ({low_model}) to {format_share(high)} ({high_model})."
+        f"{text} The share of VALID ranges from {format_share(low)} ({low_model}) to {format_share(high)} ({high_model})."
     )
 
 
@@ -111,9 +111,9 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     rows = report.peer_agreement
     if not rows:
         return []
-    title, table_id = "Peer agreement", "peer-agreement"
+    title, table_id = "Share of VALID", "peer-agreement"
     shares = [(row.model, row.agreement) for row in rows]
-    plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
+    plot_caption = "Share of VALID verdicts on each model, with 95% CI. Higher is better."
     caption = "Share of VALID verdicts, and of verdicts that find each aspect met. n counts verdicts."
     columns = [
         Column("Model", "name"),
@@ -173,7 +173,7 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
         "Correlation, over models, between the share of VALID and agreement with people (r). Positive: judges prefer "
         "models that agree with people."
     )
-    title = "Peer agreement and agreement with people"
+    title = "Share of VALID and agreement with people"
     yield tabulate("peer-alignment", title, caption, panel.peer_alignment, PeerAlignmentRow)
 
 

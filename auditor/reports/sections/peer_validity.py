@@ -42,7 +42,7 @@ def build_peer_validity_section(report: Report) -> Section | None:
             "Difference: from −1 to +1 (higher is better); 0 is no discrimination."
         )
         blocks.append(tabulate("judge-validity", "Verdicts of each judge", caption, validity.judges, JudgeValidityRow))
-    return Section("telling", "Does peer agreement predict correctness?", blocks, "Peer validity")
+    return Section("telling", "Do verdicts predict correctness?", blocks, "Verdicts and truth")
 
 
 def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
@@ -64,7 +64,7 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
         subject = "Closeness of an answer to the truth and its share of VALID verdicts"
         figures = describe_estimate("ρ", validity.closeness, "answer")
         findings.append(_describe_correlation(subject, figures, compare_interval(validity.closeness)))
-    subject, figures = "Peer agreement and correctness of models", describe_model_correlation(validity.models)
+    subject, figures = "Share of VALID and correctness of models", describe_model_correlation(validity.models)
     findings.append(_describe_correlation(subject, figures, compare_correlation(validity.models)))
     return findings
 
@@ -74,9 +74,9 @@ def _describe_auc(auc: Estimate, pair_label: str) -> ListItem:
     figures = describe_estimate("AUC", auc)
     status = compare_interval(auc, CHANCE_AUC)
     finding = {
-        "positive": f"Peer verdicts separate {pair_label}",
-        "negative": f"Peer verdicts separate {pair_label} in the wrong direction",
-        "unclear": f"Peer verdicts are not shown to separate {pair_label} better than chance",
+        "positive": f"Verdicts separate {pair_label}",
+        "negative": f"Verdicts separate {pair_label} in the wrong direction",
+        "unclear": f"Verdicts are not shown to separate {pair_label} better than chance",
     }.get(status)
     return ListItem(
         f"{finding} ({figures})." if finding else f"How well peer verdicts separate {pair_label}: {figures}.", status

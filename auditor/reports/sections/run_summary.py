@@ -43,7 +43,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
         for row in sorted(report.alignment, key=rank_by_error)
     ]
     columns = build_summary_columns(
-        "cells", "MAE (95% CI)", "concordance", "r (95% CI)", "self-cons.", "peers", marks=marks
+        "cells", "MAE (95% CI)", "concordance", "r (95% CI)", "self-cons.", "VALID", marks=marks
     )
     if rows:
         yield Table("alignment", "Agreement with people", "", columns, rows)
@@ -68,5 +68,5 @@ def _task_table(report: Report) -> Iterator[Table]:
         ]
         for row in report.task.models
     ]
-    columns = build_summary_columns("accuracy (95% CI)", "MAE", "samples agree", "peers", marks=marks)
+    columns = build_summary_columns("accuracy (95% CI)", "MAE", "samples agree", "VALID", marks=marks)
     yield Table("task", "Answers to the items", "", columns, rows)

@@ -36,15 +36,15 @@ def test_no_section_without_verdicts_on_known_answers(report: Report) -> None:
 @pytest.mark.parametrize(
     ("area", "finding", "status"),
     [
-        (Estimate(0.9, 9, 0.8, 0.95), "Peer verdicts separate {} (AUC = 0.90, 95% CI 0.80 to 0.95).", "positive"),
+        (Estimate(0.9, 9, 0.8, 0.95), "Verdicts separate {} (AUC = 0.90, 95% CI 0.80 to 0.95).", "positive"),
         (
             Estimate(0.2, 9, 0.1, 0.4),
-            "Peer verdicts separate {} in the wrong direction (AUC = 0.20, 95% CI 0.10 to 0.40).",
+            "Verdicts separate {} in the wrong direction (AUC = 0.20, 95% CI 0.10 to 0.40).",
             "negative",
         ),
         (
             Estimate(0.6, 9, 0.4, 0.8),
-            "Peer verdicts are not shown to separate {} better than chance (AUC = 0.60, 95% CI 0.40 to 0.80).",
+            "Verdicts are not shown to separate {} better than chance (AUC = 0.60, 95% CI 0.40 to 0.80).",
             "unclear",
         ),
         (
@@ -79,7 +79,7 @@ def test_closeness_is_correlated_only_if_the_interval_excludes_zero(
     texts = [text for text, _ in findings_of(build(report, closeness=correlation))]
     assert texts == [
         f"{subject} {finding}",
-        "Peer agreement and correctness of models: r not available: no model has both; 0 models.",
+        "Share of VALID and correctness of models: r not available: no model has both; 0 models.",
     ]
     [unclear, _] = findings_of(build(report, closeness=Estimate(0.1, 60, -0.1, 0.3)))
     assert unclear == (
@@ -139,4 +139,4 @@ def test_models_are_correlated_only_if_the_permutation_test_says_so(
     report: Report, correlation: ModelCorrelation, finding: str, status: str
 ) -> None:
     [item] = findings_of(build(report, models=correlation))[-1:]
-    assert item == (f"Peer agreement and correctness of models{finding}", status)
+    assert item == (f"Share of VALID and correctness of models{finding}", status)

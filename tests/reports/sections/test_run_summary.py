@@ -29,7 +29,7 @@ def test_the_summary_has_none_for_unknown_figures(db: Database) -> None:
     [row] = list_rows(table)
     assert isinstance(row["MAE (95% CI)"], Estimate)
     assert (round(row["MAE (95% CI)"].value or 0, 2), row["cells"]) == (0.1, 1)
-    assert [row[title] for title in ("concordance", "r (95% CI)", "self-cons.", "peers")] == [None] * 4
+    assert [row[title] for title in ("concordance", "r (95% CI)", "self-cons.", "VALID")] == [None] * 4
 
 
 def test_a_report_without_scores_has_no_summary(report: Report) -> None:

@@ -38,7 +38,7 @@ class HoldoutRow(ReportModel):
     error_of_mean: Annotated[Estimate, Column("Error of the mean", show_n=False)]
     """Leave-one-out mean absolute error of a model's r if the mean r of the other models is the prediction: the
     baseline without peers."""
-    error: Annotated[Estimate, Column("Error of peer agreement", show_n=False)]
+    error: Annotated[Estimate, Column("Error of the share of VALID", show_n=False)]
     """The same error if r is predicted from its peer agreement by linear regression on the other models."""
     sentence: str
 
@@ -192,22 +192,22 @@ def _build_holdout_row(
 
 
 def _holdout_sentence(prediction: PeerHoldout, quality: str, cells: str) -> str:
-    """State whether peer agreement predicts a quality on held-out cells or items, and then of held-out models."""
+    """State whether the share of VALID predicts a quality on held-out cells or items, and then of held-out models."""
     r = prediction.unseen_cells
     if r.value is None:
-        return f"It is not known whether peer agreement predicts {quality} on unseen {cells}: {r.reason}."
+        return f"It is not known whether the share of VALID predicts {quality} on unseen {cells}: {r.reason}."
     if r.ci_low is None or r.ci_high is None:
         return (
-            f"It is not known whether peer agreement predicts {quality} on unseen {cells} "
+            f"It is not known whether the share of VALID predicts {quality} on unseen {cells} "
             f"({describe_estimate('r', r)}; {prediction.models} models)."
         )
     figures = f"{describe_estimate('r', r)}, {prediction.models} models"
     if r.ci_low > 0:
-        cells_sentence = f"Peer agreement predicts {quality} on unseen {cells} ({figures})."
+        cells_sentence = f"The share of VALID predicts {quality} on unseen {cells} ({figures})."
     elif r.ci_high < 0:
-        cells_sentence = f"Peer agreement predicts the opposite of {quality} on unseen {cells} ({figures})."
+        cells_sentence = f"The share of VALID predicts the opposite of {quality} on unseen {cells} ({figures})."
     else:
-        cells_sentence = f"Peer agreement is not shown to predict {quality} on unseen {cells} ({figures})."
+        cells_sentence = f"The share of VALID is not shown to predict {quality} on unseen {cells} ({figures})."
     # Error of predicting the mean of the other models, minus the error of predicting from peer agreement.
     gain = prediction.gain
     if gain.value is None or gain.ci_low is None or gain.ci_high is None:

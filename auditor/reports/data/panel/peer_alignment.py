@@ -28,7 +28,7 @@ def compute_peer_alignment(
         PeerAlignmentRow(
             method=method,
             r=_correlate_with_alignment(
-                config, agreement_by_model, method, alignment_rows, "peers find all models equally VALID"
+                config, agreement_by_model, method, alignment_rows, "judges find all models equally VALID"
             ),
         )
         for method in dict.fromkeys(row.method for row in alignment_rows)

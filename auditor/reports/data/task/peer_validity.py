@@ -222,7 +222,7 @@ def _correlate_models(
         peer_shares, qualities, [find_family(source.config, row.model) for row in model_rows]
     )
     reason_labels = {
-        "x constant": "peers find all models equally VALID",
+        "x constant": "judges find all models equally VALID",
         "y constant": "all models are equally accurate",
         "fewer than 3 models (0)": "no model has both",
     }

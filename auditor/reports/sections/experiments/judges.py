@@ -158,14 +158,14 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
 def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
     """Build the document on how well peer agreement predicts agreement with people on held-out cells and models."""
     remark = (
-        "Unseen cells: cells are split 80 to 20 many times. Peer agreement on the larger part is correlated over "
+        "Unseen cells: cells are split 80 to 20 many times. The share of VALID on the larger part is correlated over "
         "models with r on the smaller part. Unseen models: each model is left out in turn, and its r is predicted by "
         "a line through the other models."
     )
     table = tabulate(
         "holdout",
         "Hold-out",
-        "Peer agreement as a prediction of agreement with people. r on unseen cells: higher is better. Mean absolute "
+        "The share of VALID as a prediction of agreement with people. r on unseen cells: higher is better. Mean absolute "
         "error on unseen models: lower is better; the mean of the other models is the baseline.",
         rows,
         HoldoutRow,
@@ -177,7 +177,7 @@ def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
     sections = build_result_sections("holdout-results", "Prediction of unseen cells and models", table, plots, remark)
     return build_experiment_document(
         audit,
-        "peer agreement and people",
+        "share of VALID and people",
         [row.sentence for row in rows],
         sections,
         "There are no verdicts to compare with people.",

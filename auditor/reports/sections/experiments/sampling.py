@@ -37,7 +37,7 @@ PLAN_COLUMNS = (
     Column("Corrected r, mean shift", "number", "corrected_shift", 3, "signed"),
     Column("Corrected r, largest change", "number", "corrected_largest", 3),
     Column("Same tier", "number", "same_tiers", 1, "percent"),
-    Column("Peer agreement, largest change", "number", "peers", 3),
+    Column("Share of VALID, largest change", "number", "peers", 3),
     Column("Same conflict outcome", "number", "same_winners", 1, "percent"),
 )
 

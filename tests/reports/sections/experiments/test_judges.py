@@ -124,7 +124,7 @@ def test_the_hold_out_has_its_errors_and_the_number_of_models() -> None:
         unseen_cells=make_estimate(0.5, n=6),
         error=make_estimate(0.1, 0.05, n=6),
         error_of_mean=make_estimate(0.2, 0.05, n=6),
-        sentence="Peer agreement predicts agreement with people.",
+        sentence="The share of VALID predicts agreement with people.",
     )
     document = judges.build_holdout_document("x", [row])
     assert checked_finding(document) == row.sentence
