@@ -211,15 +211,20 @@ class ProbeAudit(Generic[S]):
         """The countries and topics that models are asked about, or a task's items."""
         return list(self.survey.asked_cells)
 
-    def draw_cells(self, n: int) -> Sequence[Cell]:
+    def draw_cells(self, n: int, among: Iterable[Cell] | None = None) -> Sequence[Cell]:
         """Draw at most n cells by lot, as evenly over countries and over topics as the survey allows, in its order.
 
         The lot depends on the audit's seed and the cells only.
+
+        Args:
+            among: the cells that may be drawn, such as those with a published figure; None for all.
         """
+        eligible = None if among is None else set(among)
         rng = random.Random(f"{self.config.seed} cells")
         remaining: dict[str, list[Cell]] = {}
         for cell in self.cells:
-            remaining.setdefault(cell.country, []).append(cell)
+            if eligible is None or cell in eligible:
+                remaining.setdefault(cell.country, []).append(cell)
         for cells in remaining.values():
             rng.shuffle(cells)
         drawn: set[Cell] = set()

@@ -27,6 +27,12 @@ def large_audit() -> ProbeAudit[Any]:
     return open_audit(survey={"source": "wvs7-sample"})
 
 
+def test_cells_are_drawn_among_those_with_a_property(large_audit: ProbeAudit[Any]) -> None:
+    eligible = list(large_audit.cells)[::7]
+    assert set(large_audit.draw_cells(20, eligible)) < set(eligible)
+    assert large_audit.draw_cells(10_000, eligible) == eligible
+
+
 @pytest.mark.parametrize("n", [1, 7, 60])
 def test_cells_are_drawn_evenly_over_countries_and_topics(large_audit: ProbeAudit[Any], n: int) -> None:
     cells = large_audit.draw_cells(n)

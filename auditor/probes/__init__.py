@@ -8,9 +8,12 @@ if TYPE_CHECKING:
     from auditor.agents.answer_parsing import is_refusal_in_any_language
     from auditor.config.probe_section import ProbeSettings
     from auditor.domain import Call, Cell, Message, Outcome, Survey, Trace
+    from auditor.domain.personas import find_persona
     from auditor.errors import ConfigError
     from auditor.metrics.estimate import Estimate
+    from auditor.metrics.jackknife_interval import FISHER_Z, estimate_from_replicates
     from auditor.metrics.unit_means import mean_over_units
+    from auditor.metrics.unit_replicates import replicate_over_units
     from auditor.models.answer_schemas import Structure
     from auditor.probe_interface import (
         INTERFACE_VERSION,
@@ -39,9 +42,13 @@ if TYPE_CHECKING:
         Section,
         Table,
     )
+    from auditor.reports.sections.estimate_plots import build_interval_figure
     from auditor.run import open_audit
+    from auditor.surveys.languages import native_languages
+    from auditor.surveys.row_reader import read_rows
 
 __all__ = [
+    "FISHER_Z",
     "INTERFACE_VERSION",
     "Call",
     "Callout",
@@ -73,24 +80,36 @@ __all__ = [
     "Trace",
     "Turn",
     "Unit",
+    "build_interval_figure",
     "cell_units",
+    "estimate_from_replicates",
+    "find_persona",
     "is_refusal_in_any_language",
     "load_prompt",
     "mean_over_units",
+    "native_languages",
     "open_audit",
+    "read_rows",
+    "replicate_over_units",
 ]
 
 _MODULES = {
     "auditor.agents.answer_parsing": ("is_refusal_in_any_language",),
     "auditor.config.probe_section": ("ProbeSettings",),
     "auditor.domain": ("Call", "Cell", "Message", "Outcome", "Survey", "Trace"),
+    "auditor.domain.personas": ("find_persona",),
     "auditor.errors": ("ConfigError",),
     "auditor.metrics.estimate": ("Estimate",),
     "auditor.models.answer_schemas": ("Structure",),
+    "auditor.metrics.jackknife_interval": ("FISHER_Z", "estimate_from_replicates"),
     "auditor.metrics.unit_means": ("mean_over_units",),
+    "auditor.metrics.unit_replicates": ("replicate_over_units",),
     "auditor.prompts": ("load_prompt",),
     "auditor.reports.data.sampling_units": ("cell_units",),
+    "auditor.reports.sections.estimate_plots": ("build_interval_figure",),
     "auditor.run": ("open_audit",),
+    "auditor.surveys.languages": ("native_languages",),
+    "auditor.surveys.row_reader": ("read_rows",),
     "auditor.reports.data.report_model": ("ReportModel",),
     "auditor.reports.document": (
         *("Callout", "Column", "CountShare", "Disclosure", "Facts", "Figure", "Paragraph", "Section", "Table"),
