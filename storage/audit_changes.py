@@ -76,7 +76,7 @@ def rename_audit(db: Database, audit: Audit, new_name: str, config: str | None, 
     values = {"name": new_name, "config": config, "config_hash": config_hash}
 
     def job(connection: Connection) -> None:
-        hash_chain.append_act(connection, act="rename", audit=audit.name, to=new_name, at=utc_now())
+        hash_chain.append_act(connection, audit.id, act="rename", audit=audit.name, to=new_name, at=utc_now())
         with hash_chain.record_changes(connection, audit.id, ["audit"]):
             connection.execute(update(table_of(Audit)).where(table_of(Audit).c.id == audit.id).values(values))
 
@@ -92,7 +92,7 @@ def delete_audit(db: Database, audit: Audit) -> None:
     row_classes = [*DerivedRow.__subclasses__(), *MutableRow.__subclasses__()]
 
     def job(connection: Connection) -> None:
-        hash_chain.append_act(connection, act="delete", audit=audit.name, at=utc_now())
+        hash_chain.append_act(connection, audit.id, act="delete", audit=audit.name, at=utc_now())
         kinds = hash_chain.input_kinds(is_imported=audit.config is None)
         with hash_chain.record_changes(connection, audit.id, kinds):
             empty_audit(connection)

@@ -126,7 +126,7 @@ def save_audit(
             if config_changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
                 _delete_derived_rows(connection, audit_id)
-                hash_chain.append_act(connection, act="replace", audit=name, at=utc_now())
+                hash_chain.append_act(connection, audit_id, act="replace", audit=name, at=utc_now())
             connection.execute(update(table).where(table.c.id == audit_id), [values])
             _save_survey(connection, audit_id, survey)
             write_results(connection, audit_id)

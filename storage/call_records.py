@@ -214,12 +214,14 @@ class ChainLink:
         digest: hash of the link before it, kind, row and content.
         content: hash of the row; empty if it was deleted; None in links of programs before revision 21, whose digest
             is a hash of the row itself.
+        audit_id: of the row's audit; None for rows that audits share, and in links of programs before revision 21.
     """
 
     kind: str
     row: str
     digest: str
     content: str | None = None
+    audit_id: int | None = None
 
 
 @stored("call")

@@ -249,6 +249,12 @@ def count_unreturned_calls(db: Database, audit_id: int) -> list[UnreturnedCallCo
     return fetch_rows(db, UnreturnedCallCount._make, query)
 
 
+def load_call_keys(db: Database, audit_id: int) -> set[str]:
+    """Load the keys of all calls of an audit."""
+    with db.read() as connection:
+        return set(connection.execute(select(select_audit_calls(audit_id).c.key)).scalars())
+
+
 def select_audit_calls(audit_id: int) -> Subquery:
     """Select an audit's distinct calls: name, purpose, key, and whether its results use them.
 

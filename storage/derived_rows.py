@@ -31,6 +31,8 @@ from auditor.storage.row_writing import table_of
 COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry, TextVector)
 """Records besides the answers that results are derived from."""
 ROWS_PER_CHUNK = 2_000
+HASH_LENGTH = 64
+"""Digits of a SHA-256."""
 TOLERANCE = 1e-9
 """Largest difference between a stored and a derived number that is no difference."""
 STAGES_BY_ORDER = ("measure", "detect", "resolve", audits.AWAITING_HUMAN, audits.REPORTING, audits.FINISHED)
@@ -103,20 +105,30 @@ def _count(counts: dict[str, int], name: str, n: int = 1) -> None:
 
 
 @contextmanager
-def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Database]:
+def open_temporary_database() -> Iterator[Database]:
+    """Yield a new database that is deleted afterwards."""
+    with (
+        tempfile.TemporaryDirectory(prefix="auditor-") as folder,
+        open_database(f"sqlite:///{Path(folder) / 'derived.db'}") as db,
+    ):
+        event.listen(db.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+        db.engine.dispose()  # the connections that were opened before
+        yield db
+
+
+@contextmanager
+def open_copy(
+    source: Database, audit: Audit, models: set[str], queried_hashes: set[str] | None = None
+) -> Iterator[Database]:
     """Yield a temporary database with an audit and what its results are derived from, but for exclusions.
 
     Args:
         source: the database of the audit.
         audit: the audit.
         models: model strings whose answers are copied; of a finished audit those answers that it could use.
+        queried_hashes: a set to which all hashes are added that queries ask for, such as keys of calls.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="auditor-") as folder,
-        open_database(f"sqlite:///{Path(folder) / 'derived.db'}") as copy,
-    ):
-        event.listen(copy.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
-        copy.engine.dispose()  # the connections that were opened before
+    with open_temporary_database() as copy:
         audit_table, answers = table_of(Audit), table_of(StoredAnswer)
         is_usable: ColumnElement[bool] = answers.c.model.in_(sorted(models))
         if audit.finished_at is not None:
@@ -126,7 +138,19 @@ def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Data
         for record_class in COPIED_RECORDS:
             table = table_of(record_class)
             _copy_rows(source, copy, table, table.c.audit_id == audit.id if "audit_id" in table.c else true())
+        if queried_hashes is not None:
+            _note_queried_hashes(copy, queried_hashes)
         yield copy
+
+
+def _note_queried_hashes(db: Database, hashes: set[str]) -> None:
+    """Add to a set all SHA-256 that are parameters of queries."""
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if statement.startswith("SELECT"):
+            hashes.update(value for value in parameters if isinstance(value, str) and len(value) == HASH_LENGTH)
+
+    event.listen(db.engine, "before_cursor_execute", note)
 
 
 def apply_copied_exclusions(source: Database, copy: Database, audit_id: int) -> None:
@@ -270,7 +294,7 @@ class _TableRules:
         """Say how a stored row differs from the derived one; None if it does not."""
         for column, value in stored_row.items():
             other = derived_row[column]
-            if _is_equal(value, other) or (not self.has_votes and column in VOTE_COLUMNS):
+            if is_equal_value(value, other) or (not self.has_votes and column in VOTE_COLUMNS):
                 continue
             if self._was_not_asked(derived_row) and _is_failure(stored_row):
                 return None
@@ -294,7 +318,7 @@ def _is_failure(row: RowMapping) -> bool:
     return outcome in {member.value for member in Outcome} and not Outcome(outcome).is_answer
 
 
-def _is_equal(value: Any, other: Any) -> bool:
+def is_equal_value(value: Any, other: Any) -> bool:
     """Whether two values of a column are equal; numbers within the tolerance, also in texts of JSON."""
     if value == other:
         return True
@@ -313,7 +337,11 @@ def _is_equal_json(value: Any, other: Any) -> bool:
         return value.keys() == other.keys() and all(_is_equal_json(value[key], other[key]) for key in value)
     if isinstance(value, list) and isinstance(other, list):
         return len(value) == len(other) and all(map(_is_equal_json, value, other))
-    return type(value) is type(other) and _is_equal(value, other) if isinstance(value, str) else _is_equal(value, other)
+    return (
+        type(value) is type(other) and is_equal_value(value, other)
+        if isinstance(value, str)
+        else is_equal_value(value, other)
+    )
 
 
 def _shorten(value: Any) -> str:

@@ -39,6 +39,8 @@ RECORDED_VERDICT = "recorded_verdict"
 """Kind of links of verdicts that were read from a file, in rows of the table `verdict`."""
 _TABLES_OF_MEASURED = {SELF_CONSISTENCY: "score", RECORDED_VERDICT: "verdict"}
 MEASURED_COLUMNS = ("self_consistency", "evidence")
+WITHHELD = "withheld"
+"""Kind of links of other audits in an archive; their content is the hash of what they say."""
 DELETED = ""
 """Content of the link of a row that was deleted."""
 MUTABLE_RECORDS = (Audit, SurveyCell, TaskItem, ProviderBatch)
@@ -49,7 +51,8 @@ EXPERIMENT_KINDS = (
 )
 """Kinds of derived records of which other commands than a run write some, too; only these are in the chain."""
 _IS_RECORDING = "auditor_recording"
-_TEXTS_WITH_FOLDERS = {"audit": ("config", "survey", "environment")}
+TEXTS_WITH_FOLDERS = {"audit": ("config", "survey", "environment")}
+"""Columns by kind with JSON whose absolute paths are not hashed, but for the file's name."""
 
 
 @functools.cache
@@ -90,9 +93,9 @@ def hash_content(kind: str, row: Mapping[str, Any] | RowMapping) -> str:
     content = {column: value for column, value in dict(row).items() if value is not None}
     if kind == SELF_CONSISTENCY:
         content = {name: content[name] for name in MEASURED_COLUMNS if name in content}
-    for name in _TEXTS_WITH_FOLDERS.get(kind, ()):
+    for name in TEXTS_WITH_FOLDERS.get(kind, ()):
         if name in content:
-            content[name] = _strip_folders(json.loads(content[name]))
+            content[name] = strip_machine(name, content[name])
     return canonical_hash({name: _as_json(value) for name, value in content.items()})
 
 
@@ -100,12 +103,20 @@ def _as_json(value: Any) -> Any:
     return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value
 
 
-def _strip_folders(value: Any) -> Any:
-    """A copy of nested settings in which absolute paths are replaced by their file's name."""
+def strip_machine(column: str, text: str | None, kept_keys: Collection[str] = ()) -> Any:
+    """The settings in a column's JSON without folders, and of a configuration without the database's place."""
+    settings = None if text is None else strip_folders(json.loads(text), kept_keys)
+    if column == "config" and settings is not None:
+        settings.pop("storage", None)
+    return settings
+
+
+def strip_folders(value: Any, kept_keys: Collection[str] = ()) -> Any:
+    """A copy of nested settings in which absolute paths, but those of some keys, are replaced by their file's name."""
     if isinstance(value, dict):
-        return {key: _strip_folders(child) for key, child in value.items()}
+        return {key: child if key in kept_keys else strip_folders(child, kept_keys) for key, child in value.items()}
     if isinstance(value, list):
-        return [_strip_folders(child) for child in value]
+        return [strip_folders(child, kept_keys) for child in value]
     return Path(value).name if isinstance(value, str) and value.startswith("/") and Path(value).is_absolute() else value
 
 
@@ -127,6 +138,7 @@ class ChainCheck(NamedTuple):
         n_by_kind: number of links by the kind of their rows.
         n_replaced: number of links of rows that were replaced or deleted later, of which the content's hash is left.
         acts: what was done with audits, in order, each with its date and time.
+        n_withheld: number of links of other audits, of which an archive has only the hash.
     """
 
     n_links: int
@@ -135,6 +147,7 @@ class ChainCheck(NamedTuple):
     n_by_kind: Mapping[str, int] = {}
     n_replaced: int = 0
     acts: Sequence[Mapping[str, Any]] = ()
+    n_withheld: int = 0
 
 
 def append_entry(connection: Connection, audit_id: int, entry: object) -> int:
@@ -157,30 +170,60 @@ def append_links(connection: Connection, rows_by_kind: Mapping[str, Sequence[Map
         rows_by_kind: all columns of each row, with the values that will be read back (see
             `row_writing.coerce_values`), by kind.
     """
-    entries = []
-    for kind, rows in rows_by_kind.items():
-        table = _find_table(kind)
-        assert table is not None
-        entries += [(kind, name_row(table, row), hash_content(kind, row)) for row in rows]
-    append_contents(connection, entries)
+    append_contents(connection, [make_entry(kind, row) for kind, rows in rows_by_kind.items() for row in rows])
 
 
-def append_act(connection: Connection, **act: Any) -> None:
-    """Append a link that says what is done; `act` is stored as JSON."""
+def append_act(connection: Connection, audit_id: int | None, **act: Any) -> None:
+    """Append a link that says what is done with an audit, None for all; `act` is stored as JSON."""
     text = canonical_json(act)
-    append_contents(connection, [(ACT, text, canonical_hash(act))])
+    append_contents(connection, [LinkEntry(audit_id, ACT, text, canonical_hash(act))])
 
 
-def append_contents(connection: Connection, entries: Sequence[tuple[str, str, str]]) -> None:
-    """Append links, each of a kind, a row's name and a hash of its content."""
+class LinkEntry(NamedTuple):
+    """What a link says: the audit of a row, None for rows that audits share, its kind and name, and its hash."""
+
+    audit_id: int | None
+    kind: str
+    row_name: str
+    content: str
+
+    @property
+    def hash(self) -> str:
+        """Hash of kind, name and content; all that another audit's archive shows of a link."""
+        return canonical_hash([self.kind, self.row_name, self.content])
+
+
+def make_entry(kind: str, row: Mapping[str, Any] | RowMapping) -> LinkEntry:
+    """What the link of a row says."""
+    table = _find_table(kind)
+    assert table is not None
+    audit_id = row["id"] if kind == table_of(Audit).name else row.get("audit_id")
+    return LinkEntry(audit_id, kind, name_row(table, row), hash_content(kind, row))
+
+
+def chain_digest(previous_digest: str, audit_id: int | None, entry_hash: str) -> str:
+    """Digest of a link: hash of the one before it, and of what it says."""
+    return canonical_hash([previous_digest, audit_id, entry_hash])
+
+
+def append_contents(connection: Connection, entries: Sequence[LinkEntry]) -> None:
+    """Append a link for each entry."""
     if not entries:
         return
     last_digest_query, insert_statement = _link_statements()
     digest = connection.execute(last_digest_query).scalar_one_or_none() or START_DIGEST
     links = []
-    for kind, row_name, content in entries:
-        digest = canonical_hash([digest, kind, row_name, content])
-        links.append({"kind": kind, "row": row_name, "digest": digest, "content": content})
+    for entry in entries:
+        digest = chain_digest(digest, entry.audit_id, entry.hash)
+        links.append(
+            {
+                "audit_id": entry.audit_id,
+                "kind": entry.kind,
+                "row": entry.row_name,
+                "digest": digest,
+                "content": entry.content,
+            }
+        )
     connection.execute(insert_statement, links)
 
 
@@ -226,7 +269,7 @@ def record_changes(
     for key in dict.fromkeys([*before, *after]):
         content, was_intact = after.get(key, DELETED), linked.get(key, DELETED) == before.get(key, DELETED)
         if content != before.get(key, DELETED) and content != linked.get(key) and (was_intact or key not in before):
-            entries.append((*key, content))
+            entries.append(LinkEntry(audit_id, *key, content))
     append_contents(connection, entries)
 
 
@@ -274,7 +317,7 @@ def record_measured(
     before = _hash_named(connection, kind, names)
     yield
     after = _hash_named(connection, kind, names)
-    changed = [(kind, name, content) for name, content in after.items() if before.get(name) != content]
+    changed = [LinkEntry(audit_id, kind, name, text) for name, text in after.items() if before.get(name) != text]
     append_contents(connection, changed)
 
 
@@ -319,8 +362,7 @@ def _hash_rows(connection: Connection, audit_id: int, kinds: Collection[str]) ->
 def _load_last_contents(connection: Connection, audit_id: int, kinds: Collection[str]) -> dict[tuple[str, str], str]:
     """The content of the last link of each row of an audit, by kind and name."""
     c = table_of(ChainLink).c
-    names: ColumnElement[bool] = or_(c.row == str(audit_id), c.row.startswith(f"[{audit_id},"), c.kind == "batch")
-    query = select(c.kind, c.row, c.content).where(c.kind.in_(sorted(kinds)), names).order_by(c.id)
+    query = select(c.kind, c.row, c.content).where(c.kind.in_(sorted(kinds)), c.audit_id == audit_id).order_by(c.id)
     if set(kinds) == {"audit"}:  # found at once, since it is one of the last
         query = query.order_by(None).order_by(c.id.desc()).limit(1)
     return {(kind, row_name): content for kind, row_name, content in connection.execute(query)}
@@ -337,6 +379,7 @@ class _Verification:
     breaks: list[ChainBreak] = field(default_factory=list)
     n_by_kind: Counter[str] = field(default_factory=Counter)
     n_replaced: int = 0
+    n_withheld: int = 0
     acts: list[Mapping[str, Any]] = field(default_factory=list)
 
     @property
@@ -367,7 +410,13 @@ def verify_chain(db: Database, max_breaks: int = 10) -> ChainCheck:
                     break
     counts = verification.n_by_kind
     return ChainCheck(
-        counts.total(), last_digest, verification.breaks, dict(counts), verification.n_replaced, verification.acts
+        counts.total(),
+        last_digest,
+        verification.breaks,
+        dict(counts),
+        verification.n_replaced,
+        verification.acts,
+        verification.n_withheld,
     )
 
 
@@ -386,8 +435,11 @@ def _check_link(
         elif not _matches_digest(link["digest"], previous_digest, kind, row):
             verification.add(kind, row_name, "is not as it was written")
         return
-    if link["digest"] != canonical_hash([previous_digest, kind, row_name, content]):
+    entry_hash = content if kind == WITHHELD else canonical_hash([kind, row_name, content])
+    if link["digest"] != chain_digest(previous_digest, link["audit_id"], entry_hash):
         verification.add(kind, row_name, "is not as it was written: its link was changed")
+    elif kind == WITHHELD:
+        verification.n_withheld += 1
     elif kind == ACT:
         verification.acts.append(json.loads(row_name))
     elif last_links.get((kind, row_name), link["id"]) != link["id"]:
@@ -413,7 +465,7 @@ def _matches_content(kind: str, row: RowMapping, content: str) -> bool:
 def _load_last_links(connection: Connection) -> dict[tuple[str, str], int]:
     """The id of the last link of each row that can be replaced."""
     c = table_of(ChainLink).c
-    query = select(c.kind, c.row, func.max(c.id)).where(c.kind.not_in([*append_only_kinds(), ACT]))
+    query = select(c.kind, c.row, func.max(c.id)).where(c.kind.not_in([*append_only_kinds(), ACT, WITHHELD]))
     return {(kind, row_name): link_id for kind, row_name, link_id in connection.execute(query.group_by(c.kind, c.row))}
 
 
@@ -542,10 +594,17 @@ def find_uncovered(db: Database, audit_id: int) -> dict[str, int]:
     uncovered: dict[str, int] = {}
     with db.read() as connection:
         for name, table in sorted(SQLModel.metadata.tables.items()):
-            if name not in covered and "audit_id" in table.c:
+            if name not in {*covered, table_of(ChainLink).name} and "audit_id" in table.c:
                 query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
                 uncovered[name] = int(connection.execute(query).scalar_one())
     return {name: n for name, n in uncovered.items() if n}
+
+
+def load_head(db: Database) -> str:
+    """Digest of the last link."""
+    last_digest_query, _ = _link_statements()
+    with db.read() as connection:
+        return connection.execute(last_digest_query).scalar_one_or_none() or START_DIGEST
 
 
 def contains_head(db: Database, head: str) -> bool:

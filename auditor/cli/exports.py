@@ -206,6 +206,42 @@ def export_plots(
         print_message(str(path))
 
 
+@export_app.command("evidence")
+def export_evidence(
+    audit: AuditArgument,
+    output: Annotated[Path, output_file("File to write (.zip).")],
+    storage: StorageOption = None,
+) -> None:
+    """Write all that the report is computed from, as one file that others can check.
+
+    The file has the configuration, prompts, survey, all records of the audit with their hash chain, the report as JSON,
+    and versions. It has no key and no folder of this machine, but names of reviewers. To check it, without this
+    database: auditor verify FILE.zip. The same records give the same bytes.
+
+    Example: auditor export evidence moral-alignment -o evidence.zip
+    """
+    from auditor.errors import UsageError
+    from auditor.exports.evidence import export_evidence as export
+    from auditor.run import open_stored_audit
+
+    if output.suffix != ".zip":
+        raise UsageError(f"{output}: an archive of evidence ends in .zip.", "Name it so, such as -o evidence.zip")
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        summary = export(db, stored_audit, output)
+    if summary.raters:
+        print_message(
+            f"Warning: the file has the names of {len(summary.raters)} human reviewers, since the hash chain covers "
+            f"them: {', '.join(summary.raters)}. Ask them before you publish it."
+        )
+    for path in summary.weights:
+        print_message(f"Warning: the file has the path of weights, which is a part of recorded requests: {path}")
+    if not summary.derivation.is_consistent:
+        print_message("Warning: recorded results differ from the recorded answers; see `auditor verify`.")
+    withheld = f", and hashes of {summary.n_withheld} records of other audits" if summary.n_withheld else ""
+    print_message(f"{summary.n_rows} records{withheld}: {output.resolve()}")
+    print_message(f"To show later that they are unchanged, sign the file, or publish this checksum: {summary.head}")
+
+
 @export_app.command("backup")
 def export_backup(
     output: Annotated[Path, output_file("File to write; it must not exist yet.")],

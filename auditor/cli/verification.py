@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +12,11 @@ from auditor.cli.options import AuditArgument, JsonOption, StorageOption
 from auditor.cli.output import print_json, print_message, print_missing_probes, print_table
 
 if TYPE_CHECKING:
+    from auditor.exports.evidence import EvidenceCheck
     from auditor.reports.data.verification import AuditVerification
     from auditor.run.rederivation import Rederivation
+
+MAX_VALUE_LENGTH = 60
 
 
 def verify(
@@ -37,8 +41,15 @@ def verify(
     hash chain) that this command prints. With --head, anyone can check later that all records up to that point are
     still there and unchanged.
 
+    AUDIT can also be a file that `auditor export evidence` wrote. Then no database is needed, and all figures of its
+    report are computed again. Exit code 4: some could not be, or differ, for a reason that is named, such as another
+    version of auditor.
+
     Example: auditor verify moral-alignment
     """
+    if Path(audit).suffix == ".zip" and (Path(audit).is_file() or Path(audit).parent != Path()):
+        _verify_evidence(Path(audit), head, as_json=as_json)
+        return
     from auditor.reports.data.verification import verify_audit  # loads numpy
     from auditor.run import open_stored_audit
     from auditor.run.rederivation import derive_again
@@ -62,6 +73,56 @@ def verify(
             )
     if not holds:
         raise typer.Exit(1)
+    if derivation.is_hindered:
+        raise typer.Exit(4)
+
+
+def _verify_evidence(path: Path, head: str | None, *, as_json: bool) -> None:
+    """Check an archive of evidence, and exit with its code if not everything is equal."""
+    from auditor.exports.evidence import check_evidence
+
+    check = check_evidence(path, head)
+    if as_json:
+        print_json(asdict(check) | {"holds": check.exit_code == 0})
+    else:
+        _print_evidence(check, has_head=head is not None)
+    if check.exit_code:
+        raise typer.Exit(check.exit_code)
+
+
+def _print_evidence(check: EvidenceCheck, *, has_head: bool) -> None:
+    """Print what an archive says, and what differs from what its records give."""
+    is_unchanged = has_head and check.is_head_known
+    if check.verification is not None:
+        _print_verification(check.verification, is_unchanged=is_unchanged)
+    if check.derivation is not None:
+        _print_derivation(check.derivation)
+    for problem in check.problems:
+        print_message(problem)
+    for difference in check.differences:
+        print_message(
+            f"{difference.figure} is {_shorten(difference.reported)} in the report, and "
+            f"{_shorten(difference.computed)} by the records."
+        )
+    for reason in check.reasons:
+        print_message(f"Reason why results or figures can differ: {reason}")
+    if not check.is_head_known:
+        print_message(
+            "The given checksum is not in the hash chain: records were changed or deleted since it was printed."
+        )
+    if check.n_figures:
+        equal = f"{check.n_different} differ" if check.n_different else "all are equal"
+        print_message(f"{check.n_figures} figures of the report were computed again from the records: {equal}.")
+    if check.exit_code == 0 and not has_head:
+        print_message(
+            "Whether the whole file was written anew, with other records, only a signature or a published checksum "
+            f"shows. Its checksum: {check.head}"
+        )
+
+
+def _shorten(value: object) -> str:
+    text = "missing" if value is None else str(value)
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
 def _print_derivation(derivation: Rederivation) -> None:

@@ -11,7 +11,7 @@ from auditor.config import AuditConfig
 from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
 from auditor.probe_interface import ProbeAudit
-from auditor.prompts import load_prompt
+from auditor.prompts import Prompt, load_prompt
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 from auditor.run.survey_plan import EMPTY_SURVEY
 from auditor.storage.audits import Audit
@@ -38,11 +38,39 @@ def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
-    from auditor.agents.call_builders import describe_aspects, load_review_prompt  # loads numpy (0.1 s)
+    from auditor.agents.call_builders import describe_aspects  # loads numpy (0.1 s)
     from auditor.agents.model_call import file_digest
 
+    prompt_texts = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in load_prompts(config)]
+    return canonical_hash(
+        [
+            config.hash,
+            *([] if version is None else [version]),
+            prompt_texts,
+            describe_aspects(for_task=config.task is not None),
+            *_logprob_inputs(config),
+            *_stage_probe_inputs(config, _prompt_folders(config)),
+            *_installed_probe_inputs(config),
+            *(file_digest(judge.verdicts) for judge in config.judge_models if judge.verdicts is not None),
+        ]
+    )
+
+
+def _prompt_folders(config: AuditConfig) -> list[str]:
+    """The folders of an audit's prompts: one a language."""
+    return sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
+
+
+def load_prompts(config: AuditConfig) -> list[Prompt]:
+    """Load all prompts that an audit may use, but those of probes of other packages.
+
+    Raises:
+        ConfigError: a judge's own prompt cannot be used.
+    """
+    from auditor.agents.call_builders import load_review_prompt  # loads numpy (0.1 s)
+
     # Prompts are stored in one folder per language.
-    folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
+    folders = _prompt_folders(config)
     if config.task is None:
         answer_templates, review_templates = ["direct"], ["review", "review.shorter", "review.guess", "review.rewrite"]
         if config.probes.review.form != "standard":
@@ -65,20 +93,7 @@ def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
         load_review_prompt(judge, for_task=config.task is not None, form=config.probes.review.form)
         for judge in config.judge_models
     ]
-    prompts += [load_prompt(name) for probe in config.probes.stages for name in load_built_in(probe).prompts]
-    prompt_texts = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
-    return canonical_hash(
-        [
-            config.hash,
-            *([] if version is None else [version]),
-            prompt_texts,
-            describe_aspects(for_task=config.task is not None),
-            *_logprob_inputs(config),
-            *_stage_probe_inputs(config, folders),
-            *_installed_probe_inputs(config),
-            *(file_digest(judge.verdicts) for judge in config.judge_models if judge.verdicts is not None),
-        ]
-    )
+    return prompts + [load_prompt(name) for probe in config.probes.stages for name in load_built_in(probe).prompts]
 
 
 def was_run_with(audit: Audit, config: AuditConfig) -> bool:

@@ -41,10 +41,12 @@ class Rederivation:
     Attributes:
         comparison: of the derived with the stored rows; None if they could not be derived.
         reason: why not; None if they were derived.
+        is_hindered: whether there are answers from which they could be derived elsewhere.
     """
 
     comparison: RowComparison | None
     reason: str | None = None
+    is_hindered: bool = False
 
     @property
     def is_consistent(self) -> bool:
@@ -52,21 +54,30 @@ class Rederivation:
         return self.comparison is None or not self.comparison.changed
 
 
-def derive_again(db: Database, audit: Audit) -> Rederivation:
+def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = None) -> Rederivation:
     """Derive all results of an audit again from its recorded answers, and compare them with the stored rows.
 
     An audit of imported results has no answers: nothing is derived.
+
+    Args:
+        db: the audit's database.
+        audit: the audit.
+        queried_hashes: a set to which the keys of calls and of embeddings are added that the results depend on.
     """
     try:
-        with open_derivation(db, audit) as compare:
+        with open_derivation(db, audit, queried_hashes) as compare:
             return Rederivation(compare())
     except AuditorError as error:
-        return Rederivation(None, error.message)
+        return Rederivation(None, error.message, is_hindered=audit.config is not None)
 
 
 @contextmanager
-def open_derivation(db: Database, audit: Audit) -> Iterator[Callable[[], RowComparison]]:
+def open_derivation(
+    db: Database, audit: Audit, queried_hashes: set[str] | None = None
+) -> Iterator[Callable[[], RowComparison]]:
     """Derive all results of an audit again, and yield a function that compares them with the stored rows.
+
+    The arguments are those of `derive_again`.
 
     Raises:
         AuditorError: they cannot be derived.
@@ -76,7 +87,8 @@ def open_derivation(db: Database, audit: Audit) -> Iterator[Callable[[], RowComp
         raise UsageError("the results of this audit were imported, and no answers are recorded.", "Nothing is needed.")
     survey = audits.load_audit_survey(db, audit)
     config = bind_simulated_models(config, survey)
-    with open_copy(db, audit, {model.model for model in config.models_by_name.values()}) as copy:
+    models = {model.model for model in config.models_by_name.values()}
+    with open_copy(db, audit, models, queried_hashes) as copy:
         client = RecordedClient(db, copy, audit.id)
         asyncio.run(_derive(db, copy, audit, config, survey, client))
         yield lambda: compare_derived_rows(

@@ -125,7 +125,9 @@ def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
     content = {name: value for name, value in row.items() if value is not None}
     assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
     assert last.content == canonical_hash(content)
-    assert last.digest == canonical_hash([earlier.digest, "rating", str(row["id"]), last.content])
+    assert last.digest == canonical_hash(
+        [earlier.digest, row["audit_id"], canonical_hash(["rating", str(row["id"]), last.content])]
+    )
 
 
 @pytest.mark.parametrize("cost", [0, 0.0, -0.0, 3, 3.0, 0.25, None])

@@ -74,14 +74,19 @@ class AuditVerification:
         return is_balanced and not self.unfounded and not self.records.breaks and not self.unknown
 
 
-def verify_audit(db: Database, audit_name: str) -> AuditVerification:
+def verify_audit(db: Database, audit_name: str, records: hash_chain.ChainCheck | None = None) -> AuditVerification:
     """Check the calls of one audit, and the hash chain over the records of the whole database.
+
+    Args:
+        db: the database.
+        audit_name: the audit's name.
+        records: outcome of `hash_chain.verify_chain`, if it was checked before.
 
     Raises:
         StorageError: there is no such audit.
     """
     audit = audits.get_audit(db, audit_name)
-    records, uncovered = hash_chain.verify_chain(db), hash_chain.find_uncovered(db, audit.id)
+    records, uncovered = records or hash_chain.verify_chain(db), hash_chain.find_uncovered(db, audit.id)
     if unknown := find_unknown_values(db, audit.id):
         return AuditVerification([], 0, records, unknown, uncovered)
     source = load_source(db, audit_name)

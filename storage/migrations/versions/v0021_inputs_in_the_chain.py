@@ -34,19 +34,20 @@ LINKS_PER_STATEMENT = 2_000
 def upgrade() -> None:
     with op.batch_alter_table("link", schema=None) as batch_op:
         batch_op.add_column(sa.Column("content", WORDS, nullable=True))
+        batch_op.add_column(sa.Column("audit_id", sa.Integer(), nullable=True))
     connection = op.get_bind()
     rows = _list_rows(connection)
     is_covered = False
     while chunk := list(islice(rows, LINKS_PER_STATEMENT)):
         if not is_covered:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
-            hash_chain.append_act(connection, act="cover", at=at)
+            hash_chain.append_act(connection, None, act="cover", at=at)
             is_covered = True
         hash_chain.append_contents(connection, chunk)
 
 
-def _list_rows(connection: sa.Connection) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, name and hash of the content of each row that the chain covers from this revision on."""
+def _list_rows(connection: sa.Connection) -> Iterator[hash_chain.LinkEntry]:
+    """Yield audit, kind, name and hash of the content of each row that the chain covers from this revision on."""
     tables = sa.MetaData()
     imported = sa.text("audit_id IN (SELECT id FROM audit WHERE config IS NULL)")
     for name in WHOLE_TABLES:
@@ -63,6 +64,7 @@ def _list_rows(connection: sa.Connection) -> Iterator[tuple[str, str, str]]:
     yield from _hash(connection, "self_consistency", score, score.c.self_consistency.is_not(None), run)
 
 
-def _hash(connection: sa.Connection, kind: str, table: sa.Table, *conditions: Any) -> Iterator[tuple[str, str, str]]:
+def _hash(connection: sa.Connection, kind: str, table: sa.Table, *conditions: Any) -> Iterator[hash_chain.LinkEntry]:
     for row in connection.execute(sa.select(table).where(*conditions)).mappings():
-        yield kind, hash_chain.name_row(table, row), hash_chain.hash_content(kind, row)
+        audit_id = row["id"] if kind == "audit" else row.get("audit_id")
+        yield hash_chain.LinkEntry(audit_id, kind, hash_chain.name_row(table, row), hash_chain.hash_content(kind, row))

@@ -1,0 +1,223 @@
+"""All rows of one audit and the hash chain around them, as JSON, and a new database made of these.
+
+Rows of other audits are not among them: of their links, only the hash of what they say is.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import RowMapping, Table, func, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import SQLModel
+
+from auditor.domain.audit_records import Audit
+from auditor.errors import ImportFileError, StorageError
+from auditor.storage import hash_chain
+from auditor.storage.call_records import (
+    ChainLink,
+    Payload,
+    StoredAnswer,
+    StoredAttempt,
+    StoredCapability,
+    TextVector,
+)
+from auditor.storage.database import Database
+from auditor.storage.derived_rows import ROWS_PER_CHUNK
+from auditor.storage.hash_chain import WITHHELD, chain_digest
+from auditor.storage.row_writing import table_of
+
+KEPT_PATHS = ("weights",)
+"""Keys of settings whose paths are a part of recorded requests, without which their keys are others."""
+_JSON_TYPES: Mapping[type, Any] = {int: int, float: float | int, bool: bool, bytes: dict}
+"""Types of a column's values in JSON, by its type; text if it is none of these."""
+BYTES_KEY = "base64"
+"""Key of the JSON object that stands for the bytes of a column."""
+
+
+def list_kinds() -> list[str]:
+    """Kinds of rows in an archive, those first that others refer to."""
+    left_out = {table_of(ChainLink).name, table_of(Payload).name}
+    return [table.name for table in SQLModel.metadata.sorted_tables if table.name not in left_out]
+
+
+def is_withheld(link: Sequence[Any]) -> bool:
+    """Whether a link of `AuditRows.iterate_links` has only its hash."""
+    return len(link) == 2  # the audit's id and the hash
+
+
+class AuditRows:
+    """The rows of an audit by kind, which is their table's name, and the links of the chain.
+
+    Shared rows belong to the audit if it asked for them: answers and embeddings by the hash in their key, what servers
+    accept by the model. In a database with one audit all of them do.
+    """
+
+    def __init__(self, db: Database, audit: Audit, hashes: set[str], models: set[str]) -> None:
+        """Set up.
+
+        Args:
+            db: the audit's database.
+            audit: the audit.
+            hashes: keys of calls that it asked, and SHA-256 of texts whose embeddings it used.
+            models: model strings that it asked.
+        """
+        self._db, self._audit, self._hashes, self._models = db, audit, hashes, models
+        with db.read() as connection:
+            n_audits = connection.execute(select(func.count()).select_from(table_of(Audit))).scalar_one()
+        self._is_only_audit = n_audits == 1
+        self._append_only: set[tuple[str, str]] = set()
+
+    def iterate(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a kind by their key: their columns that are not NULL, without folders of the machine."""
+        table = SQLModel.metadata.tables[kind]
+        query = select(table).order_by(*table.primary_key)
+        if table is table_of(Audit):
+            query = query.where(table.c.id == self._audit.id)
+        elif table is not table_of(StoredAttempt) and "audit_id" in table.c:
+            query = query.where(table.c.audit_id == self._audit.id)
+        with self._db.read() as connection:
+            rows = connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query).mappings()
+            for row in rows:
+                if not self._contains(table, row):
+                    continue
+                if kind in hash_chain.append_only_kinds():
+                    self._append_only.add((kind, hash_chain.name_row(table, row)))
+                yield _to_json(kind, row)
+
+    def _contains(self, table: Table, row: RowMapping) -> bool:
+        """Whether a row belongs to the audit, of a table in which others may have rows."""
+        if table is table_of(StoredAnswer):
+            return self._is_only_audit or row["key"] in self._hashes
+        if table is table_of(TextVector):
+            return self._is_only_audit or row["text"] in self._hashes
+        if table is table_of(StoredCapability):
+            return self._is_only_audit or row["model"] in self._models
+        if table is table_of(StoredAttempt):
+            is_unowned = row["audit_id"] is None and (self._is_only_audit or row["key"] in self._hashes)
+            return is_unowned or row["audit_id"] == self._audit.id
+        return True
+
+    def iterate_links(self) -> Iterator[list[Any]]:
+        """Yield the links in order, as `restore_links` reads them; all rows were yielded before.
+
+        Raises:
+            StorageError: a link of an earlier version is of another audit's row, without which it cannot be checked.
+        """
+        table = table_of(ChainLink)
+        query = select(table).order_by(table.c.id).execution_options(yield_per=ROWS_PER_CHUNK)
+        with self._db.read() as connection:
+            for link in connection.execute(query).mappings():
+                audit_id, kind, row_name = link["audit_id"], link["kind"], link["row"]
+                is_listed = (kind, row_name) in self._append_only
+                if link["content"] is None:
+                    if not is_listed:
+                        raise StorageError(
+                            "the hash chain of this database was begun by a version before revision 0021, and has "
+                            f"records of other audits ({kind} {row_name[:12]}). Such links can only be checked with "
+                            "these records.",
+                            "Export the evidence from a database with this audit alone.",
+                        )
+                    yield [kind, row_name, None, link["digest"]]
+                elif audit_id == self._audit.id or (audit_id is None and (is_listed or kind == hash_chain.ACT)):
+                    yield [audit_id, kind, row_name, link["content"]]
+                else:
+                    yield [audit_id, hash_chain.LinkEntry(audit_id, kind, row_name, link["content"]).hash]
+
+
+def _to_json(kind: str, row: RowMapping) -> dict[str, Any]:
+    """A row as JSON, without NULL and without folders."""
+    values = {name: value for name, value in row.items() if value is not None}
+    for name in hash_chain.TEXTS_WITH_FOLDERS.get(kind, ()):
+        if name in values:
+            settings = hash_chain.strip_machine(name, values[name], KEPT_PATHS)
+            values[name] = json.dumps(settings, ensure_ascii=False)
+    return {
+        name: {BYTES_KEY: base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+        for name, value in values.items()
+    }
+
+
+# --- a database of an archive -----------------------------------------------------------------------------------
+
+
+def restore_rows(db: Database, kind: str, rows: Iterable[Any], source: str) -> None:
+    """Store rows of a kind that `AuditRows.iterate` yielded in a new database.
+
+    Raises:
+        ImportFileError: a row is not one of its table; the message names `source`.
+    """
+    table = SQLModel.metadata.tables.get(kind)
+    if table is None:
+        raise _make_error(source, f"has rows of the unknown table '{kind}'")
+    chunk: list[dict[str, Any]] = []
+    for row in rows:
+        chunk.append(_from_json(table, row, source))
+        if len(chunk) == ROWS_PER_CHUNK:
+            _insert(db, table, chunk, source)
+            chunk = []
+    _insert(db, table, chunk, source)
+
+
+def restore_links(db: Database, audit_id: int, links: Iterable[Any], source: str) -> str:
+    """Store the links that `AuditRows.iterate_links` yielded in a new database, and return the head.
+
+    Raises:
+        ImportFileError: a link is not complete, or one of the audit is withheld.
+    """
+    digest, table, chunk = hash_chain.START_DIGEST, table_of(ChainLink), []
+    for link in links:
+        values: dict[str, Any]
+        match link:
+            case [str() as kind, str() as row_name, None, str() as digest]:
+                values = {"audit_id": None, "kind": kind, "row": row_name, "content": None}
+            case [(int() | None) as owner, str() as kind, str() as row_name, str() as content]:
+                values = {"audit_id": owner, "kind": kind, "row": row_name, "content": content}
+                digest = chain_digest(digest, owner, hash_chain.LinkEntry(owner, kind, row_name, content).hash)
+            case [(int() | None) as owner, str() as entry_hash]:
+                if owner == audit_id:
+                    raise _make_error(source, "withholds a record of its audit from the hash chain")
+                values = {"audit_id": owner, "kind": WITHHELD, "row": "", "content": entry_hash}
+                digest = chain_digest(digest, owner, entry_hash)
+            case _:
+                raise _make_error(source, "has a link that is not complete")
+        chunk.append(values | {"digest": digest})
+        if len(chunk) == ROWS_PER_CHUNK:
+            _insert(db, table, chunk, source)
+            chunk = []
+    _insert(db, table, chunk, source)
+    return digest
+
+
+def _from_json(table: Table, row: Any, source: str) -> dict[str, Any]:
+    """The values of all columns of a row. Raises ImportFileError."""
+    if not isinstance(row, dict) or (unknown := set(row) - set(table.c.keys())):
+        column = f": the column '{min(unknown)}' is unknown" if isinstance(row, dict) else ""
+        raise _make_error(source, f"has a row that is none of the table '{table.name}'{column}")
+    values: dict[str, Any] = dict.fromkeys(table.c.keys())
+    for name, value in row.items():
+        python_type = table.c[name].type.python_type
+        if not isinstance(value, _JSON_TYPES.get(python_type, str)):
+            raise _make_error(source, f"has a row of the table '{table.name}' with a wrong value of '{name}'")
+        try:
+            values[name] = base64.b64decode(value[BYTES_KEY], validate=True) if python_type is bytes else value
+        except (KeyError, TypeError, ValueError):
+            raise _make_error(source, f"has a row of the table '{table.name}' with wrong bytes in '{name}'") from None
+    return values
+
+
+def _insert(db: Database, table: Table, rows: list[dict[str, Any]], source: str) -> None:
+    """Insert rows, if there are any. Raises ImportFileError."""
+    if not rows:
+        return
+    try:
+        db.write(lambda connection: connection.execute(insert(table), rows))
+    except (StorageError, SQLAlchemyError, OverflowError, UnicodeError) as error:
+        raise _make_error(source, f"has rows of the table '{table.name}' that cannot be stored") from error
+
+
+def _make_error(source: str, problem: str) -> ImportFileError:
+    return ImportFileError(f"{source}: {problem}.", "Ask for the original file: this one was changed or damaged.")
