@@ -21,6 +21,7 @@ from auditor.cost_estimation.probe_calls import plan_installed_probe_calls
 from auditor.domain import Outcome
 from auditor.domain.exclusions import AnswerSelection
 from auditor.errors import UsageError
+from auditor.exports.evidence import check_evidence
 from auditor.probe_interface import ProbeResult
 from auditor.reports.output import render_report
 from auditor.reports.sections.run_summary import build_run_summary
@@ -199,6 +200,20 @@ def test_the_fingerprint_holds_the_version_of_the_reader(config: AuditConfig, mo
     before = fingerprint(config)
     monkeypatch.setattr(type(installed_probes.load_probe("confidence").probe), "reader_version", 2)
     assert fingerprint(config) != before
+
+
+def test_evidence_is_checked_where_the_package_is_missing(
+    storage: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chain is checked; what the probe read and measured is a named difference."""
+    call("export", "evidence", NAME, "-o", str(tmp_path / "evidence.zip"), "--storage", storage)
+    assert check_evidence(tmp_path / "evidence.zip").exit_code == 0
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(installed)])
+    use_packages(monkeypatch, tmp_path / "empty")
+    check = check_evidence(tmp_path / "evidence.zip")
+    assert (check.exit_code, check.is_damaged) == (4, False)
+    assert any("confidence" in reason for reason in check.reasons)
+    assert any("confidence" in difference.figure for difference in check.differences)
 
 
 def test_the_audit_opens_after_the_package_was_removed(

@@ -20,6 +20,13 @@ WRITES_ELSEWHERE = {
     "auditor/config/trust.py": {"open", "mkdir"},  # the list of trusted addresses
     "auditor/exports/mlflow_runs.py": {"tempfile.TemporaryDirectory"},  # uploaded by MLflow
     "auditor/exports/wandb_runs.py": {"tempfile.TemporaryDirectory"},  # uploaded by Weights & Biases
+    "auditor/exports/evidence.py": {
+        "tempfile.TemporaryDirectory",
+        "mkdir",
+        "write_text",
+        "write_bytes",
+        "open",
+    },  # temporary
     "auditor/models/fetch.py": {"open", "shutil.copyfile"},  # downloads of weights
     "auditor/models/llama_server_process.py": {"os.open", "os.fdopen"},  # pipes
     "auditor/models/weight_extraction.py": {"open", "mkdir"},  # weights
