@@ -154,6 +154,22 @@ class GateFigure:
     estimate: Estimate
 
 
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The finding of a probe in one sentence, for page one of the report.
+
+    The sentences of all probes of an audit are one family of tests (Holm): page one has those with a p-value only where
+    the adjusted one is at most 0.05, and all that have none.
+
+    Attributes:
+        p_value: of the claim that the sentence makes, in [0, 1], adjusted by the probe for the models, or whatever
+            else, among which it names one; None for a description that claims nothing beyond chance.
+    """
+
+    sentence: str
+    p_value: float | None = None
+
+
 class TraceLoader(Protocol):
     """Loads a model's recorded answers to the direct questions."""
 
@@ -370,7 +386,7 @@ class Probe(Generic[S, F]):
         """Build tables for the end of a run; narrow enough for a terminal."""
         return ()
 
-    def headline(self, figures: F) -> str | None:
+    def headline(self, figures: F) -> Headline | None:
         """Say the finding in one sentence for page one of the report; None for no sentence."""
         return None
 

@@ -24,7 +24,16 @@ from auditor.config.base import ConfigSection
 from auditor.config.probe_section import BuiltInProbe
 from auditor.domain import Purpose
 from auditor.errors import AuditorError, ConfigError, ProbeError
-from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAnswer, ProbeAudit, Question, Reading, Unit
+from auditor.probe_interface import (
+    INTERFACE_VERSION,
+    Headline,
+    Probe,
+    ProbeAnswer,
+    ProbeAudit,
+    Question,
+    Reading,
+    Unit,
+)
 
 GROUP = "auditor.probes"
 """Group of the entry points of other packages; also the package of the built-in probes."""
@@ -226,6 +235,16 @@ class InstalledProbe:
             )
         self._require_json("read", reading.value)
         return reading
+
+    def headline(self, figures: BaseModel) -> Headline | None:
+        """The sentence for page one; see `Probe.headline`."""
+        headline = self.call_optional("headline", figures, returns=Headline)
+        if headline is not None:
+            p_value = headline.p_value
+            is_p_value = p_value is None or (isinstance(p_value, float | int) and 0 <= p_value <= 1)
+            if not isinstance(headline.sentence, str) or not is_p_value:
+                raise self._wrong_type("headline", headline, "a sentence, and a p-value from 0 to 1 or None")
+        return headline
 
     def _require_json(self, hook: str, value: Any) -> None:
         """Raise ProbeError for a value that JSON cannot represent, such as a set or a number that is not finite."""

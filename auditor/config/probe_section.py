@@ -95,6 +95,18 @@ class PageOne(NamedTuple):
     findings: Sequence[ListItem | Text]
 
 
+class KeyFinding(NamedTuple):
+    """The finding of a built-in probe for page one, in the family of `Headline`.
+
+    Attributes:
+        p_value: see `Headline`.
+    """
+
+    title: Text
+    finding: ListItem | Text
+    p_value: float | None = None
+
+
 class ProbeEncoder(NamedTuple):
     """A text encoder of a probe.
 
@@ -204,7 +216,7 @@ class BuiltInProbe(Probe[Any, Any]):
         """Build the beginning of page one of an audit without scores; None for none."""
         return None
 
-    def find_key_finding(self, report: Report) -> ListItem | None:
+    def find_key_finding(self, report: Report) -> KeyFinding | None:
         """The finding for page one of any audit; None for none."""
         return None
 

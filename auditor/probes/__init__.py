@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from auditor.probe_interface import (
         INTERFACE_VERSION,
         GateFigure,
+        Headline,
         Needs,
         Probe,
         ProbeAnswer,
@@ -61,6 +62,7 @@ __all__ = [
     "Facts",
     "Figure",
     "GateFigure",
+    "Headline",
     "Message",
     "Needs",
     "Outcome",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.probe_section import BuiltInProbe, PageOne
+from auditor.config.probe_section import BuiltInProbe, KeyFinding, PageOne
 from auditor.domain import Purpose
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
-    from auditor.reports.document import ListItem, Section, Table
+    from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
     from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
 
@@ -122,7 +122,7 @@ class Distribution(BuiltInProbe):
         models = describe_models(report)
         return None if models is None else PageOne(TITLE, models.items)
 
-    def find_key_finding(self, report: Report) -> ListItem | None:
+    def find_key_finding(self, report: Report) -> KeyFinding | None:
         from auditor.probes.distribution.section import find_key_finding
 
         return find_key_finding(report)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from auditor.config.probe_section import KeyFinding
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL, bound_p_value
+from auditor.metrics.estimate import Estimate
 from auditor.probes.distribution.figures.schema import DistributionModelRow, DistributionReport
 from auditor.probes.distribution.section_plots import (
     MODES,
@@ -89,10 +92,15 @@ def build_summary_tables(report: Report) -> Iterator[Table]:
         yield (build_distance_table if distribution.is_ordered else build_nominal_table)(distribution)
 
 
-def find_key_finding(report: Report) -> ListItem | None:
-    """The finding for the first page: answers that are too alike, or worse than other countries; None for neither."""
+def find_key_finding(report: Report) -> KeyFinding | None:
+    """The finding for the first page: answers that are too alike, or worse than other countries; None for neither.
+
+    Its p-value is adjusted for all models and modes, and for both claims on each (Bonferroni).
+    """
     distribution = report.find(DistributionReport)
     rows = distribution.models if distribution else []
+    n_tests = sum(row.skill.ci_low is not None for row in rows)
+    n_tests += sum(row.variance_ratio.ci_low is not None for row in rows if row.mode != "verbalized")
     alike = [row for row in rows if row.mode != "verbalized" and _is_too_alike(row)]
     if alike:
         row = min(alike, key=lambda row: row.variance_ratio.value or 0.0)
@@ -101,17 +109,38 @@ def find_key_finding(report: Report) -> ListItem | None:
             f"({MODES[row.mode]}) shows {format_share(row.variance_ratio.value or 0.0)} of the variance of people’s "
             f"opinions: it makes people of one country too alike ({ratio})"
         )
-        return build_finding(row.model, sentence, "negative")
+        finding = build_finding(row.model, sentence, "negative")
+        return KeyFinding(TITLE, finding, _bound_p_value(row.variance_ratio, n_tests, 1))
     worse = [row for row in rows if compare_interval(row.skill) == "negative"]
-    return _describe_model([min(worse, key=lambda row: row.skill.value or 0.0)]) if worse else None
+    if not worse:
+        return None
+    row = min(worse, key=lambda row: row.skill.value or 0.0)
+    return KeyFinding(TITLE, _describe_model([row]), _bound_p_value(row.skill, n_tests))
+
+
+def _bound_p_value(estimate: Estimate, n_tests: int, reference: float = 0.0) -> float | None:
+    """Upper bound of an estimate's p-value, for the number of tests; None without an interval, as of no variance."""
+    if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
+        return None
+    return min(1.0, n_tests * bound_p_value(estimate.value, estimate.ci_low, estimate.ci_high, reference))
 
 
 def describe_models(report: Report) -> List | None:
-    """One sentence on each model; None where no answer on the survey's scale is stored."""
+    """One sentence on each model; None where no answer on the survey's scale is stored.
+
+    Skills are compared with 0 given the number of models (Holm).
+    """
     distribution = report.find(DistributionReport)
     if distribution is None:
         return None
-    return List([_describe_model(rows) for rows in _group_by_model(distribution)], is_findings=True)
+    from auditor.metrics.multiple_testing import holm  # loads numpy
+
+    models = _group_by_model(distribution)
+    p_values = [_bound_p_value(_find_compared_row(rows).skill, 1) for rows in models]
+    adjusted = holm([1.0 if p_value is None else p_value for p_value in p_values])
+    shown = [bool(p_value <= SIGNIFICANCE_LEVEL) for p_value in adjusted]
+    findings = [_describe_model(rows, is_shown=is_shown) for rows, is_shown in zip(models, shown, strict=True)]
+    return List(findings, is_findings=True)
 
 
 def _is_too_alike(row: DistributionModelRow) -> bool:
@@ -127,12 +156,21 @@ def _group_by_model(distribution: DistributionReport) -> list[list[DistributionM
     return [[row for row in distribution.models if row.model == name] for name in names]
 
 
-def _describe_model(rows: list[DistributionModelRow]) -> ListItem:
-    """One sentence on a model: what it knows, and how diverse its answers are."""
-    row = next((row for row in rows if row.skill.value is not None), rows[0])
+def _find_compared_row(rows: list[DistributionModelRow]) -> DistributionModelRow:
+    """The row of a model whose skill its sentence states."""
+    return next((row for row in rows if row.skill.value is not None), rows[0])
+
+
+def _describe_model(rows: list[DistributionModelRow], *, is_shown: bool = True) -> ListItem:
+    """One sentence on a model: what it knows, and how diverse its answers are.
+
+    Args:
+        is_shown: whether a skill whose interval excludes 0 is different from 0 given the number of models.
+    """
+    row = _find_compared_row(rows)
     if row.skill.value is None:
         return build_finding(row.model, f"({MODES[row.mode]}) cannot be compared: {row.skill.reason}")
-    status = compare_interval(row.skill)
+    status = compare_interval(row.skill) if is_shown else "unclear"
     verb = "knows" if row.mode == "verbalized" else "shows"
     claims: dict[Status, str] = {
         "positive": f"{verb} how opinions are spread better than the mean of the other countries does",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.probe_section import BuiltInProbe
+from auditor.config.probe_section import BuiltInProbe, KeyFinding
 from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
@@ -105,6 +105,13 @@ class Logic(BuiltInProbe):
         from auditor.probes.logic.section import build_logic_section
 
         return build_logic_section(report)
+
+    def find_key_finding(self, report: Report) -> KeyFinding | None:
+        from auditor.reports.sections.phrasing import find_first_finding
+
+        section = self.build_section(report)
+        finding = None if section is None else find_first_finding(section)
+        return None if section is None or finding is None else KeyFinding(section.title, finding)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
         from auditor.probes.logic.section_tables import build_summary_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.probe_section import BuiltInProbe, ProbeEncoder
+from auditor.config.probe_section import BuiltInProbe, KeyFinding, ProbeEncoder
 from auditor.domain import Purpose
 from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
@@ -122,6 +122,11 @@ class Semantic(BuiltInProbe):
         from auditor.probes.semantic.section import build_semantic_section
 
         return build_semantic_section(report)
+
+    def find_key_finding(self, report: Report) -> KeyFinding | None:
+        from auditor.probes.semantic.section import find_key_finding
+
+        return find_key_finding(report)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
         from auditor.probes.semantic.section import build_summary_tables

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from auditor.config.probe_section import KeyFinding
 from auditor.domain import Purpose
+from auditor.metrics.confidence import bound_p_value
 from auditor.metrics.estimate import Estimate
 from auditor.probes.semantic.experiments.section_human_judgements import (
     PUBLISHED_AGREEMENT,
@@ -51,7 +54,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
+from auditor.reports.sections.phrasing import build_finding, describe_interval, find_first_finding, list_counts
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.summary_columns import build_summary_columns
 from auditor.reports.sections.tables import DerivedCells, tabulate, tabulate_matrix
@@ -328,6 +331,28 @@ def _build_question(row: LeastConsistentRow, *, is_printed: bool) -> Disclosure:
         tags=tags,
         in_print="open" if is_printed else "hidden",
     )
+
+
+def find_key_finding(report: Report) -> KeyFinding | None:
+    """The first finding of the section, with the p-value of the claim that a score is above that by chance."""
+    section = build_semantic_section(report)
+    finding = None if section is None else find_first_finding(section)
+    if section is None or finding is None:
+        return None
+    semantic = report.find(SemanticReport)
+    assert semantic is not None
+    is_claim = isinstance(finding, ListItem) and finding.status == "positive"
+    return KeyFinding(section.title, finding, _bound_p_value(semantic.models[0]) if is_claim else None)
+
+
+def _bound_p_value(row: SemanticModelRow) -> float:
+    """Upper bound of the p-value of no difference between a score and that by chance, both with an interval."""
+    score, chance = row.consistency, _best_chance_estimate(row)
+    ends = (score.value, score.ci_low, chance.value, chance.ci_high)
+    value, low, mean, high = (float("nan") if end is None else end for end in ends)
+    difference = value - mean
+    half_width = math.hypot(value - low, high - mean)
+    return bound_p_value(difference, difference - half_width, difference + half_width)
 
 
 def build_summary_tables(report: Report) -> Iterator[Table]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
-from auditor.reports.document import Code, Inline, ListItem, Name, Status, Strong, Text
+from auditor.reports.document import Code, Inline, List, ListItem, Name, Section, Status, Strong, Text
 from auditor.reports.number_format import describe_estimate as describe_estimate
 from auditor.reports.number_format import describe_interval as describe_interval
 from auditor.reports.number_format import format_count, format_number, pluralize
@@ -105,6 +105,12 @@ def name_finding(name: str, predicate: Text) -> list[Inline]:
 def build_finding(name: str, predicate: Text, status: Status = "neutral") -> ListItem:
     """A list's sentence whose subject is a name in bold, with the finding's status."""
     return ListItem(name_finding(name, predicate), status)
+
+
+def find_first_finding(section: Section) -> ListItem | Text | None:
+    """The first item of a section's first list of findings; None without any."""
+    lists = (block for block in section.blocks if isinstance(block, List) and block.is_findings and block.items)
+    return next((findings.items[0] for findings in lists), None)
 
 
 def group_findings(findings: Iterable[tuple[str, str, Status]]) -> list[ListItem]:

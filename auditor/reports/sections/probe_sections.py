@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -10,9 +11,11 @@ from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.config.probe_section import BuiltInProbe, PageOne
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.errors import ProbeError
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
+from auditor.probe_interface import Headline
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Callout, ListItem, Paragraph, Section, Table
+from auditor.reports.document import Callout, ListItem, Paragraph, Section, Table, Text
 
 
 def build_probe_section(probe: str, report: Report) -> Section | None:
@@ -28,10 +31,56 @@ def find_page_one(report: Report) -> PageOne | None:
     return None if report.alignment else next((page for page in pages if page is not None), None)
 
 
-def list_key_findings(report: Report) -> list[ListItem]:
-    """List the findings of built-in probes that page one of any audit names."""
-    findings = (probe.find_key_finding(report) for probe in _list_reported(report))
-    return [finding for finding in findings if finding is not None]
+class ProbeFinding(NamedTuple):
+    """A sentence of a probe on page one.
+
+    Attributes:
+        title: heading of a built-in probe's finding; None for a probe without a heading on page one.
+        p_value: of the claim, before the adjustment for all probes; None for a description.
+    """
+
+    probe: str
+    title: Text | None
+    finding: ListItem | Text
+    p_value: float | None
+
+
+def list_probe_findings(report: Report) -> list[ProbeFinding]:
+    """List the sentences of all probes for page one.
+
+    Those that claim something are one family: only those with a p-value of at most 0.05, adjusted for all (Holm), are
+    listed, so that any false one has a probability of at most 5%.
+    """
+    findings = [*_find_built_in_findings(report), *_find_headlines(report)]
+    p_values = [finding.p_value for finding in findings if finding.p_value is not None]
+    if not p_values:
+        return findings
+    from auditor.metrics.multiple_testing import holm  # loads numpy
+
+    adjusted = iter(holm(p_values))
+    return [finding for finding in findings if finding.p_value is None or next(adjusted) <= SIGNIFICANCE_LEVEL]
+
+
+def _find_built_in_findings(report: Report) -> Iterator[ProbeFinding]:
+    """Yield the findings of built-in probes; without that of a probe whose page one is this page."""
+    for probe in _list_reported(report):
+        key_finding = probe.find_key_finding(report)
+        if key_finding is not None and (report.alignment or probe.build_page_one(report) is None):
+            yield ProbeFinding(probe.name, *key_finding)
+
+
+def _find_headlines(report: Report) -> Iterator[ProbeFinding]:
+    """Yield the sentences of the probes below the public interface, and why others have none."""
+    for name, figures in report.probes.items():
+        if isinstance(figures, UnavailableProbe):
+            yield ProbeFinding(name, None, f"{figures.unavailable} Its results are not in this report.", None)
+            continue
+        try:
+            headline = load_probe(name).headline(figures)
+        except ProbeError as error:
+            headline = Headline(str(error))
+        if headline is not None:
+            yield ProbeFinding(name, None, headline.sentence, headline.p_value)
 
 
 def describe_probe_votes(report: Report) -> str:
@@ -95,20 +144,6 @@ def build_exported_tables(report: Report) -> Iterator[Table]:
     for name, figures in report.probes.items():
         if not isinstance(figures, UnavailableProbe):
             yield from load_probe(name).call_each("export_tables", figures, item=Table)
-
-
-def list_headlines(report: Report) -> Iterator[str]:
-    """Yield the sentences of probes of other packages for page one, and why others have none."""
-    for name, figures in report.probes.items():
-        if isinstance(figures, UnavailableProbe):
-            yield f"{figures.unavailable} Its results are not in this report."
-            continue
-        try:
-            headline = load_probe(name).call_optional("headline", figures, returns=str)
-        except ProbeError as error:
-            headline = str(error)
-        if headline:
-            yield headline
 
 
 def _explain_missing(name: str, reason: str) -> Section:

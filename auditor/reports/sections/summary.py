@@ -31,14 +31,9 @@ from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import describe_cultural_finding, list_page_one_places
 from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.next_steps import list_next_steps
-from auditor.reports.sections.phrasing import SeriesLabels, name_finding
+from auditor.reports.sections.phrasing import SeriesLabels, find_first_finding, name_finding
 from auditor.reports.sections.population import list_corrections, summarize_structure
-from auditor.reports.sections.probe_sections import (
-    build_probe_section,
-    find_page_one,
-    list_headlines,
-    list_key_findings,
-)
+from auditor.reports.sections.probe_sections import find_page_one, list_probe_findings
 from auditor.reports.sections.task import build_task_section
 from auditor.reports.sections.tiers import describe_closest
 from auditor.reports.sections.weaknesses import list_weaknesses
@@ -126,7 +121,7 @@ def _build_cautions(report: Report) -> Iterator[Block]:
 
 
 def _build_findings(report: Report) -> Iterator[Block]:
-    """4. At most four findings: guesses, relations among topics, places, shortfalls, opinions."""
+    """4. At most four findings: guesses, relations among topics, places, shortfalls."""
     labels = SeriesLabels.of(report)
     findings: list[ListItem | Text] = []
     if report.guesses:
@@ -137,8 +132,6 @@ def _build_findings(report: Report) -> Iterator[Block]:
     for place in list_page_one_places(report.cultural_findings)[:1]:
         findings.append(ListItem(name_finding(labels.label(place), describe_cultural_finding(place)), "negative"))
     findings += [ListItem(weakness, "negative") for weakness in list_weaknesses(report, PAGE_ONE_LEVEL)]
-    for key_finding in list_key_findings(report):
-        findings.insert(MAX_FINDINGS - 1, key_finding)
     if findings:
         yield Section("summary-findings", "What else was found", [List(findings[:MAX_FINDINGS], is_findings=True)])
 
@@ -152,14 +145,16 @@ def _build_judges(report: Report) -> Iterator[Block]:
 
 
 def _build_probes(report: Report) -> Iterator[Block]:
-    """6. One line for a task and for each probe with a stage of its own: the first finding of its section."""
-    sections = [build_task_section(report), *(build_probe_section(probe, report) for probe in ("semantic", "logic"))]
-    for section in sections:
-        item = None if section is None else _first_finding(section.blocks)
-        if section is not None and item is not None:
-            yield Section(f"summary-{section.id}", section.title, [List([item], is_findings=True)])
-    if headlines := [ListItem(sentence) for sentence in list_headlines(report)]:
-        yield Section("summary-probes", "What other probes found", [List(headlines, is_findings=True)])
+    """6. One line for a task and for each probe, as far as it holds given all that the probes say."""
+    task = build_task_section(report)
+    if task is not None and (item := find_first_finding(task)) is not None:
+        yield Section(f"summary-{task.id}", task.title, [List([item], is_findings=True)])
+    findings = list_probe_findings(report)
+    for probe, title, finding, _ in findings:
+        if title is not None:
+            yield Section(f"summary-{probe}", title, [List([finding], is_findings=True)])
+    if others := [finding.finding for finding in findings if finding.title is None]:
+        yield Section("summary-probes", "What other probes found", [List(others, is_findings=True)])
 
 
 PAGE_ONE: Sequence[Callable[[Report], Iterable[Block]]] = (
@@ -207,11 +202,3 @@ def describe_asked_question(report: Report) -> list[Inline]:
         Name(survey.question),
         "”",
     ]
-
-
-def _first_finding(blocks: Sequence[Block]) -> ListItem | Text | None:
-    """The first item of the first list of findings among blocks; None without any."""
-    for block in blocks:
-        if isinstance(block, List) and block.is_findings and block.items:
-            return block.items[0]
-    return None

@@ -124,13 +124,14 @@ class ConfidenceProbe(ap.Probe[ConfidenceSettings, ConfidenceFigures]):
         table = ap.Table("confidence", "Stated confidence", f"{caption} means overconfidence.", columns, rows)
         return ap.Section("confidence", self.title, [table], self.title)
 
-    def headline(self, figures: ConfidenceFigures) -> str | None:
-        """Name the most overconfident model."""
+    def headline(self, figures: ConfidenceFigures) -> ap.Headline | None:
+        """Name the most overconfident model, as a description: it claims nothing beyond chance."""
         rows = [row for row in figures.models if row.overconfidence.value is not None]
         if not rows:
             return None
         worst = max(rows, key=lambda row: row.overconfidence.value)
-        return f"{worst.model} is the most overconfident model: {worst.overconfidence.value:+.2f} on average."
+        mean = f"{worst.overconfidence.value:+.2f} on average"
+        return ap.Headline(f"{worst.model} is the most overconfident model: {mean}.")
 
     def summary_tables(self, figures: ConfidenceFigures) -> Iterator[ap.Table]:
         """Print the mean confidence at the end of a run."""

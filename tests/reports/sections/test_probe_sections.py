@@ -1,0 +1,72 @@
+"""Sentences of probes on page one: those that claim something are one family of tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from auditor.config import installed_probes
+from auditor.config.installed_probes import InstalledProbe, ProbeSource
+from auditor.errors import ProbeError
+from auditor.metrics.estimate import Estimate
+from auditor.probe_interface import Headline, Probe
+from auditor.reports.data.report_schema import Report
+from auditor.reports.sections.probe_sections import list_probe_findings
+from auditor.reports.sections.summary import build_summary_section
+from tests.probes.distribution.test_section import make_distribution, make_row
+from tests.reports.sections.node_text import text_of
+
+
+class Figures(BaseModel):
+    """What a probe found."""
+
+
+def say(*headlines: tuple[str, float | None], monkeypatch: pytest.MonkeyPatch, report: Report) -> Report:
+    """The report with a probe for each sentence."""
+    for number, (sentence, p_value) in enumerate(headlines):
+        probe = make_probe(Headline(sentence, p_value))
+        monkeypatch.setitem(installed_probes._LOADED, f"p{number}", probe)
+    return report.model_copy(update={"probes": {f"p{number}": Figures() for number in range(len(headlines))}})
+
+
+def make_probe(headline: object) -> InstalledProbe:
+    """A probe with this sentence."""
+
+    class Speaker(Probe[Any, Any]):
+        def headline(self, figures: Any) -> Any:
+            return headline
+
+    return InstalledProbe(Speaker(), ProbeSource("p", "p-package", "1", Speaker))
+
+
+def test_sentences_of_all_probes_are_one_family(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+    alone = say(("One.", 0.03), monkeypatch=monkeypatch, report=report)
+    assert "One." in text_of(build_summary_section(alone))
+    several = say(("One.", 0.03), ("Two.", 0.001), ("Cannot be told.", None), monkeypatch=monkeypatch, report=report)
+    assert [finding.finding for finding in list_probe_findings(several)] == ["One.", "Two.", "Cannot be told."]
+    weaker = say(("One.", 0.03), ("Two.", 0.03), ("Cannot be told.", None), monkeypatch=monkeypatch, report=report)
+    assert [finding.finding for finding in list_probe_findings(weaker)] == ["Cannot be told."]
+
+
+def test_the_claim_of_a_built_in_probe_is_one_of_them(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+    no_order = make_row(Estimate(None, 0, reason="not asked")).model_copy(
+        update={"variance_ratio": Estimate(0.4, 40, 0.0, 0.8)}  # p = 0.013 of a ratio of 1
+    )
+    changed = report.model_copy(update={"distribution": make_distribution(no_order)})
+    assert "too alike" in text_of(build_summary_section(changed))
+    others = [("One.", 0.03), ("Two.", 0.03), ("Three.", 0.03)]
+    assert "too alike" not in text_of(build_summary_section(say(*others, monkeypatch=monkeypatch, report=changed)))
+
+
+@pytest.mark.parametrize("headline", ["a sentence", Headline("x", 1.5), Headline(None, 0.1)])  # type: ignore[arg-type]
+def test_a_sentence_of_another_type_is_named_with_its_probe(headline: object) -> None:
+    with pytest.raises(ProbeError, match="the hook 'headline' of the probe 'p' returned"):
+        make_probe(headline).headline(Figures())
+
+
+def test_the_page_on_the_method_has_the_family() -> None:
+    page = Path(__file__).parents[3] / "docs" / "method.md"
+    assert "| the sentence of each probe |" in page.read_text(encoding="utf-8")
