@@ -280,7 +280,8 @@ def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
             yield f"It is not known whether judges prefer models that agree with people{method_phrase} ({figures})."
         elif r.p_value >= SIGNIFICANCE_LEVEL:
             yield (
-                f"No relation between the share of VALID and agreement with people{method_phrase} is shown ({figures}). "
+                f"No relation between the share of VALID and agreement with people{method_phrase} is shown "
+                f"({figures}). "
                 "Verdicts cannot replace a survey."
             )
         else:

@@ -165,8 +165,8 @@ def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
     table = tabulate(
         "holdout",
         "Hold-out",
-        "The share of VALID as a prediction of agreement with people. r on unseen cells: higher is better. Mean absolute "
-        "error on unseen models: lower is better; the mean of the other models is the baseline.",
+        "The share of VALID as a prediction of agreement with people. r on unseen cells: higher is better. Mean "
+        "absolute error on unseen models: lower is better; the mean of the other models is the baseline.",
         rows,
         HoldoutRow,
     )
