@@ -164,10 +164,12 @@ class Headline:
     Attributes:
         p_value: of the claim that the sentence makes, in [0, 1], adjusted by the probe for the models, or whatever
             else, among which it names one; None for a description that claims nothing beyond chance.
+        is_caution: whether the sentence is a reason to doubt the figures of the audit; it is then among these reasons.
     """
 
     sentence: str
     p_value: float | None = None
+    is_caution: bool = False
 
 
 class TraceLoader(Protocol):

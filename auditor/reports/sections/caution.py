@@ -16,6 +16,7 @@ from auditor.reports.sections.lost_samples import list_lost_sample_cautions
 from auditor.reports.sections.over_models import describe_equal_series
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
 from auditor.reports.sections.population import list_corrections, list_recall_cautions
+from auditor.reports.sections.probe_sections import list_probe_cautions
 from auditor.reports.sections.requests import describe_mixed_forms
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.sensitivity import list_influence_cautions
@@ -30,6 +31,7 @@ def list_cautions(report: Report) -> list[str]:
     return [
         *_completeness_cautions(report),
         *list_recall_cautions(report),
+        *list_probe_cautions(report),
         *_repeat_cautions(report),
         *_exclusion_cautions(report),
         *_obedience_cautions(report),

@@ -13,6 +13,8 @@ from auditor.reports.number_format import format_number
 from auditor.reports.sections.phrasing import SeriesLabels, group_findings, join_first
 from auditor.reports.sections.tables import tabulate
 
+RECALL_PROBE = "memory"
+"""Name of the probe that tests whether a model recites published figures."""
 _POPULATION_CAPTION = (
     "Agreement with all people of each country, of whom the survey asked a sample: its sampling error, which makes MAE "
     "and RMSE larger, r and the concordance smaller, is taken out. The intervals hold if the standard errors of "
@@ -69,18 +71,23 @@ def summarize_structure(report: Report) -> str | None:
 def list_recall_cautions(report: Report) -> Iterator[str]:
     """Yield a caution about models that are closer to this survey than knowing the population allows."""
     labels = SeriesLabels.of(report)
+    test = (
+        f"The section on the probe {RECALL_PROBE} tests this."
+        if RECALL_PROBE in report.probes
+        else f"The probe {RECALL_PROBE} tests this."
+    )
     below = [row for row in report.population if row.is_below_floor]
     if below:
         names, floor = join_first([labels.label(row) for row in below]), format_number(below[0].mae_floor)
         yield (
             f"{names} {'is' if len(below) == 1 else 'are'} closer to this survey’s sample than knowing the population "
-            f"exactly allows (mean absolute error of {floor}). The scores may repeat a published table."
+            f"exactly allows (mean absolute error of {floor}). The scores may repeat a published table. {test}"
         )
     above = [row for row in report.population if row.is_above_ceiling and not row.is_below_floor]
     if above:
         yield (
             f"r of {join_first([labels.label(row) for row in above])} is higher than people’s sampling error allows a "
-            "perfect model. The scores may repeat a published table."
+            f"perfect model. The scores may repeat a published table. {test}"
         )
 
 

@@ -37,12 +37,14 @@ class ProbeFinding(NamedTuple):
     Attributes:
         title: heading of a built-in probe's finding; None for a probe without a heading on page one.
         p_value: of the claim, before the adjustment for all probes; None for a description.
+        is_caution: whether it is a reason to doubt the figures.
     """
 
     probe: str
     title: Text | None
     finding: ListItem | Text
     p_value: float | None
+    is_caution: bool = False
 
 
 def list_probe_findings(report: Report) -> list[ProbeFinding]:
@@ -80,7 +82,12 @@ def _find_headlines(report: Report) -> Iterator[ProbeFinding]:
         except ProbeError as error:
             headline = Headline(str(error))
         if headline is not None:
-            yield ProbeFinding(name, None, headline.sentence, headline.p_value)
+            yield ProbeFinding(name, None, headline.sentence, headline.p_value, headline.is_caution)
+
+
+def list_probe_cautions(report: Report) -> list[str]:
+    """List the sentences of probes that are reasons to doubt the figures, as far as page one has them."""
+    return [str(finding.finding) for finding in list_probe_findings(report) if finding.is_caution]
 
 
 def describe_probe_votes(report: Report) -> str:

@@ -150,10 +150,10 @@ def _build_probes(report: Report) -> Iterator[Block]:
     if task is not None and (item := find_first_finding(task)) is not None:
         yield Section(f"summary-{task.id}", task.title, [List([item], is_findings=True)])
     findings = list_probe_findings(report)
-    for probe, title, finding, _ in findings:
-        if title is not None:
-            yield Section(f"summary-{probe}", title, [List([finding], is_findings=True)])
-    if others := [finding.finding for finding in findings if finding.title is None]:
+    for finding in findings:
+        if finding.title is not None:
+            yield Section(f"summary-{finding.probe}", finding.title, [List([finding.finding], is_findings=True)])
+    if others := [finding.finding for finding in findings if finding.title is None and not finding.is_caution]:
         yield Section("summary-probes", "What other probes found", [List(others, is_findings=True)])
 
 

@@ -14,6 +14,7 @@ from auditor.errors import ProbeError
 from auditor.metrics.estimate import Estimate
 from auditor.probe_interface import Headline, Probe
 from auditor.reports.data.report_schema import Report
+from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.probe_sections import list_probe_findings
 from auditor.reports.sections.summary import build_summary_section
 from tests.probes.distribution.test_section import make_distribution, make_row
@@ -59,6 +60,17 @@ def test_the_claim_of_a_built_in_probe_is_one_of_them(monkeypatch: pytest.Monkey
     assert "too alike" in text_of(build_summary_section(changed))
     others = [("One.", 0.03), ("Two.", 0.03), ("Three.", 0.03)]
     assert "too alike" not in text_of(build_summary_section(say(*others, monkeypatch=monkeypatch, report=changed)))
+
+
+def test_a_reason_to_doubt_the_figures_is_among_the_cautions(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+    probe = make_probe(Headline("It recites.", 0.001, is_caution=True))
+    monkeypatch.setitem(installed_probes._LOADED, "p", probe)
+    changed = report.model_copy(update={"probes": {"p": Figures()}})
+    assert "It recites." in list_cautions(changed)
+    assert "What other probes found" not in text_of(build_summary_section(changed))
+    weak = make_probe(Headline("It recites.", 0.2, is_caution=True))
+    monkeypatch.setitem(installed_probes._LOADED, "p", weak)
+    assert "It recites." not in list_cautions(changed)
 
 
 @pytest.mark.parametrize("headline", ["a sentence", Headline("x", 1.5), Headline(None, 0.1)])  # type: ignore[arg-type]

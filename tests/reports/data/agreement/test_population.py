@@ -126,7 +126,7 @@ def test_r_above_the_ceiling_is_a_caution(report: Report) -> None:
     [caution] = [text for text in list_cautions(changed) if "sampling error allows" in text]
     assert caution == (
         "r of recites is higher than people’s sampling error allows a perfect model. The scores may repeat a published "
-        "table."
+        "table. The probe memory tests this."
     )
     high = CeilingRow(scope="all", reliability=Estimate(0.99, 100, 0.98, 1.0), largest_r=0.99)
     assert not compute_population_agreement(make_source(report, "recites"), alignment, [high])[0].is_above_ceiling
