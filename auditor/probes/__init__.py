@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auditor.agents.answer_parsing import is_refusal_in_any_language
+    from auditor.agents.answer_parsing import is_refusal_in_any_language, parse_score
     from auditor.config.probe_section import ProbeSettings
     from auditor.domain import Call, Cell, Message, Outcome, Survey, Trace
     from auditor.domain.personas import find_persona
     from auditor.errors import ConfigError
-    from auditor.metrics.estimate import Estimate
+    from auditor.metrics.estimate import Estimate, Tested
     from auditor.metrics.jackknife_interval import FISHER_Z, estimate_from_replicates
+    from auditor.metrics.multiple_testing import adjust_tests
     from auditor.metrics.unit_means import mean_over_units
     from auditor.metrics.unit_replicates import replicate_over_units
     from auditor.models.answer_schemas import Structure
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
         Unit,
     )
     from auditor.prompts import load_prompt
+    from auditor.reports.charts.interval_plot import Axis, IntervalRow, interval_plot
     from auditor.reports.data.report_model import ReportModel
     from auditor.reports.data.sampling_units import cell_units
     from auditor.reports.document import (
+        Block,
         Callout,
+        Code,
         Column,
         CountShare,
         Disclosure,
@@ -43,7 +47,9 @@ if TYPE_CHECKING:
         Section,
         Table,
     )
+    from auditor.reports.number_format import describe_estimate, format_number, pluralize
     from auditor.reports.sections.estimate_plots import build_interval_figure
+    from auditor.reports.sections.tables import tabulate
     from auditor.run import open_audit
     from auditor.surveys.languages import native_languages
     from auditor.surveys.row_reader import read_rows
@@ -51,9 +57,12 @@ if TYPE_CHECKING:
 __all__ = [
     "FISHER_Z",
     "INTERFACE_VERSION",
+    "Axis",
+    "Block",
     "Call",
     "Callout",
     "Cell",
+    "Code",
     "Column",
     "ConfigError",
     "CountShare",
@@ -63,6 +72,7 @@ __all__ = [
     "Figure",
     "GateFigure",
     "Headline",
+    "IntervalRow",
     "Message",
     "Needs",
     "Outcome",
@@ -79,42 +89,66 @@ __all__ = [
     "Structure",
     "Survey",
     "Table",
+    "Tested",
     "Trace",
     "Turn",
     "Unit",
+    "adjust_tests",
     "build_interval_figure",
     "cell_units",
+    "describe_estimate",
     "estimate_from_replicates",
     "find_persona",
+    "format_number",
+    "interval_plot",
     "is_refusal_in_any_language",
     "load_prompt",
     "mean_over_units",
     "native_languages",
     "open_audit",
+    "parse_score",
+    "pluralize",
     "read_rows",
     "replicate_over_units",
+    "tabulate",
 ]
 
 _MODULES = {
-    "auditor.agents.answer_parsing": ("is_refusal_in_any_language",),
+    "auditor.agents.answer_parsing": ("is_refusal_in_any_language", "parse_score"),
     "auditor.config.probe_section": ("ProbeSettings",),
     "auditor.domain": ("Call", "Cell", "Message", "Outcome", "Survey", "Trace"),
     "auditor.domain.personas": ("find_persona",),
     "auditor.errors": ("ConfigError",),
-    "auditor.metrics.estimate": ("Estimate",),
+    "auditor.metrics.estimate": ("Estimate", "Tested"),
+    "auditor.metrics.multiple_testing": ("adjust_tests",),
     "auditor.models.answer_schemas": ("Structure",),
     "auditor.metrics.jackknife_interval": ("FISHER_Z", "estimate_from_replicates"),
     "auditor.metrics.unit_means": ("mean_over_units",),
     "auditor.metrics.unit_replicates": ("replicate_over_units",),
     "auditor.prompts": ("load_prompt",),
     "auditor.reports.data.sampling_units": ("cell_units",),
+    "auditor.reports.charts.interval_plot": ("Axis", "IntervalRow", "interval_plot"),
+    "auditor.reports.number_format": ("describe_estimate", "format_number", "pluralize"),
     "auditor.reports.sections.estimate_plots": ("build_interval_figure",),
+    "auditor.reports.sections.tables": ("tabulate",),
     "auditor.run": ("open_audit",),
     "auditor.surveys.languages": ("native_languages",),
     "auditor.surveys.row_reader": ("read_rows",),
     "auditor.reports.data.report_model": ("ReportModel",),
     "auditor.reports.document": (
-        *("Callout", "Column", "CountShare", "Disclosure", "Facts", "Figure", "Paragraph", "Section", "Table"),
+        *(
+            "Block",
+            "Callout",
+            "Code",
+            "Column",
+            "CountShare",
+            "Disclosure",
+            "Facts",
+            "Figure",
+            "Paragraph",
+            "Section",
+            "Table",
+        ),
     ),
 }
 _MODULE_BY_NAME = {name: module for module, names in _MODULES.items() for name in names}
