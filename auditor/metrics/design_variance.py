@@ -105,17 +105,17 @@ def _fit_within(
                 | {"residual": rank}
             )
         before = np.hstack([before, indicators])
-    inverse = np.linalg.pinv(before.T @ information @ before, rcond=TOLERANCE, hermitian=True)
+    all_inverse = np.linalg.pinv(before.T @ information @ before, rcond=TOLERANCE, hermitian=True)
     score = before.T @ totals
     residual_df = df - sum(int(row["residual"]) for row in expected)
     if residual_df < 1:
         return None
     names.append("residual")
-    observed.append(total_squares - float(score @ inverse @ score))
+    observed.append(total_squares - float(score @ all_inverse @ score))
     expected.append({"residual": residual_df})
     matrix = np.array([[row.get(name, 0.0) for name in names] for row in expected])
     solved = np.linalg.lstsq(matrix, np.array(observed), rcond=None)[0]
-    return dict(zip(names, map(float, solved), strict=True)), before @ inverse @ score
+    return dict(zip(names, map(float, solved), strict=True)), before @ all_inverse @ score
 
 
 def _invert(gram: Floats, rank: int) -> Floats:

@@ -222,7 +222,8 @@ class DesignTable:
     def errors(self, model: int, kind: ErrorKind) -> Floats:
         """Errors of one model, shape (cells, runs)."""
         signed = self.scores[model] - self.truth[:, None]
-        return np.abs(signed) if kind == "mae" else signed
+        errors: Floats = np.abs(signed) if kind == "mae" else signed
+        return errors
 
     def run_means(self, model: int, kind: ErrorKind) -> RunMeans | None:
         """Mean errors of a model in each run over all cells (see `fit_run_means`)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,6 +43,7 @@ N_RUNS = 400
 MIN_NAMED = 0.9
 
 
+@lru_cache(maxsize=1)
 def to_table(sample: RunSample) -> DesignTable:
     """The table of a sample, as the experiment makes it of recorded scores."""
     runs = tuple(DesignRun(i, levels) for i, levels in enumerate(sample.runs))

@@ -168,7 +168,8 @@ def test_cells_that_change_most_are_listed_once_with_their_runs() -> None:
     asked = np.nonzero(~np.isnan(scores[1, 7]))[0]
     scores[0, 7, asked[0]], scores[1, 7, asked[0]], scores[1, 7, asked[1]] = -3.0, -5.0, 5.0
     first, second = find_changed_cells(replace(table, scores=scores), 2)
-    assert first == ("model 1", str(table.countries[7]), str(table.topics[7]), asked[0], asked[1], -5.0, 5.0)
+    expected = ("model 1", str(table.countries[7]), str(table.topics[7]), int(asked[0]), int(asked[1]), -5.0, 5.0)
+    assert tuple(first) == expected
     assert (second.country, second.topic) != (first.country, first.topic)
 
 

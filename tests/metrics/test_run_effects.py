@@ -12,7 +12,7 @@ from auditor.metrics.run_effects import LevelContrasts, fit_run_means
 BITS = np.array(list(product((0, 1), repeat=3)))
 LEVELS = np.column_stack([BITS, BITS.sum(axis=1) % 2])
 """Eight runs of four factors: the smallest fraction of resolution IV."""
-CONTRASTS = LevelContrasts.from_levels(
+BY_LEVEL = LevelContrasts.from_levels(
     [{f"factor {i}": str(level) for i, level in enumerate(levels)} for levels in LEVELS]
 )
 
@@ -40,10 +40,10 @@ def test_the_influence_of_a_country_is_what_leaving_it_out_changes() -> None:
     means = fit_run_means(values)
     assert means is not None
     for left_out in range(5):
-        rest = country != left_out
-        refitted = fit_run_means(values[rest])
+        is_in = country != left_out
+        refitted = fit_run_means(values[is_in])
         assert refitted is not None
-        np.testing.assert_allclose(means.by_cell[rest].mean(axis=0), refitted.means, atol=0.004)
+        np.testing.assert_allclose(means.by_cell[is_in].mean(axis=0), refitted.means, atol=0.004)
 
 
 def test_runs_that_no_cell_connects_are_not_compared() -> None:
@@ -66,7 +66,7 @@ def test_a_pair_of_factors_is_in_no_difference_between_levels() -> None:
     signs = LEVELS - 0.5
     runs = 0.2 * LEVELS[:, 0] + 2 * signs[:, 0] * signs[:, 1] - 3 * signs[:, 1] * signs[:, 3]
     everything = np.ones(8, dtype=bool)
-    differences = [CONTRASTS.difference(f"factor {i}", "0", "1", everything) for i in range(4)]
+    differences = [BY_LEVEL.difference(f"factor {i}", "0", "1", everything) for i in range(4)]
     np.testing.assert_allclose(
         [weights @ runs for weights in differences if weights is not None], [0.2, 0, 0, 0], atol=1e-9
     )
@@ -74,14 +74,14 @@ def test_a_pair_of_factors_is_in_no_difference_between_levels() -> None:
 
 def test_levels_that_the_runs_do_not_separate_have_no_difference() -> None:
     two_runs = np.array([True, *[False] * 6, True])  # all four factors change at once
-    assert CONTRASTS.difference("factor 0", "0", "1", two_runs) is None
+    assert BY_LEVEL.difference("factor 0", "0", "1", two_runs) is None
 
 
 def test_every_level_counts_alike_in_the_average_though_it_has_more_runs() -> None:
-    contrasts = LevelContrasts.from_levels([{"wording": level} for level in "aaab"])
-    weights = contrasts.average(np.ones(4, dtype=bool))
+    by_level = LevelContrasts.from_levels([{"wording": level} for level in "aaab"])
+    weights = by_level.average(np.ones(4, dtype=bool))
     assert weights is not None
     np.testing.assert_allclose(weights, [1 / 6, 1 / 6, 1 / 6, 1 / 2])
-    without = contrasts.average(np.ones(4, dtype=bool), ("wording", "a"))
+    without = by_level.average(np.ones(4, dtype=bool), ("wording", "a"))
     assert without is not None
     np.testing.assert_allclose(without, [0, 0, 0, 1], atol=1e-12)

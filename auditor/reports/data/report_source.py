@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
+from auditor.domain.design_records import DesignAnswer, PlannedRun
 from auditor.domain.exclusions import Exclusion
 from auditor.errors import UsageError
 from auditor.metrics.jackknife import UnitLabels
@@ -81,6 +82,12 @@ class ReportSource:
 
     sample_scores: Sequence[tuple[str, Cell, int, float | None]] = field(default=(), repr=False)
     """Model, cell, number and score of each sample; empty unless questions were asked in several wordings."""
+
+    design_runs: Sequence[PlannedRun] = field(default=(), repr=False)
+    """Combinations of choices of the experiment `robustness`; empty where it was not run."""
+
+    design_answers: Sequence[DesignAnswer] = field(default=(), repr=False)
+    """Answers in these runs."""
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""

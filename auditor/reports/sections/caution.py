@@ -9,8 +9,9 @@ from auditor.config.installed_probes import load_built_in
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.sampling.robustness import DesignReport
 from auditor.reports.data.sampling_units import MIN_ZONES
-from auditor.reports.number_format import format_count, format_percent, format_styled, pluralize
+from auditor.reports.number_format import format_count, format_interval, format_percent, format_styled, pluralize
 from auditor.reports.sections.failures import list_unusable_models
 from auditor.reports.sections.lost_samples import list_lost_sample_cautions
 from auditor.reports.sections.over_models import describe_equal_series
@@ -133,11 +134,31 @@ def _limit_cautions(report: Report) -> Iterator[str]:
 def _design_cautions(report: Report) -> Iterator[str]:
     """Yield the choices of the audit's design that are in no interval."""
     is_asked = any(row.method == Method.DIRECT and row.mae.ci_low is not None for row in report.alignment)
-    if is_asked and not report.audit.imported and not report.audit.survey.wordings:
+    if not is_asked or report.audit.imported:
+        return
+    choices = "the direction and form of the scale, or the place of the reasoning"
+    if report.designs is not None:
+        yield _describe_designs(report.designs)
+    elif report.audit.survey.wordings:
+        yield f"Intervals include the wording, but no other choices of the design, such as {choices}."
+    else:
         yield (
-            "Each question was asked in one wording, and intervals do not include how answers change with the wording: "
+            f"Intervals do not include how answers change with choices of the design, such as the wording, {choices}: "
             "set survey.wordings."
         )
+
+
+def _describe_designs(designs: DesignReport) -> str:
+    """State which choices are in no interval, and how much the figures depend on them."""
+    ranges = [
+        f"{row.model} {format_interval(row.lowest_mae, row.highest_mae)}"
+        for row in designs.averages
+        if row.lowest_mae is not None
+    ]
+    return (
+        f"Intervals do not include choices of the design ({join_first(list(designs.choices))}). In "
+        f"{pluralize(designs.runs, 'design')} the MAE is: {join_first(ranges, 'model')}."
+    )
 
 
 def _coverage_cautions(report: Report) -> Iterator[str]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.sampling.robustness import DesignAverageRow, DesignReport
 from auditor.reports.document import Block, Cell, Disclosure, List, Paragraph, Section
 from auditor.reports.number_format import format_count, format_number, pluralize
-from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tables import tabulate
 
 _EXPLANATION = (
@@ -60,8 +61,21 @@ def build_variance_section(report: Report) -> Section | None:
         Paragraph(_EXPLANATION, "note"),
         *([List(advice)] if advice else []),
         Disclosure("Shares of the variance", [table]),
+        *_list_design_tables(report.designs),
     ]
     return Section("variance", "Where does the uncertainty come from?", blocks, "Uncertainty")
+
+
+def _list_design_tables(designs: DesignReport | None) -> list[Block]:
+    """The figures over several designs, where the audit was asked in some."""
+    if designs is None:
+        return []
+    caption = (
+        f"Means over {pluralize(designs.runs, 'design')}, in which each level of each choice counts alike "
+        f"({join_first(list(designs.choices))}); other figures of this report are those of the audit’s design. Lowest, "
+        "highest: MAE in a single design."
+    )
+    return [tabulate("design-averages", "Figures over designs", caption, designs.averages, DesignAverageRow)]
 
 
 def _summarize_sources(rows: Sequence[VarianceRow]) -> str:

@@ -34,7 +34,7 @@ KEYS = [
     "languages", "savings",
     "consistency_alignment", "shortfalls", "influence", "equal_series",
     "cultural_findings", "examples", "judge_quality", "pair_labels",
-    "over_models", "attributes", "probes", "distribution", "semantic", "logic",
+    "over_models", "designs", "attributes", "probes", "distribution", "semantic", "logic",
 ]  # fmt: skip
 
 

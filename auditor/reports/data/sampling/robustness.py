@@ -10,6 +10,8 @@ from typing import Annotated, TypeAlias
 import numpy as np
 from pydantic import Field
 
+from auditor.domain import Cell, Outcome
+from auditor.domain.design_records import DesignAnswer, PlannedRun
 from auditor.metrics.cell_statistics import CONCORDANCE, PEARSON
 from auditor.metrics.design_variance import estimate_sources
 from auditor.metrics.estimate import Estimate, Tested
@@ -27,6 +29,7 @@ from auditor.metrics.robustness import (
     find_changed_cells,
 )
 from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, RowTest
+from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.sampling_units import MIN_ZONES
 from auditor.reports.document import Column
 
@@ -45,11 +48,21 @@ class DesignAverageRow(FlatRow):
     """Mean over designs of the mean absolute error of scores in one design. The interval includes the variance between
     wordings where there are several."""
     bias: Annotated[Estimate, Column("Bias over designs", style="signed", show_n=False)]
-    lowest_mae: float | None
+    lowest_mae: Annotated[float | None, Column("Lowest")]
     """Smallest mean absolute error of a run, sampling noise included."""
-    highest_mae: float | None
+    highest_mae: Annotated[float | None, Column("Highest")]
     runs: int
     """Runs in which the model has usable answers."""
+
+
+class DesignReport(ReportModel):
+    """Figures over several designs in which the audit was asked. `alignment` has those of the audit's design alone."""
+
+    runs: int
+    """Combinations of choices in which models were asked, the audit's own included."""
+    choices: dict[str, list[str]]
+    """What was varied, with its levels; the first one is the audit's."""
+    averages: list[DesignAverageRow]
 
 
 class DesignRow(FlatRow):
@@ -235,6 +248,42 @@ def build_design_averages(table: DesignTable) -> list[DesignAverageRow]:
             )
         )
     return rows
+
+
+def build_design_report(source: ReportSource) -> DesignReport | None:
+    """The figures over designs that the audit's report has beside its own; None without answers in two runs."""
+    if len({answer.run for answer in source.design_answers}) < 2:
+        return None
+    table = make_table(
+        *score_answers(source.design_runs, source.design_answers, source.survey.scores), source.zone_by_country
+    )
+    return DesignReport(
+        runs=len(table.runs),
+        choices={name: list(levels) for name, levels in table.level_contrasts.factors.items()},
+        averages=build_design_averages(table),
+    )
+
+
+def score_answers(
+    runs: Sequence[PlannedRun], answers: Sequence[DesignAnswer], survey_scores: Mapping[Cell, float]
+) -> tuple[list[DesignRun], list[DesignScore]]:
+    """The runs of a stored design, and the mean score of each model and cell in a run.
+
+    Args:
+        survey_scores: people's scores; answers on other cells are left out.
+    """
+    samples: dict[tuple[int, str, Cell], list[DesignAnswer]] = {}
+    for answer in answers:
+        if answer.cell in survey_scores:
+            samples.setdefault((answer.run, answer.model, answer.cell), []).append(answer)
+    scores = []
+    for (run, model, cell), group in samples.items():
+        usable = [answer.score for answer in group if answer.score is not None]
+        outcome = Outcome.OK if usable else group[0].outcome
+        score = float(np.mean(usable)) if usable else None
+        scores.append(DesignScore(model, run, cell.country, cell.topic, score, survey_scores[cell], outcome.value))
+    ordered = sorted(runs, key=lambda run: run.number)
+    return [DesignRun(run.number, run.levels) for run in ordered], scores
 
 
 def _build_designs(table: DesignTable) -> list[DesignRow]:

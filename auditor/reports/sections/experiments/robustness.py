@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from auditor.metrics.design_variance import RUN_SOURCE
@@ -221,10 +220,11 @@ def _describe_sources(rows: Sequence[VarianceSourceRow]) -> Iterator[str]:
     total = sum(absolute.values())
     if total <= 0:
         return
-    groups, choices = Counter[str](), {}
+    groups: dict[str, float] = {}
+    choices: dict[str, float] = {}
     for source, variance in absolute.items():
         name = SOURCE_NAMES.get(source, "model × choice" if source.startswith("model × ") else "single choices")
-        groups[name] += variance
+        groups[name] = groups.get(name, 0.0) + variance
         if name == "single choices":
             choices[source] = variance
     largest = max(choices, key=lambda source: choices[source], default="")

@@ -69,7 +69,7 @@ def test_a_changed_ranking_is_stated_with_both_levels(moved: RobustnessReport) -
     assert "are usable (" in text
 
 
-def test_where_nothing_depends_on_the_design_that_is_said() -> None:
+def test_a_design_without_effects_is_reported_as_such() -> None:
     text = " ".join(render_text(build_robustness_document(build_report(RunWorld("")))).split())
     assert "No ranking of two models is shown to change with the design (3 pairs of models, 8 choices)." in text
     assert "No choice is shown to change a model’s mean absolute error (MAE)." in text
