@@ -210,7 +210,7 @@ def _report_error(error: BaseException, *, is_debugging: bool) -> int:
 
 def _print_error(error: BaseException, *, is_debugging: bool) -> int:
     """Print the error for the user, and return the exit code; unexpected errors are kept in `unhandled_errors`."""
-    from auditor.cli.output import print_error, print_message
+    from auditor.console.output import print_error, print_message
     from auditor.errors import AuditorError
 
     if isinstance(error, SystemExit):
@@ -262,7 +262,7 @@ def _print_traceback(error: BaseException) -> None:
     """Print an error's traceback to standard error; a failure to format it is ignored."""
     import traceback
 
-    from auditor.cli.output import print_message
+    from auditor.console.output import print_message
 
     with suppress(Exception):
         print_message("".join(traceback.format_exception(error)).rstrip())
@@ -277,7 +277,7 @@ def _is_usage_error(error: BaseException) -> bool:
 
 def _print_usage_error(error: Any) -> int:
     """Print an error of the command-line library, and return its exit code; pydantic's phrases are replaced."""
-    from auditor.cli.output import print_message
+    from auditor.console.output import print_message
 
     text = StringIO()
     error.show(file=text)

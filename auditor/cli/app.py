@@ -38,10 +38,14 @@ COMMANDS = {
 """Function of each command by group of the help, as its module in this package and its name, which is the command's."""
 COMMAND_GROUPS = {
     GET_STARTED: {"models": "models:models_app"},
-    MOVE_DATA: {"surveys": "surveys:app", "import": "opinion_imports:import_app", "export": "exports:export_app"},
-    RESEARCH: {"experiment": "experiments:app", "logic": "logic:logic_app", "probe": "probe:probe_app"},
+    MOVE_DATA: {"surveys": "surveys:app", "import": "imports:import_app", "export": "exports:export_app"},
+    RESEARCH: {
+        "experiment": "experiments:app",
+        "logic": "auditor.probes.logic.commands:logic_app",
+        "probe": "probe:probe_app",
+    },
 }
-"""Apps of the commands that have commands of their own, by name."""
+"""Apps of the commands that have commands of their own, by name; one of a built-in probe has its whole path."""
 COMMAND_CLASSES = {"review": "labelling:LabelCommand"}
 NAMES = frozenset(path.partition(":")[2] for paths in COMMANDS.values() for path in paths).union(
     *COMMAND_GROUPS.values()
@@ -110,5 +114,5 @@ def build_app(called: str | None = None) -> typer.Typer:
 
 
 def _load(path: str) -> Any:
-    """Import a module of this package and return what it has under a name; both are in the path."""
-    return resolve_name(f"{__package__}.{path}")
+    """Import a module, of this package without its name, and return what it has under a name; both are in the path."""
+    return resolve_name(path if path.startswith("auditor.") else f"{__package__}.{path}")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import RequiredAuditArgument, StorageOption
-from auditor.cli.output import can_ask, format_command, print_message
+from auditor.console.options import RequiredAuditArgument, StorageOption
+from auditor.console.output import can_ask, format_command, print_message
 
 if TYPE_CHECKING:
     from auditor.storage.audit_changes import AuditContents

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.cli.options import (
+from auditor.console.options import (
     AuditModelArgument,
     JsonOption,
     StorageOption,
@@ -15,8 +15,8 @@ from auditor.cli.options import (
     output_file,
     split_names,
 )
-from auditor.cli.output import print_json, print_message
-from auditor.cli.page_output import print_document
+from auditor.console.output import print_json, print_message
+from auditor.console.page_output import print_document
 
 if TYPE_CHECKING:
     from auditor.reports.data.gates.schema import CheckResult

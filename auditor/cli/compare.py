@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import (
+from auditor.console.options import (
     JsonOption,
     PageFileOption,
     StorageOption,
@@ -15,8 +15,8 @@ from auditor.cli.options import (
     find_latest_audit,
     resolve_target_names,
 )
-from auditor.cli.output import print_message
-from auditor.cli.page_output import present_document, resolve_page_format
+from auditor.console.output import print_message
+from auditor.console.page_output import present_document, resolve_page_format
 
 TargetsArgument: TypeAlias = Annotated[
     list[str] | None,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import StorageOption, output_file, resolve_output
-from auditor.cli.output import format_command, format_storage_option, print_message, print_table
+from auditor.console.options import StorageOption, output_file, resolve_output
+from auditor.console.output import format_command, format_storage_option, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.cli.progress import RunProgress
     from auditor.config import AuditConfig
+    from auditor.console.progress import RunProgress
     from auditor.reports.data.report_schema import Report
 
 DEFAULT_SEED = 7
@@ -38,7 +38,7 @@ def demo(
     Example: auditor demo
     """
     from auditor.atomic_files import write_atomically
-    from auditor.cli.progress import RunProgress
+    from auditor.console.progress import RunProgress
     from auditor.errors import UsageError
     from auditor.reports.output import render_report
 

@@ -8,8 +8,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, LimitOption, SetOption, StorageOption, list_overrides
-from auditor.cli.output import print_data, print_json, print_message, print_table
+from auditor.console.options import JsonOption, LimitOption, SetOption, StorageOption, list_overrides
+from auditor.console.output import print_data, print_json, print_message, print_table
 
 TargetArgument: TypeAlias = Annotated[
     Path | None,

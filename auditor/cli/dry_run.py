@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from auditor.cli.output import print_data, print_message
-from auditor.cli.page_output import print_document
+from auditor.console.output import print_data, print_message
+from auditor.console.page_output import print_document
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig

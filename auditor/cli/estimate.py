@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import (
+from auditor.console.options import (
     JsonOption,
     LimitOption,
     PageFileOption,
@@ -18,8 +18,8 @@ from auditor.cli.options import (
     list_overrides,
     resolve_audit_name,
 )
-from auditor.cli.output import print_message
-from auditor.cli.page_output import present_document, resolve_page_format
+from auditor.console.output import print_message
+from auditor.console.page_output import present_document, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig

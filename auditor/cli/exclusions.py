@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, RequiredAuditArgument, StorageOption
-from auditor.cli.output import format_command, print_json, print_message, print_table
+from auditor.console.options import JsonOption, RequiredAuditArgument, StorageOption
+from auditor.console.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.domain.exclusions import AnswerSelection, Exclusion

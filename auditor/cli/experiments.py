@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import ArgumentInfo
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption, optional_audit, resolve_audit_name
-from auditor.cli.output import print_message
-from auditor.cli.page_output import present_document, resolve_page_format
+from auditor.console.options import JsonOption, PageFileOption, StorageOption, optional_audit, resolve_audit_name
+from auditor.console.output import print_message
+from auditor.console.page_output import present_document, resolve_page_format
 from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
-    from auditor.cli.progress import RunProgress
+    from auditor.console.progress import RunProgress
 
 app = typer.Typer(
     name="experiment",
@@ -44,7 +44,7 @@ def _run_experiment(
 @contextmanager
 def open_progress(*, prints_cost: bool = False) -> Iterator[RunProgress]:
     """Show a progress bar, and then the number of calls and their cost if `prints_cost`."""
-    from auditor.cli.progress import RunProgress
+    from auditor.console.progress import RunProgress
 
     with RunProgress() as progress:
         yield progress

@@ -8,7 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.options import (
+from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
+from auditor.console.options import (
     AuditArgument,
     JsonOption,
     LabelKindOption,
@@ -17,9 +18,8 @@ from auditor.cli.options import (
     output_folder,
     resolve_output,
 )
-from auditor.cli.output import print_data, print_json, print_message, print_missing_probes
-from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
-from auditor.cli.training_export import export_training
+from auditor.console.output import print_data, print_json, print_message, print_missing_probes
+from auditor.probes.logic.training_export import export_training
 
 export_app = typer.Typer(
     name="export", help="Export decisions, tables and plots for other programs.", no_args_is_help=True

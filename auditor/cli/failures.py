@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption
-from auditor.cli.output import format_command, print_data, print_json, print_message
+from auditor.console.options import AuditArgument, JsonOption, StorageOption
+from auditor.console.output import format_command, print_data, print_json, print_message
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig

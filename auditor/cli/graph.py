@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.output import print_data
+from auditor.console.output import print_data
 
 
 def graph(

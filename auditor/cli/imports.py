@@ -1,37 +1,34 @@
-"""Commands that import scores, answers, verdicts and labels on the questions of a survey."""
+"""Commands that import scores, answers, verdicts and labels; those of built-in probes are in the probes' folders."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.options import LabelKindOption, StorageOption, resolve_audit_name
-from auditor.cli.output import format_command, print_message
+from auditor.console.options import (
+    LabelKindOption,
+    NewAuditOption,
+    RegionsOption,
+    StorageOption,
+    StrictOption,
+    SurveyOption,
+    resolve_audit_name,
+)
+from auditor.console.output import format_command, print_message, print_unmatched_rows
 from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.imports.recorded_audits import ImportedScores
-    from auditor.imports.unmatched_rows import UnmatchedRows
 
 import_app = typer.Typer(
     name="import", help="Import scores, answers or verdicts measured elsewhere.", no_args_is_help=True
 )
 
 
-NewAuditOption: TypeAlias = Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")]
-SurveyOption: TypeAlias = Annotated[
-    str, typer.Option("--survey", metavar="S", help="The survey to compare with: a built-in one, or a file.")
-]
-RegionsOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--regions",
-        metavar="G",
-        help="Groups of countries: a built-in grouping, or a file with the columns country,region.",
-    ),
-]
 TracesArgument: TypeAlias = Annotated[
     Path,
     typer.Argument(
@@ -56,9 +53,6 @@ QuestionOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--question", metavar="TEXT", help="The question that the models were asked; reports quote it."),
 ]
-StrictOption: TypeAlias = Annotated[
-    bool, typer.Option("--strict", help="Stop if a row is about a country or topic that the survey does not have.")
-]
 
 
 @import_app.command("scores")
@@ -80,7 +74,7 @@ def import_scores(
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
-    from auditor.cli.progress import show_reading_bar
+    from auditor.console.progress import show_reading_bar
     from auditor.imports.recorded_audits import import_scores as import_recorded_scores
 
     with show_reading_bar(file.name):
@@ -122,7 +116,7 @@ def import_traces(
 
     Example: auditor import traces logs --survey wvs7-sample --audit theirs --country nation
     """
-    from auditor.cli.progress import show_reading_bar
+    from auditor.console.progress import show_reading_bar
     from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
     from auditor.imports.recorded_audits import import_traces as import_recorded_traces
 
@@ -160,14 +154,6 @@ def _print_import_summary(audit: str, counts: ImportedScores, empty_rows: str) -
     print_unmatched_rows(counts.unmatched)
     for note in counts.notes:
         print_message(f"  {note}")
-
-
-def print_unmatched_rows(unmatched: UnmatchedRows) -> None:
-    """Print the rows that match no cell of the survey, by country and by topic; nothing if all match."""
-    for line in unmatched.describe():
-        print_message(f"  {line}.")
-    if unmatched.rows:
-        print_message(f"  Stored, but not compared with people: {pluralize(unmatched.rows, 'row')}.")
 
 
 @import_app.command("verdicts")
@@ -261,3 +247,100 @@ def import_labels(
             f"  {pluralize(counts.outside, 'label')} stored, but not used to correct the judges' figures: their "
             f"{nouns} {reason}, so they are not a random sample."
         )
+
+
+class AnswerKindOption(StrEnum):
+    """Kinds of answers to the items of a task."""
+
+    CHOICE = "choice"
+    EXACT = "exact"
+    SCORE = "score"
+
+
+@import_app.command("task-answers")
+def import_task_answers(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A file with the columns model,id,answer (or text)[,sample]; labels by rater and item as JSON; or "
+            "logs of Inspect AI.",
+        ),
+    ],
+    audit: NewAuditOption,
+    task: Annotated[
+        Path | None,
+        typer.Option("--task", metavar="ITEMS", help="A file of the items: id,question[,context,truth,options]."),
+    ] = None,
+    answer: Annotated[
+        AnswerKindOption | None, typer.Option("--answer", help="Kind of the answers: choice, exact or score.")
+    ] = None,
+    options: Annotated[
+        str | None,
+        typer.Option("--options", metavar="A|B", help="With choice: the options, if ITEMS has no such column."),
+    ] = None,
+    score_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--range", metavar="LOW HIGH", help="With score: the lowest and the highest possible score."),
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="Largest error of a number that counts as correct.")
+    ] = None,
+    people: Annotated[
+        Path | None, typer.Option("--people", metavar="FILE", help="People's answers to the same items.")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option("--score", metavar="KEY", help="In a log: the score whose answer counts, if there are several."),
+    ] = None,
+    storage: StorageOption = None,
+) -> None:
+    """Create an audit from answers to the questions of a task.
+
+    No model is asked. Logs of Inspect AI have the questions and right answers themselves. Without questions, as in
+    tables of raters' labels, --answer says whether labels are equal or not (exact), or numbers (score).
+
+    Example: auditor import task-answers answers.csv --task items.csv --answer choice --audit quiz
+
+    Example: auditor import task-answers logs --audit from-inspect
+
+    Example: auditor import task-answers llm_annotations.json --people human_annotations.json --answer exact --audit a
+    """
+    from auditor.imports.task_answers import import_task_answers as import_recorded_task_answers
+
+    answer_format = {
+        "answer": answer.value if answer else None,
+        "options": [option.strip() for option in options.split("|")] if options else None,
+        "range": score_range,
+        "tolerance": tolerance,
+    }
+    counts = import_recorded_task_answers(
+        file,
+        audit=audit,
+        items=task,
+        answer_format={name: value for name, value in answer_format.items() if value is not None},
+        people=people,
+        score=score,
+        storage=storage,
+    )
+    people_count = f" and {pluralize(counts.people, 'person', 'people')}" if counts.people else ""
+    print_message(
+        f"{pluralize(counts.rows, 'answer')} of {pluralize(counts.models, 'model')}{people_count} to "
+        f"{pluralize(counts.items, 'item')} in audit '{audit}'"
+        f"{', which replaces its previous contents' if counts.replaced else ''}."
+    )
+    if counts.failed:
+        print_message(f"  {pluralize(counts.failed, 'row')} without a usable answer: the report gives their number.")
+    for note in counts.notes:
+        print_message(f"  {note}")
+    print_message(f"Next: {format_command('report', audit, storage=storage)}")
+
+
+COMMANDS_OF_PROBES = {
+    "comparisons": "auditor.probes.logic.import_command:import_comparisons",
+    "answers": "auditor.probes.semantic.import_command:import_answers",
+    "opinions": "auditor.probes.distribution.import_command:import_opinions",
+}
+"""Functions of the commands of built-in probes, by the command's name."""
+for _name, _path in COMMANDS_OF_PROBES.items():
+    import_app.command(_name)(resolve_name(_path))

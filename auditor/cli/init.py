@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import OutputPath
-from auditor.cli.output import print_message
+from auditor.console.options import OutputPath
+from auditor.console.output import print_message
 
 if TYPE_CHECKING:
     from auditor.config.providers.record import Provider

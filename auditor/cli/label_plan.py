@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.cli.options import find_latest_audit
-from auditor.cli.output import format_command, print_data, print_message, print_table
+from auditor.console.options import find_latest_audit
+from auditor.console.output import format_command, print_data, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.reports.data.judge_quality.plan import LabelPlan

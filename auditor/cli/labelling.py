@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
-from auditor.cli.options import find_latest_audit
-from auditor.cli.output import print_message
+from auditor.console.options import find_latest_audit
+from auditor.console.output import print_message
 
 if TYPE_CHECKING:
     from auditor.domain.labels import LabelKind

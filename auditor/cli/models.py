@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption
-from auditor.cli.output import print_json, print_message, print_table
+from auditor.console.options import JsonOption
+from auditor.console.output import print_json, print_message, print_table
 
 models_app = typer.Typer(name="models", help="List and download local models.", no_args_is_help=True)
 
@@ -55,7 +55,7 @@ def pull_model(
 
     Example: auditor models pull smollm2-135m
     """
-    from auditor.cli.progress import show_download_bar
+    from auditor.console.progress import show_download_bar
     from auditor.models.weights import pull_weights
 
     with show_download_bar(name) as progress:

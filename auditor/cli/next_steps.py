@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.cli.help_groups import SUMMARY
-from auditor.cli.output import format_command, print_message
+from auditor.console.output import format_command, print_message
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.cli.output import print_message, print_table
+from auditor.console.output import print_message, print_table
 from auditor.redaction import redact
 from auditor.reports.number_format import pluralize
 

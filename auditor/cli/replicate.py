@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption, output_file
+from auditor.console.options import JsonOption, StorageOption, output_file
 
 if TYPE_CHECKING:
     from auditor.replications.presets import Paper
@@ -123,7 +123,7 @@ def replicate(
 
     Example: auditor replicate evalmoraal --small
     """
-    from auditor.cli.page_output import resolve_page_format
+    from auditor.console.page_output import resolve_page_format
     from auditor.replications.paper_files import add_published_rows, find_paper
 
     resolve_page_format(output, allows_csv=not (published or paper in (LIST, FIGURES, CHECK)))
@@ -170,7 +170,7 @@ def show_list(list_name: str, output: Path | None, as_json: bool) -> None:
     """Show the papers with their tables, or the names of figures."""
     from pydantic_core import to_jsonable_python
 
-    from auditor.cli.page_output import present_document
+    from auditor.console.page_output import present_document
     from auditor.replications.paper_list import list_figure_names, list_published_tables
     from auditor.reports.sections.replication import build_figure_list_document, build_paper_list_document
 
@@ -186,7 +186,7 @@ def show_check(preset: Path, output: Path | None, as_json: bool) -> None:
     """Show what is wrong in a preset; exit code 1 if anything is."""
     from pydantic_core import to_jsonable_python
 
-    from auditor.cli.page_output import present_document
+    from auditor.console.page_output import present_document
     from auditor.replications.paper_files import check_paper
     from auditor.reports.sections.replication import build_check_document
 
@@ -200,7 +200,7 @@ def show_published(paper: Paper, table: str | None, output: Path | None, as_json
     """Show the published figures of a paper."""
     from pydantic_core import to_jsonable_python
 
-    from auditor.cli.page_output import present_document
+    from auditor.console.page_output import present_document
     from auditor.reports.sections.replication import build_published_document
 
     cells = list(paper.iterate_cells(table))
@@ -214,7 +214,7 @@ def show_recorded(
     """Show figures of released scores beside the published ones."""
     from pydantic_core import to_jsonable_python
 
-    from auditor.cli.page_output import present_document
+    from auditor.console.page_output import present_document
     from auditor.replications.data_notes import identify_file
     from auditor.replications.recorded import recompute_tables
     from auditor.reports.sections.recorded import build_recorded_document

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from auditor.cli.output import print_message
+from auditor.console.output import print_message
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig

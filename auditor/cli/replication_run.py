@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.cli.output import print_json, print_message
+from auditor.console.output import print_json, print_message
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -39,8 +39,8 @@ def run_experiment(
     """
     from pydantic_core import to_jsonable_python
 
-    from auditor.cli.page_output import present_document
     from auditor.cli.replication_forecast import forecast_audits, print_forecasts
+    from auditor.console.page_output import present_document
     from auditor.replications.findings import check_findings
     from auditor.replications.joining import join_figures
     from auditor.replications.model_matching import match_models
@@ -159,8 +159,8 @@ def _measure_audits(
     Audits that only experiments need are stored, and not asked.
     """
     from auditor.cli.experiments import open_progress
-    from auditor.cli.output import list_called_words
     from auditor.cli.run import run_with_progress
+    from auditor.console.output import list_called_words
     from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.joining import load_measured_audits
     from auditor.replications.people_comparisons import import_people_comparisons

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, StorageOption, output_file, resolve_output
-from auditor.cli.output import (
+from auditor.console.options import AuditArgument, StorageOption, output_file, resolve_output
+from auditor.console.output import (
     format_command,
     format_storage_option,
     print_data,

@@ -11,8 +11,8 @@ import typer
 
 from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan, print_label_progress
 from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_label_sample
-from auditor.cli.options import LabelKindOption, StorageOption, resolve_audit_name
-from auditor.cli.output import format_command, print_message
+from auditor.console.options import LabelKindOption, StorageOption, resolve_audit_name
+from auditor.console.output import format_command, print_message
 from auditor.errors import UsageError
 
 EVERY_INTERFACE = ("0.0.0.0", "::")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.options import (
+from auditor.console.options import (
     ConfigArgument,
     LimitOption,
     SetOption,
@@ -19,11 +19,11 @@ from auditor.cli.options import (
     output_file,
     split_names,
 )
-from auditor.cli.output import format_command, print_message
+from auditor.console.output import format_command, print_message
 
 if TYPE_CHECKING:
-    from auditor.cli.progress import RunProgress
     from auditor.config import AuditConfig
+    from auditor.console.progress import RunProgress
     from auditor.reports.data.report_schema import Report
     from auditor.run import AuditHandle
 
@@ -165,7 +165,7 @@ def run_with_progress(
     Raises:
         RunInterrupted: a signal stopped the run; the advice is the command that resumes it.
     """
-    from auditor.cli.progress import RunProgress
+    from auditor.console.progress import RunProgress
     from auditor.domain import Outcome
     from auditor.errors import RunInterrupted
     from auditor.run import load_planned_survey, run_audit
@@ -229,7 +229,7 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
 
 def _print_summary(report: Report, progress: RunProgress) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
-    from auditor.cli.page_output import print_document_table
+    from auditor.console.page_output import print_document_table
     from auditor.reports.number_format import pluralize
     from auditor.reports.sections.cost import describe_savings
     from auditor.reports.sections.run_summary import build_run_summary

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption, resolve_audit_name
-from auditor.cli.output import print_json, print_message, print_table
+from auditor.console.options import JsonOption, StorageOption, resolve_audit_name
+from auditor.console.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.reports.data.failures.schema import FailureGroup

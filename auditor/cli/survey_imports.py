@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import output_file, resolve_output
-from auditor.cli.output import print_message
+from auditor.console.options import output_file, resolve_output
+from auditor.console.output import print_message
 
 if TYPE_CHECKING:
     from auditor.domain import Survey

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.options import JsonOption, output_file
-from auditor.cli.output import print_json, print_message, print_table
 from auditor.cli.survey_imports import print_reading
+from auditor.console.options import JsonOption, output_file
+from auditor.console.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.surveys.preview import ColumnPreview, FilePreview

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.options import JsonOption
-from auditor.cli.output import print_json, print_message, print_table
 from auditor.cli.survey_imports import format_survey_size, import_survey_file
 from auditor.cli.survey_preview import preview_survey_file
+from auditor.console.options import JsonOption
+from auditor.console.output import print_json, print_message, print_table
 from auditor.metrics.confidence import NORMAL_QUANTILE
 
 if TYPE_CHECKING:

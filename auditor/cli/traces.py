@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption
-from auditor.cli.output import create_console, print_data, print_json_items, print_message
+from auditor.console.options import AuditArgument, JsonOption, StorageOption
+from auditor.console.output import create_console, print_data, print_json_items, print_message
 
 if TYPE_CHECKING:
     from auditor.exports.traces.reader import TraceReader

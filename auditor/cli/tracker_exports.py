@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption, output_folder, resolve_output
-from auditor.cli.output import print_json, print_message
+from auditor.console.options import AuditArgument, JsonOption, StorageOption, output_folder, resolve_output
+from auditor.console.output import print_json, print_message
 
 
 def export_inspect(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import ConfigArgument, SetOption, list_overrides
-from auditor.cli.output import can_ask, print_message
+from auditor.console.options import ConfigArgument, SetOption, list_overrides
+from auditor.console.output import can_ask, print_message
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig

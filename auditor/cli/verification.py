@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption
-from auditor.cli.output import print_json, print_message, print_missing_probes, print_table
+from auditor.console.options import AuditArgument, JsonOption, StorageOption
+from auditor.console.output import print_json, print_message, print_missing_probes, print_table
 
 if TYPE_CHECKING:
     from auditor.exports.evidence import EvidenceCheck

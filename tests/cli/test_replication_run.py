@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from auditor.cli.output import list_called_words
+from auditor.console.output import list_called_words
 from auditor.errors import RunInterrupted
 from tests.support.cli_runner import auditor
 from tests.support.fixed_address import word_encoder

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import select
 
 from auditor.agents.run_context import SilentProgress
-from auditor.cli.output import print_error
 from auditor.config import AuditConfig
+from auditor.console.output import print_error
 from auditor.domain import Purpose
 from auditor.errors import ModelSetupError, UnusableModelsError
 from auditor.reports.data.audit_status import load_audit_status

@@ -16,7 +16,7 @@ SOURCES = ("auditor", "agents", "storage", "tui", "prompts")
 WRITER = "auditor/atomic_files.py"
 WRITES_ELSEWHERE = {
     "auditor/__main__.py": {"os.open"},  # the null device for closed standard streams
-    "auditor/cli/output.py": {"os.open"},  # the null device
+    "auditor/console/output.py": {"os.open"},  # the null device
     "auditor/config/trust.py": {"open", "mkdir"},  # the list of trusted addresses
     "auditor/exports/mlflow_runs.py": {"tempfile.TemporaryDirectory"},  # uploaded by MLflow
     "auditor/exports/wandb_runs.py": {"tempfile.TemporaryDirectory"},  # uploaded by Weights & Biases

@@ -10,7 +10,7 @@ import scipy.special  # noqa: E402, F401
 from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
 
 from auditor.agents import background_consistency, graph_runner, rephrasing  # noqa: E402, F401
-from auditor.cli import app, dry_run, failures, progress, report, run  # noqa: E402, F401
+from auditor.cli import app, dry_run, failures, report, run  # noqa: E402, F401
 from auditor.models import (  # noqa: E402, F401
     answer_schemas,
     batches,

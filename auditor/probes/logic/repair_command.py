@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption, optional_audit, output_file
-from auditor.cli.output import format_command, print_json, print_message, print_table
+from auditor.console.options import JsonOption, StorageOption, optional_audit, output_file
+from auditor.console.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.probes.logic.repair import FlippedComparison, RepairedAnswers

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.output import print_message
+from auditor.console.output import print_message
 
 LabelKindOption: TypeAlias = Literal["trace", "answer_pair", "comparison"]
 """Values of `auditor.domain.labels.LabelKind`."""
@@ -224,3 +224,22 @@ def split_names(names: str | None) -> list[str]:
 def list_overrides(settings: list[str] | None, limit: int | None) -> list[str]:
     """The settings of --set and --limit, as `load_config` takes them."""
     return [*(settings or ()), *([] if limit is None else [f"limits.max_cells={limit}"])]
+
+
+# --- imports --------------------------------------------------------------------------------------------------------
+
+NewAuditOption: TypeAlias = Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")]
+SurveyOption: TypeAlias = Annotated[
+    str, typer.Option("--survey", metavar="S", help="The survey to compare with: a built-in one, or a file.")
+]
+RegionsOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--regions",
+        metavar="G",
+        help="Groups of countries: a built-in grouping, or a file with the columns country,region.",
+    ),
+]
+StrictOption: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="Stop if a row is about a country or topic that the survey does not have.")
+]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.convert import convert
-from auditor.cli.logic_repair import repair
-from auditor.cli.options import JsonOption, StorageOption
-from auditor.cli.output import print_json, print_message, print_table
+from auditor.console.options import JsonOption, StorageOption
+from auditor.console.output import print_json, print_message, print_table
+from auditor.probes.logic.convert_command import convert
+from auditor.probes.logic.repair_command import repair
 
 if TYPE_CHECKING:
     from auditor.probes.logic.ranking import JudgeRanking
@@ -69,8 +69,8 @@ def rank(
 
     Example: auditor logic rank examples/logic.toml --calibrated
     """
-    from auditor.cli.progress import RunProgress
     from auditor.config import load_config
+    from auditor.console.progress import RunProgress
     from auditor.probes.logic.ranking import RankingOptions, rank_items
 
     audit_config, options = load_config(config), RankingOptions(beam, uncertainty, calibrated, budget)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from auditor.cli.app import build_app
-from auditor.cli.page_output import print_document
+from auditor.console.page_output import print_document
 from auditor.errors import UsageError
 from auditor.reports.document import Block, Callout, Column, Document, List, Name, Paragraph, Section, Table
 from auditor.storage.database import open_database

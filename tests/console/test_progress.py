@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from auditor.cli import progress
-from auditor.cli.progress import RunProgress, StageProgress, format_duration
+from auditor.console import progress
+from auditor.console.progress import RunProgress, StageProgress, format_duration
 from auditor.domain import Answer, Outcome
 
 
@@ -17,7 +17,7 @@ from auditor.domain import Answer, Outcome
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in seconds, as a list of one number that tests change."""
     now = [100.0]
-    monkeypatch.setattr("auditor.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("auditor.console.progress.time.monotonic", lambda: now[0])
     return now
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from auditor.cli.output import print_message
+from auditor.console.output import print_message
 from auditor.domain import Answer, Outcome
 
 if TYPE_CHECKING:

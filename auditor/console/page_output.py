@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.cli.output import create_console, print_json, print_layout, print_message
+from auditor.console.output import create_console, print_json, print_layout, print_message
 from auditor.reports.output import DOCUMENT_FORMATS
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ from auditor.text_safety import escape_invisible, escape_json_controls
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from auditor.imports.unmatched_rows import UnmatchedRows
+
 
 DEFAULT_LINE_WIDTH = 160
 """Characters in a line if the output is no terminal."""
@@ -173,3 +175,13 @@ def _isolate_right_to_left(cell: str) -> str:
 def can_ask() -> bool:
     """Whether somebody can answer a question."""
     return sys.stdin.isatty()
+
+
+def print_unmatched_rows(unmatched: UnmatchedRows) -> None:
+    """Print the rows that match no cell of the survey, by country and by topic; nothing if all match."""
+    from auditor.reports.number_format import pluralize
+
+    for line in unmatched.describe():
+        print_message(f"  {line}.")
+    if unmatched.rows:
+        print_message(f"  Stored, but not compared with people: {pluralize(unmatched.rows, 'row')}.")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import output_file
-from auditor.cli.output import print_message
+from auditor.console.options import output_file
+from auditor.console.output import print_message
 
 if TYPE_CHECKING:
     from auditor.imports.published.rows import PublishedDataset, RowKind

@@ -7,21 +7,11 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import answer_imports as answer_imports  # its commands come before this one in the help
-from auditor.cli.imports import (
-    NewAuditOption,
-    RegionsOption,
-    StrictOption,
-    SurveyOption,
-    import_app,
-    print_unmatched_rows,
-)
-from auditor.cli.options import StorageOption
-from auditor.cli.output import format_command, print_message
+from auditor.console.options import NewAuditOption, RegionsOption, StorageOption, StrictOption, SurveyOption
+from auditor.console.output import format_command, print_message, print_unmatched_rows
 from auditor.reports.number_format import pluralize
 
 
-@import_app.command("opinions")
 def import_opinions(
     file: Annotated[
         Path,

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from auditor.cli.output import format_command, print_data, print_json, print_json_text, print_table
+from auditor.console.output import format_command, print_data, print_json, print_json_text, print_table
 
 
 def test_right_to_left_cells_keep_their_columns(capsys: pytest.CaptureFixture[str]) -> None:

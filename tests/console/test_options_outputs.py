@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 
 from auditor.cli.app import build_app
-from auditor.cli.options import OutputPath
+from auditor.console.options import OutputPath
 from auditor.file_kinds import identify_file
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor

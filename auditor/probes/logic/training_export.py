@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.logic_repair import (
+from auditor.console.options import AuditArgument, StorageOption, output_file
+from auditor.console.output import print_message
+from auditor.probes.logic.repair_command import (
     AnswersOption,
     MethodOption,
     NegatedOption,
@@ -19,8 +21,6 @@ from auditor.cli.logic_repair import (
     repair_stored_comparisons,
     write_rows,
 )
-from auditor.cli.options import AuditArgument, StorageOption, output_file
-from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
     from auditor.exports.training import TrainingFormat
