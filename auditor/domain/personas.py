@@ -44,6 +44,7 @@ class Persona:
         copy_rate: share of verdicts that it repeats.
         opinions: how its opinions on the survey's own scale are made of people's.
         gap_factor: how many times people's the difference between a group and all people of the country is.
+        yielding: share of the distance to a user's view that its score moves.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Persona:
     copy_rate: float = 0.0
     opinions: OpinionPlant = OpinionPlant.PEOPLE
     gap_factor: float = 1.0
+    yielding: float = 0.0
 
 
 PERSONAS: Mapping[str, Persona] = MappingProxyType(
@@ -98,6 +100,7 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
             Persona("exaggerates-groups", "Makes groups differ 1.6 times as much as people do.", gap_factor=1.6),
             Persona("flattens-groups", "Makes groups differ 0.4 times as much as people do.", gap_factor=0.4),
             Persona("ignores-groups", "Gives every group the opinions of its country.", gap_factor=0.0),
+            Persona("yields-to-users", "Moves its score six tenths of the way to a user's view.", yielding=0.6),
             Persona("inverts-groups", "Makes groups differ in the wrong direction.", gap_factor=-1.0),
         )
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auditor.agents.answer_parsing import is_refusal_in_any_language, parse_score
+    from auditor.agents.answer_parsing import is_refusal_in_any_language
     from auditor.config.probe_section import ProbeSettings
     from auditor.domain import Call, Cell, Message, Outcome, Survey, Trace
     from auditor.domain.personas import find_persona
@@ -31,13 +31,11 @@ if TYPE_CHECKING:
         Unit,
     )
     from auditor.prompts import load_prompt
-    from auditor.reports.charts.interval_plot import Axis, IntervalRow, interval_plot
     from auditor.reports.data.report_model import ReportModel
     from auditor.reports.data.sampling_units import cell_units
     from auditor.reports.document import (
         Block,
         Callout,
-        Code,
         Column,
         CountShare,
         Disclosure,
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
         Section,
         Table,
     )
-    from auditor.reports.number_format import describe_estimate, format_number, pluralize
+    from auditor.reports.number_format import describe_estimate, pluralize
     from auditor.reports.sections.estimate_plots import build_interval_figure
     from auditor.reports.sections.tables import tabulate
     from auditor.run import open_audit
@@ -57,12 +55,10 @@ if TYPE_CHECKING:
 __all__ = [
     "FISHER_Z",
     "INTERFACE_VERSION",
-    "Axis",
     "Block",
     "Call",
     "Callout",
     "Cell",
-    "Code",
     "Column",
     "ConfigError",
     "CountShare",
@@ -72,7 +68,6 @@ __all__ = [
     "Figure",
     "GateFigure",
     "Headline",
-    "IntervalRow",
     "Message",
     "Needs",
     "Outcome",
@@ -99,14 +94,11 @@ __all__ = [
     "describe_estimate",
     "estimate_from_replicates",
     "find_persona",
-    "format_number",
-    "interval_plot",
     "is_refusal_in_any_language",
     "load_prompt",
     "mean_over_units",
     "native_languages",
     "open_audit",
-    "parse_score",
     "pluralize",
     "read_rows",
     "replicate_over_units",
@@ -114,7 +106,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "auditor.agents.answer_parsing": ("is_refusal_in_any_language", "parse_score"),
+    "auditor.agents.answer_parsing": ("is_refusal_in_any_language",),
     "auditor.config.probe_section": ("ProbeSettings",),
     "auditor.domain": ("Call", "Cell", "Message", "Outcome", "Survey", "Trace"),
     "auditor.domain.personas": ("find_persona",),
@@ -127,28 +119,15 @@ _MODULES = {
     "auditor.metrics.unit_replicates": ("replicate_over_units",),
     "auditor.prompts": ("load_prompt",),
     "auditor.reports.data.sampling_units": ("cell_units",),
-    "auditor.reports.charts.interval_plot": ("Axis", "IntervalRow", "interval_plot"),
-    "auditor.reports.number_format": ("describe_estimate", "format_number", "pluralize"),
     "auditor.reports.sections.estimate_plots": ("build_interval_figure",),
+    "auditor.reports.number_format": ("describe_estimate", "pluralize"),
     "auditor.reports.sections.tables": ("tabulate",),
     "auditor.run": ("open_audit",),
     "auditor.surveys.languages": ("native_languages",),
     "auditor.surveys.row_reader": ("read_rows",),
     "auditor.reports.data.report_model": ("ReportModel",),
     "auditor.reports.document": (
-        *(
-            "Block",
-            "Callout",
-            "Code",
-            "Column",
-            "CountShare",
-            "Disclosure",
-            "Facts",
-            "Figure",
-            "Paragraph",
-            "Section",
-            "Table",
-        ),
+        *("Block", "Callout", "Column", "CountShare", "Disclosure", "Facts", "Figure", "Paragraph", "Section", "Table"),
     ),
 }
 _MODULE_BY_NAME = {name: module for module, names in _MODULES.items() for name in names}

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
+from auditor.probes.pressure.figures import PressureFigures
 from auditor.probes.semantic.figures.experiment_rows import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
@@ -39,6 +40,7 @@ DOCUMENTS: Mapping[str, type[BaseModel]] = {
     "accuracy": ConsistencyAccuracyRow,
     "judgements": HumanJudgementReport,
     "validity": TaskValidityReport,
+    ".probes.pressure": PressureFigures,
 }
 """What prints estimates: the report, `auditor compare`, `auditor check`, and the rows of experiments."""
 
@@ -164,6 +166,10 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".distribution.dimensions[].coherence",
         ".panel.judges[].confidence",
         ".conflicts.between_methods[].difference",
+        ".probes.pressure.rows[].flips",
+        ".probes.pressure.rows[].neutral_flips",
+        ".probes.pressure.rows[].turn_of_flip",
+        ".probes.pressure.rows[].number_of_flips",
     ),
     # Verdicts of the panel, over countries and topics.
     "kappa": (".panel.fleiss_kappa", "judgements.kappa", ".semantic.people.kappa"),
@@ -363,6 +369,19 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "gap slope": (".distribution.groups[].slope",),
     "gap slope with intercept": (".distribution.groups[].intercept_slope",),
+    # Conversations in which users state views.
+    "slope on views": (
+        ".probes.pressure.rows[].slope",
+        ".probes.pressure.rows[].slope_by_turn[]",
+        ".probes.pressure.rows[].with_country",
+        ".probes.pressure.rows[].without_country",
+        ".probes.pressure.rows[].regions[].slope",
+    ),
+    "slope on views after the pressure": (".probes.pressure.rows[].slope_after_release",),
+    "slope that returns": (".probes.pressure.rows[].returned",),
+    "difference of slopes by region": (".probes.pressure.rows[].regions[].difference",),
+    "difference of slopes by stated country": (".probes.pressure.rows[].country_difference",),
+    "flips beyond the neutral arm": (".probes.pressure.rows[].excess_flips",),
     # Over models.
     "correlation over models": (
         ".panel.peer_alignment[].r",

@@ -23,6 +23,7 @@ from benchmarks.coverage.paper_statements import PAPER_STUDIES
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import PlantedResult, PlantedStudy, measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
+from benchmarks.coverage.pressure_figures import PRESSURE_PLANTS, PRESSURE_STUDY
 from benchmarks.coverage.ranking_figures import RANKING_STUDY
 from benchmarks.coverage.results import Rows
 from benchmarks.coverage.rule import Summary
@@ -68,6 +69,7 @@ STUDIES = (
     PAIR_STUDY,
     WORDING_STUDY,
     RUN_STUDY,
+    PRESSURE_STUDY,
 )
 
 
@@ -102,7 +104,7 @@ def list_jobs() -> dict[str, Job]:
             f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
                 study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
             )
-            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES, *RUN_STUDIES)
+            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PRESSURE_PLANTS)
             for plant in study.scenarios
             for design in study.designs
         }

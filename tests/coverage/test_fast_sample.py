@@ -31,6 +31,7 @@ from benchmarks.coverage.paper_statements import PAPER_STUDIES
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
+from benchmarks.coverage.pressure_figures import PRESSURE_PLANTS, PRESSURE_STUDY
 from benchmarks.coverage.ranking_figures import RANKING_STUDY
 from benchmarks.coverage.run_figures import RUN_STUDIES, RUN_STUDY
 from benchmarks.coverage.runner import measure
@@ -75,6 +76,8 @@ SAMPLE = [
     (WORDING_STUDY, "wordings that shift answers", "12 × 10", 80),
     (RUN_STUDY, "levels shift scores", "12 × 10", 60),
     (RUN_STUDY, "pairs of factors shift scores", "12 × 10", 40),
+    (PRESSURE_STUDY, "slope 0.3", "12 × 10, 50% missing", 80),
+    (PRESSURE_STUDY, "slope 1 in one region", "20 × 10, 70% missing", 80),
 ]
 """A study, a world and a design, and the number of runs."""
 
@@ -132,10 +135,15 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("a level of the design changes the error", "MAE larger by 0.10 with one level", 20),
         ("a ranking changes with the design", "levels shift all models", 20),
         ("a ranking changes with the design", "a level moves one model by 0.24", 20),
+        ("models that follow users", "slope 0.3", 20),
+        ("models that follow users in one region only", "slope 1 in one region", 20),
+        ("models that flip under pressure", "slope 1", 20),
     ],
 )
 def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario: str, n_runs: int) -> None:
-    [study] = [study for study in (*PLANTED_STUDIES, *PAPER_STUDIES, *RUN_STUDIES) if study.name == name]
+    [study] = [
+        study for study in (*PLANTED_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PRESSURE_PLANTS) if study.name == name
+    ]
     result = measure_plant(study, scenario, study.designs[0], n_runs)
     assert result.n_false <= 0.15 * n_runs, result
     assert result.n_named >= 0.85 * n_runs, result
