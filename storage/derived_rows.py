@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, event, insert, select, true
 
@@ -37,8 +37,12 @@ TOLERANCE = 1e-9
 """Largest difference between a stored and a derived number that is no difference."""
 STAGES_BY_ORDER = ("measure", "detect", "resolve", audits.AWAITING_HUMAN, audits.REPORTING, audits.FINISHED)
 """Stages after all branches of the graph; the stages of branches come before them."""
+CORE_STAGES = ("direct", "logprob", "review")
+"""Stages that are no probe with records of its own; each may change all rows after it."""
 VOTE_COLUMNS = ("state", "seats", "votes_left", "votes_right", "winner")
 """Columns of a conflict that the votes determine, a stage after it is found."""
+RowCallback: TypeAlias = Callable[[Table, RowMapping | None, RowMapping | None], None]
+"""Function that takes a table, a stored row and a derived one; one of the two may be missing."""
 MAX_DIFFERENCES = 20
 """Differences that are described; all are counted."""
 
@@ -61,12 +65,14 @@ class RowComparison:
         changed: number of them that differ, by table.
         differences: the first of them.
         by_probe: the same two numbers, and those read by other versions of the probe, by the probe's name.
+        reread: number of rows that differ and were read by another version of a reader, by table: a note.
     """
 
     compared: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     differences: list[RowDifference] = field(default_factory=list)
     by_probe: dict[str, dict[str, int]] = field(default_factory=dict)
+    reread: dict[str, int] = field(default_factory=dict)
 
     def add(self, table: str, row: str, problem: str) -> None:
         """Count a difference, and describe it if it is one of the first."""
@@ -182,6 +188,8 @@ def compare_derived_rows(
     *,
     is_unasked: Callable[[str], bool],
     is_foreign: Callable[[str, RowMapping], bool],
+    other_readers: Collection[str] = (),
+    on_reread: RowCallback = lambda *_: None,
 ) -> RowComparison:
     """Compare all rows of an audit that a run derives, in the order of their keys.
 
@@ -191,6 +199,9 @@ def compare_derived_rows(
         audit: the audit as it is stored; a row that is missing is a difference only once its stage is over.
         is_unasked: whether neither an answer nor a failed request is recorded for a call's key.
         is_foreign: whether a stored row, of a table, was not written by a run, so that it is not derived.
+        other_readers: stages whose results were read by another version of their reader.
+        on_reread: is called with each row that another version of its reader reads otherwise: its table, the stored
+            row and the derived one.
     """
     comparison = RowComparison()
     order = STAGES_BY_ORDER.index(audit.stage) if audit.stage in STAGES_BY_ORDER else -1
@@ -200,11 +211,18 @@ def compare_derived_rows(
         if not is_over and table in (table_of(CellScore), table_of(Conflict)):
             continue
         has_votes = order >= STAGES_BY_ORDER.index(audits.AWAITING_HUMAN)
-        rules = _TableRules(table, is_over, has_votes, is_unasked, is_foreign)
+        has_other_reader = bool(set(other_readers) & set(_list_readers(table)))
+        rules = _TableRules(table, is_over, has_votes, is_unasked, is_foreign, has_other_reader, on_reread)
         with stored.read() as stored_rows, derived.read() as derived_rows:
             for stored_row, derived_row in _merge(table, audit.id, stored_rows, derived_rows):
                 rules.compare(comparison, stored_row, derived_row)
     return comparison
+
+
+def _list_readers(table: Table) -> Sequence[str]:
+    """The stages whose readers determine the rows of a table: its probe, else all core stages."""
+    probe = next((name for name, classes in PROBE_RECORDS.items() if table in map(table_of, classes)), None)
+    return CORE_STAGES if probe is None else [probe]
 
 
 def _order_of_last_stage(table: Table) -> int:
@@ -251,6 +269,7 @@ class _TableRules:
     Attributes:
         is_over: whether the stage that writes them is over, so that a missing row is a difference.
         has_votes: whether the votes on conflicts are counted.
+        has_other_reader: whether another version of a reader read the rows, so that a difference is a note.
     """
 
     table: Table
@@ -258,6 +277,8 @@ class _TableRules:
     has_votes: bool
     is_unasked: Callable[[str], bool]
     is_foreign: Callable[[str, RowMapping], bool]
+    has_other_reader: bool
+    on_reread: RowCallback
 
     def compare(self, comparison: RowComparison, stored_row: RowMapping | None, derived_row: RowMapping | None) -> None:
         """Compare a stored row with the derived one."""
@@ -265,29 +286,43 @@ class _TableRules:
         if stored_row is None:
             assert derived_row is not None
             if self.is_over and not self._was_not_asked(derived_row) and self.table is not table_of(ExcludedContent):
-                comparison.add(name, self._describe_key(derived_row), "is gone: the recorded answers give it")
+                self._add(comparison, None, derived_row, "is gone: the recorded answers give it")
             return
         if derived_row is None:
             if not self.is_foreign(name, stored_row):
                 _count(comparison.compared, name)
-                comparison.add(name, self._describe_key(stored_row), "has no recorded answer behind it")
+                self._add(comparison, stored_row, None, "has no recorded answer behind it")
             return
         _count(comparison.compared, name)
         if self.table is table_of(ProbeResult) and self._has_other_reader(comparison, stored_row, derived_row):
             return
         problem = self._find_problem(stored_row, derived_row)
         if problem is not None:
-            comparison.add(name, self._describe_key(stored_row), problem)
+            self._add(comparison, stored_row, derived_row, problem)
         if self.table is table_of(ProbeResult):
             counts = comparison.by_probe.setdefault(stored_row["probe"], {})
             _count(counts, "read", int(stored_row["outcome"] != Outcome.EXCLUDED.value))
             _count(counts, "changed", int(problem is not None))
+
+    def _add(
+        self, comparison: RowComparison, stored_row: RowMapping | None, derived_row: RowMapping | None, problem: str
+    ) -> None:
+        """Count a row that differs: as a difference, or as one that another version of its reader read."""
+        if self.has_other_reader:
+            _count(comparison.reread, self.table.name)
+            self.on_reread(self.table, stored_row, derived_row)
+            return
+        row = stored_row if stored_row is not None else derived_row
+        assert row is not None
+        comparison.add(self.table.name, self._describe_key(row), problem)
 
     def _has_other_reader(self, comparison: RowComparison, stored_row: RowMapping, derived_row: RowMapping) -> bool:
         """Whether a result was read by another version of its probe's reader; such a row is counted."""
         if stored_row["reader_version"] == derived_row["reader_version"]:
             return False
         _count(comparison.by_probe.setdefault(stored_row["probe"], {}), "earlier")
+        _count(comparison.reread, self.table.name)
+        self.on_reread(self.table, stored_row, derived_row)
         return True
 
     def _find_problem(self, stored_row: RowMapping, derived_row: RowMapping) -> str | None:

@@ -345,5 +345,6 @@ def _restore(connection: Connection, audit_id: int) -> None:
     record_classes = (*list_answer_kinds(), *DEPENDENT_RECORDS, *_list_dependents())
     class_by_table = {table_of(record_class).name: record_class for record_class in record_classes}
     for source, rows in contents.items():
-        upsert(connection, class_by_table[source], rows)
-    connection.execute(delete(table).where(table.c.audit_id == audit_id))
+        if source in class_by_table:  # not of a rereading
+            upsert(connection, class_by_table[source], rows)
+    connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.source.in_(list(class_by_table))))

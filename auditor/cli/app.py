@@ -27,7 +27,7 @@ COMMANDS = {
     GET_STARTED: ("demo:demo", "init:init", "doctor:doctor", "trust:trust"),
     RUN_AUDITS: (
         *("estimate:estimate", "run:run", "status:status"),
-        *("failures:errors", "exclusions:exclude", "audit_changes:rename", "audit_changes:delete"),
+        *("failures:errors", "exclusions:exclude", "rereading:reread", "audit_changes:rename", "audit_changes:delete"),
     ),
     USE_RESULTS: (
         *("report:report", "traces:traces", "review:review"),

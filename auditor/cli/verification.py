@@ -139,6 +139,11 @@ def _print_derivation(derivation: Rederivation) -> None:
         )
     for difference in comparison.differences:
         print_message(f"{difference.table} {difference.row} {difference.problem}.")
+    if comparison.reread:
+        print_message(
+            f"Note: {sum(comparison.reread.values())} results were read by another version of a reader, and the "
+            "present one reads them otherwise. To apply it: auditor reread AUDIT --preview"
+        )
     n_compared, n_changed = sum(comparison.compared.values()), sum(comparison.changed.values())
     described = f", of which the first {len(comparison.differences)} are listed" if n_changed else ""
     print_message(

@@ -18,7 +18,13 @@ from auditor.run.capability_store import DiscoveryOptions
 from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
 from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
-from auditor.run.fingerprints import describe_environment, fingerprint, was_run_with
+from auditor.run.fingerprints import (
+    READERS,
+    describe_environment,
+    fingerprint,
+    format_reader_versions,
+    was_run_with,
+)
 from auditor.run.model_access import require_instructor, run_with_models, wait_for_database
 from auditor.run.storage_location import describe_database, locate_storage, resolve_storage_url
 from auditor.run.survey_plan import (
@@ -182,7 +188,7 @@ def _save_audit(
         config=config.model_dump_json(),
         config_hash=config_hash,
         survey=survey,
-        environment=describe_environment(),
+        environment=describe_environment() | {READERS: format_reader_versions(config)},
         equal_hash=equal_hash,
     )
     if claim := config.compare.non_inferiority:

@@ -79,7 +79,6 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
         from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
         from auditor.agents.graph_runner import recompute_results  # loads langgraph (2 s)
         from auditor.agents.run_context import OfflineClient, RunContext
-        from auditor.reports.data.audit_status import load_audit_status
 
         stop_event = threading.Event()
         load_evidence = functools.partial(load_stored_evidence, db, audit.id)
@@ -101,13 +100,20 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
             stop_event=stop_event,
         )
         recompute_results(context)
-        if audit.stage in audits.FINAL_STAGES:
-            n_open = load_audit_status(db, audit)["open"]
-            stage = audits.AWAITING_HUMAN if n_open else audits.FINISHED
-            if stage != audit.stage:
-                audits.set_stage(db, audit.id, stage)
+        update_final_stage(db, audit)
 
     return recompute
+
+
+def update_final_stage(db: Database, audit: audits.Audit) -> None:
+    """Let a finished audit wait for a person if a conflict is open now, and the other way round."""
+    from auditor.reports.data.audit_status import load_audit_status
+
+    if audit.stage in audits.FINAL_STAGES:
+        n_open = load_audit_status(db, audit)["open"]
+        stage = audits.AWAITING_HUMAN if n_open else audits.FINISHED
+        if stage != audit.stage:
+            audits.set_stage(db, audit.id, stage)
 
 
 def recompute_imported_scores(db: Database, audit_id: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 
 from auditor.config import AuditConfig
@@ -26,14 +26,36 @@ RECORDED_PACKAGES = (
     "numpy",
     "scipy",
 )
+READER_VERSIONS = {"direct": 1, "logprob": 1, "review": 1}
+"""Version of what reads the answers of each core stage; to be raised when it reads a recorded answer differently."""
+READERS = "readers"
+"""Key of an audit's environment with the versions of the readers of its results."""
 
 
-def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
-    """SHA-256 of all that determines an audit's calls: config, prompts, and files of questions and answers.
+def list_reader_versions(config: AuditConfig) -> dict[str, int]:
+    """Present versions of the readers of an audit's results by stage; results of other packages' probes have theirs."""
+    return READER_VERSIONS | {name: load_built_in(name).reader_version for name in config.probes.stages}
+
+
+def format_reader_versions(config: AuditConfig) -> str:
+    """The present reader versions, as stored in an audit's environment."""
+    return ", ".join(f"{name} {version}" for name, version in sorted(list_reader_versions(config).items()))
+
+
+def find_other_readers(audit: Audit, config: AuditConfig) -> dict[str, tuple[int, int]]:
+    """Stored and present version of each reader whose version is another one now; audits without versions have 1."""
+    stored = dict(part.split(" ") for part in json.loads(audit.environment).get(READERS, "").split(", ") if part)
+    versions = {name: (int(stored.get(name, 1)), version) for name, version in list_reader_versions(config).items()}
+    return {name: pair for name, pair in versions.items() if pair[0] != pair[1]}
+
+
+def fingerprint(config: AuditConfig, *, version: str | None = None, readers: Mapping[str, int] | None = None) -> str:
+    """SHA-256 of all that determines an audit's results: config, prompts, files of questions and answers, and readers.
 
     Args:
         config: the audit's configuration.
         version: the program's version, which was a part of earlier fingerprints; None leaves it out.
+        readers: versions of the readers; the present ones if None. First versions leave the hash as it was before.
 
     Raises:
         ConfigError: a judge's own prompt cannot be used.
@@ -52,6 +74,11 @@ def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
             *_stage_probe_inputs(config, _prompt_folders(config)),
             *_installed_probe_inputs(config),
             *(file_digest(judge.verdicts) for judge in config.judge_models if judge.verdicts is not None),
+            *(
+                [name, number]
+                for name, number in sorted((readers or list_reader_versions(config)).items())
+                if number > 1
+            ),
         ]
     )
 

@@ -7,9 +7,9 @@ survey, in a temporary database. Nothing is written to the audit's own database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,18 @@ from auditor.domain import Answer, Call, CellScore, Outcome, Survey, Verdict
 from auditor.errors import AuditorError, UsageError
 from auditor.panel_assignment import TraceKey
 from auditor.run.encoders import NO_ENCODER
+from auditor.run.fingerprints import find_other_readers
 from auditor.run.simulation import bind_simulated_models
 from auditor.storage import audits, exclusions, hash_chain, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.derived_rows import RowComparison, apply_copied_exclusions, compare_derived_rows, open_copy
+from auditor.storage.derived_rows import (
+    RowCallback,
+    RowComparison,
+    apply_copied_exclusions,
+    compare_derived_rows,
+    open_copy,
+)
 from auditor.storage.records import load_records, save_records
 
 if TYPE_CHECKING:
@@ -42,11 +49,13 @@ class Rederivation:
         comparison: of the derived with the stored rows; None if they could not be derived.
         reason: why not; None if they were derived.
         is_hindered: whether there are answers from which they could be derived elsewhere.
+        other_readers: stored and present version of readers that are others now: rows that differ are no finding.
     """
 
     comparison: RowComparison | None
     reason: str | None = None
     is_hindered: bool = False
+    other_readers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def is_consistent(self) -> bool:
@@ -66,18 +75,26 @@ def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = N
     """
     try:
         with open_derivation(db, audit, queried_hashes) as compare:
-            return Rederivation(compare())
+            return Rederivation(compare(), other_readers=load_other_readers(audit))
     except AuditorError as error:
         return Rederivation(None, error.message, is_hindered=audit.config is not None)
 
 
+def load_other_readers(audit: Audit) -> dict[str, tuple[int, int]]:
+    """Stored and present version of each reader of an audit's results whose version is another one now."""
+    config = load_stored_config(audit.config)
+    return {} if config is None else find_other_readers(audit, config)
+
+
 @contextmanager
 def open_derivation(
-    db: Database, audit: Audit, queried_hashes: set[str] | None = None
+    db: Database, audit: Audit, queried_hashes: set[str] | None = None, on_reread: RowCallback = lambda *_: None
 ) -> Iterator[Callable[[], RowComparison]]:
     """Derive all results of an audit again, and yield a function that compares them with the stored rows.
 
-    The arguments are those of `derive_again`.
+    Args:
+        db, audit, queried_hashes: as in `derive_again`.
+        on_reread: as in `compare_derived_rows`.
 
     Raises:
         AuditorError: they cannot be derived.
@@ -97,6 +114,8 @@ def open_derivation(
             audit,
             is_unasked=client.unasked.__contains__,
             is_foreign=partial(_is_foreign, config.probes.missing, hash_chain.load_linked_names(db, audit.id)),
+            other_readers=find_other_readers(audit, config),
+            on_reread=on_reread,
         )
 
 

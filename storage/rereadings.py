@@ -1,0 +1,145 @@
+"""Results that a present reader read again, in place of stored ones, and those that they replaced.
+
+Earlier rows are kept as JSON in the table `excluded_content`, under a source that names the rereading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
+from sqlmodel import SQLModel
+
+from auditor.domain import CellScore, canonical_json
+from auditor.domain.audit_records import Audit
+from auditor.domain.exclusions import ExcludedContent
+from auditor.errors import UsageError
+from auditor.storage import hash_chain
+from auditor.storage.database import Database
+from auditor.storage.ledger import utc_now
+from auditor.storage.row_writing import table_of, upsert
+
+REREADING = "rereading"
+MEASURED = {"self_consistency": True}
+"""Marks the key of a score for `record_measured`, which may have a self-consistency before or after."""
+AUDIT_COLUMNS = ("config_hash", "environment")
+"""Columns of an audit that say by which readers its results were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row that is read otherwise now; `earlier` or `later` is None where there is none."""
+
+    table: Table
+    earlier: Mapping[str, Any] | None
+    later: Mapping[str, Any] | None
+
+    @property
+    def key(self) -> list[Any]:
+        """Values of the primary key."""
+        row = self.earlier if self.earlier is not None else self.later
+        assert row is not None
+        return [row[column.name] for column in self.table.primary_key]
+
+    def describe_earlier(self) -> dict[str, str]:
+        """The earlier row as values of `ExcludedContent`."""
+        content = json.dumps(None if self.earlier is None else dict(self.earlier))
+        return {"source": f"{REREADING}/{self.table.name}", "row": canonical_json(self.key), "content": content}
+
+
+def store_rereading(
+    db: Database, audit: Audit, changes: Sequence[RowChange], config_hash: str | None, environment: str
+) -> None:
+    """Store results that a present reader read, and keep those that they replace.
+
+    Args:
+        db: the database.
+        audit: the audit.
+        changes: the rows.
+        config_hash, environment: of the audit from now on, with the present readers.
+    """
+    audits = table_of(Audit)
+    later_values = {"config_hash": config_hash, "environment": environment}
+    of_audit = RowChange(audits, {"id": audit.id} | {name: getattr(audit, name) for name in AUDIT_COLUMNS}, None)
+
+    def job(connection: Connection) -> None:
+        _delete_kept(connection, audit.id)
+        hash_chain.append_act(
+            connection, audit.id, act="reread", audit=audit.name, rows=len(changes), readers=environment, at=utc_now()
+        )
+        _write_rows(connection, audit.id, [(change.table, change.key, change.later) for change in changes])
+        with hash_chain.record_changes(connection, audit.id, ["audit", *hash_chain.EXPERIMENT_KINDS]):
+            rows = [{"audit_id": audit.id, **change.describe_earlier()} for change in [*changes, of_audit]]
+            upsert(connection, ExcludedContent, rows)
+            connection.execute(update(audits).where(audits.c.id == audit.id).values(later_values))
+
+    db.write(job)
+
+
+def undo_rereading(db: Database, audit: Audit) -> int:
+    """Restore the results that the last rereading replaced, and return their number.
+
+    Raises:
+        UsageError: there is none, or a run came after it.
+    """
+    audits, kept = table_of(Audit), table_of(ExcludedContent)
+    query = select(kept.c.source, kept.c.row, kept.c.content).where(_is_kept(audit.id))
+
+    def job(connection: Connection) -> int:
+        rows = connection.execute(query).all()
+        if not rows:
+            raise UsageError(
+                f"no rereading of '{audit.name}' can be undone: there is none, or the audit was run again since.",
+                "Nothing is needed.",
+            )
+        hash_chain.append_act(connection, audit.id, act="undo reread", audit=audit.name, at=utc_now())
+        replaced = [
+            (SQLModel.metadata.tables[source.partition("/")[2]], json.loads(key), json.loads(content))
+            for source, key, content in rows
+        ]
+        _write_rows(connection, audit.id, [row for row in replaced if row[0] is not audits])
+        with hash_chain.record_changes(connection, audit.id, ["audit"]):
+            values = next(content for table, _, content in replaced if table is audits)
+            connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
+        _delete_kept(connection, audit.id)
+        return len(rows) - 1
+
+    return db.write(job)
+
+
+def _write_rows(
+    connection: Connection, audit_id: int, rows: Sequence[tuple[Table, Sequence[Any], Mapping[str, Any] | None]]
+) -> None:
+    """Replace rows of derived tables, each given by its table, key and new content; None deletes it."""
+    scores = [row for row in rows if row[0] is table_of(CellScore)]
+    measured = [dict(zip(table.primary_key.columns.keys(), key, strict=True)) for table, key, _ in scores]
+    # Rows of experiments and self-consistencies are not derived: what changes in them gets links.
+    with hash_chain.record_measured(connection, CellScore, [MEASURED | row for row in measured], audit_id):
+        for row in scores:
+            _write(connection, *row)
+    with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
+        for row in rows:
+            if row[0] is not table_of(CellScore):
+                _write(connection, *row)
+
+
+def _write(connection: Connection, table: Table, key: Sequence[Any], values: Mapping[str, Any] | None) -> None:
+    connection.execute(
+        delete(table).where(and_(*(c == value for c, value in zip(table.primary_key, key, strict=True))))
+    )
+    if values is not None:
+        connection.execute(insert(table).values(dict(values)))
+
+
+def _is_kept(audit_id: int) -> ColumnElement[bool]:
+    """Condition on rows that a rereading replaced."""
+    c = table_of(ExcludedContent).c
+    return and_(c.audit_id == audit_id, c.source.startswith(f"{REREADING}/"))
+
+
+def _delete_kept(connection: Connection, audit_id: int) -> None:
+    with hash_chain.record_changes(connection, audit_id, [table_of(ExcludedContent).name]):
+        connection.execute(delete(table_of(ExcludedContent)).where(_is_kept(audit_id)))
