@@ -119,6 +119,7 @@ def save_audit(
                 write_results(connection, audit_id)
             return
         audit_id = int(stored["id"])
+        hash_chain.link_unreturned(connection, audit_id)
         kinds = hash_chain.input_kinds(is_imported=stored["config"] is None)
         with hash_chain.record_changes(connection, audit_id, kinds, kinds_after):
             survey_changed = not _has_same_description(stored["survey"], survey)

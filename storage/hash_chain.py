@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import json
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from sqlmodel import SQLModel
 
 from auditor.domain import CellScore, SurveyCell, TaskItem, Verdict, canonical_hash, canonical_json
 from auditor.domain.audit_records import Audit
-from auditor.storage.call_records import ChainLink, Payload, ProviderBatch
+from auditor.storage.call_records import ChainLink, Dispatch, Payload, ProviderBatch, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, conversion_of
 from auditor.storage.row_writing import coerce_values, table_of
@@ -72,6 +73,13 @@ def derived_kinds() -> frozenset[str]:
 def mutable_kinds() -> frozenset[str]:
     """Kinds of records that commands replace; each has a link for each of its contents."""
     return frozenset(table_of(record_class).name for record_class in MUTABLE_RECORDS)
+
+
+@functools.cache
+def covered_kinds() -> frozenset[str]:
+    """Tables whose rows are in the chain, are derived from rows in it, or are named by their own hash there."""
+    others = {table_of(Dispatch).name, table_of(Payload).name}
+    return append_only_kinds() | mutable_kinds() | derived_kinds() | others
 
 
 def _find_table(kind: str) -> Table | None:
@@ -275,7 +283,36 @@ def record_changes(
 
 def input_kinds(*, is_imported: bool) -> list[str]:
     """Kinds of an audit's rows that commands replace; of an imported audit, its results are among them."""
-    return sorted({*mutable_kinds(), *(derived_kinds() if is_imported else EXPERIMENT_KINDS)})
+    return sorted({*mutable_kinds(), table_of(Dispatch).name, *(derived_kinds() if is_imported else EXPERIMENT_KINDS)})
+
+
+@contextmanager
+def record_named(
+    connection: Connection, audit_id: int, record_class: type, rows: Sequence[Mapping[str, Any]]
+) -> Iterator[None]:
+    """Append links for those of some rows of a class that change in the block; only these rows are read.
+
+    Args:
+        rows: with the values of their keys.
+    """
+    table = table_of(record_class)
+    names = [name_row(table, row) for row in rows]
+    before = _hash_named(connection, table.name, names)
+    connection.info[_IS_RECORDING] = True
+    try:
+        yield
+    finally:
+        del connection.info[_IS_RECORDING]
+    after = _hash_named(connection, table.name, names)
+    changed = [name for name in dict.fromkeys(names) if before.get(name) != after.get(name)]
+    append_contents(connection, [LinkEntry(audit_id, table.name, name, after.get(name, DELETED)) for name in changed])
+
+
+def link_unreturned(connection: Connection, audit_id: int) -> None:
+    """Append links for calls of earlier runs of an audit that went out and did not come back."""
+    calls = _hash_rows(connection, audit_id, [table_of(Dispatch).name])
+    linked = _load_last_contents(connection, audit_id, [table_of(Dispatch).name]) if calls else {}
+    append_contents(connection, [LinkEntry(audit_id, *key, text) for key, text in calls.items() if key not in linked])
 
 
 @contextmanager
@@ -392,8 +429,14 @@ class _Verification:
         self.breaks.append(ChainBreak(kind, row_name, problem))
 
 
-def verify_chain(db: Database, max_breaks: int = 10) -> ChainCheck:
-    """Check all links of the chain in order, then look for rows without a link; stops after `max_breaks` problems."""
+def verify_chain(db: Database, max_breaks: int = 10, *, has_payloads: bool = True) -> ChainCheck:
+    """Check all links of the chain in order, then rows without a link; stops after `max_breaks` problems.
+
+    Args:
+        db: the database.
+        max_breaks: number of problems after which the check stops.
+        has_payloads: whether the database has the beginnings of servers' responses, which an archive leaves out.
+    """
     verification, last_digest = _Verification(max_breaks), START_DIGEST
     with db.read() as connection:
         last_links = _load_last_links(connection)
@@ -404,8 +447,10 @@ def verify_chain(db: Database, max_breaks: int = 10) -> ChainCheck:
             if verification.is_over:
                 break
         else:
-            for kind, row_name in _find_unlinked_rows(connection, last_links):
-                verification.add(kind, row_name, "was written past the chain")
+            problems = ((*row, "was written past the chain") for row in _find_unlinked_rows(connection, last_links))
+            payloads = _check_payloads(connection) if has_payloads else ()
+            for problem in itertools.chain(problems, payloads):
+                verification.add(*problem)
                 if verification.is_over:
                     break
     counts = verification.n_by_kind
@@ -517,6 +562,29 @@ def _find_unlinked_rows(connection: Connection, last_links: Mapping[tuple[str, s
             yield SELF_CONSISTENCY, row_name
 
 
+def _check_payloads(connection: Connection) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, name and problem of beginnings of responses that do not match their hash, which records name."""
+    payload, named = table_of(Payload), set[str]()
+    for record_class in (StoredAttempt, StoredAnswer):
+        column = table_of(record_class).c.payload
+        named.update(connection.execute(select(column).where(column.is_not(None)).distinct()).scalars())
+    rows = connection.execution_options(yield_per=LINKS_PER_QUERY).execute(select(payload.c.digest, payload.c.data))
+    for digest, data in rows:
+        if digest not in named:
+            yield payload.name, digest, "was written past the chain"
+        elif not _matches_payload(digest, data):
+            yield payload.name, digest, "is not as it was written"
+        named.discard(digest)
+    yield from ((payload.name, digest, "is gone") for digest in sorted(named))
+
+
+def _matches_payload(digest: str, data: bytes) -> bool:
+    try:
+        return hashlib.sha256(zlib.decompress(data)).hexdigest() == digest
+    except (TypeError, zlib.error):
+        return False
+
+
 def _is_last_deleted(connection: Connection, kind: str, row_name: str) -> bool:
     """Whether the last link of a row says that it was deleted."""
     c = table_of(ChainLink).c
@@ -588,11 +656,16 @@ def _number_variants(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
 
 
 def find_uncovered(db: Database, audit_id: int) -> dict[str, int]:
-    """Number of an audit's rows in tables that are neither in the chain nor derived, by table; those without are left
-    out."""
-    covered = append_only_kinds() | mutable_kinds() | derived_kinds()
+    """Number of an audit's rows that are neither in the chain nor derived, by table; those without are left out.
+
+    These are calls that went out and did not come back, until the next run of the audit links them.
+    """
+    dispatch, covered = table_of(Dispatch).name, covered_kinds()
     uncovered: dict[str, int] = {}
     with db.read() as connection:
+        calls = _hash_rows(connection, audit_id, [dispatch])
+        linked = _load_last_contents(connection, audit_id, [dispatch]) if calls else {}
+        uncovered[dispatch] = len(set(calls) - set(linked))
         for name, table in sorted(SQLModel.metadata.tables.items()):
             if name not in {*covered, table_of(ChainLink).name} and "audit_id" in table.c:
                 query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)

@@ -44,10 +44,14 @@ def save_experiment(
     """
 
     def job(connection: Connection) -> None:
-        with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
-            for record_class in replaced:
-                replace_records(connection, audit_id, record_class, ())
-            write_records(connection, audit_id, type(records[0]), records)
+        if replaced:
+            with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
+                for record_class in replaced:
+                    replace_records(connection, audit_id, record_class, ())
+        record_class = type(records[0])
+        rows = conversion_of(record_class).to_rows(records, audit_id=audit_id)
+        with hash_chain.record_named(connection, audit_id, record_class, rows):
+            write_records(connection, audit_id, record_class, records)
 
     if records:
         db.write(job)

@@ -212,7 +212,7 @@ def export_evidence(
     output: Annotated[Path, output_file("File to write (.zip).")],
     storage: StorageOption = None,
 ) -> None:
-    """Write all that the report is computed from, as one file that others can check.
+    """Write an audit as one file that others can check.
 
     The file has the configuration, prompts, survey, all records of the audit with their hash chain, the report as JSON,
     and versions. It has no key and no folder of this machine, but names of reviewers. To check it, without this

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from auditor import run_audit
-from auditor.domain import Cell, Decision, Outcome, Rating
+from auditor.domain import Call, Cell, Decision, Message, Outcome, Purpose, Rating
 from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
-from auditor.storage import audits, hash_chain, results
+from auditor.storage import audits, hash_chain, ledger, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -76,6 +77,9 @@ def test_a_finished_audit_is_consistent(db: Database) -> None:
         ("UPDATE answer SET text = text || ' ' WHERE rowid = 5", "answer", "is not as it was written"),
         ("UPDATE answer SET cost_usd = 0 WHERE rowid = 5", "answer", "is not as it was written"),
         ("DELETE FROM answer WHERE rowid = 5", "answer", "is gone"),
+        ("UPDATE payload SET data = X'00' WHERE rowid = 2", "payload", "is not as it was written"),
+        ("DELETE FROM payload WHERE rowid = 2", "payload", "is gone"),
+        ("INSERT INTO payload VALUES ('ab', X'00')", "payload", "past the chain"),
         ("UPDATE rating SET decision = 'left'", "rating", "is not as it was written"),
         ("DELETE FROM rating", "rating", "is gone"),
         ("DELETE FROM link WHERE id = (SELECT max(id) FROM link WHERE kind = 'answer')", "answer", "past the chain"),
@@ -118,3 +122,32 @@ def test_a_score_without_an_answer_is_unfounded(db: Database) -> None:
     execute(db, "UPDATE trace SET key = 'nobody' WHERE rowid = (SELECT min(rowid) FROM trace WHERE outcome = 'ok')")
     verification = verify_audit(db, "scripted")
     assert (verification.unfounded, verification.is_consistent) == (1, False)
+
+
+def test_calls_that_did_not_return_are_in_the_chain_from_the_next_run_on(db: Database) -> None:
+    """Until then they are named as not checked: a run may be waiting for them."""
+    audit = audits.get_audit(db, "scripted")
+    call = Call("model-a", "openai/model-a", (Message("user", "hi"),), Purpose.DIRECT)
+    asyncio.run(ledger.record_dispatch(db, "killed", audit.id, call))
+    verification = verify_audit(db, "scripted")
+    assert (verification.uncovered, verification.records.breaks) == ({"dispatch": 1}, [])
+    save_again(db, audit)
+    assert verify_audit(db, "scripted").uncovered == {}
+    execute(db, "UPDATE dispatch SET purpose = 'review'")
+    assert [b.problem for b in verify_audit(db, "scripted").records.breaks] == ["is not as it was written"]
+    execute(db, "DELETE FROM dispatch")
+    assert [(b.record_kind, b.problem) for b in verify_audit(db, "scripted").records.breaks] == [
+        ("dispatch", "is gone")
+    ]
+
+
+def save_again(db: Database, audit: audits.Audit) -> None:
+    """What a run of an unchanged configuration does first."""
+    audits.save_audit(
+        db,
+        name=audit.name,
+        config=audit.config,
+        config_hash=audit.config_hash,
+        survey=audits.load_audit_survey(db, audit),
+        environment={},
+    )
