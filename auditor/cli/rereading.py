@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, RequiredAuditArgument, StorageOption
-from auditor.cli.output import format_command, print_json, print_message
+from auditor.console.options import JsonOption, RequiredAuditArgument, StorageOption
+from auditor.console.output import format_command, print_json, print_message
 
 
 def reread(

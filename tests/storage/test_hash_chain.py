@@ -153,7 +153,7 @@ def test_rows_are_loaded_for_many_links_at_once(storage: str, monkeypatch: pytes
         verification = hash_chain.verify_chain(db)
         assert (verification.n_by_kind["rating"], verification.n_by_kind["answer"]) == (20, 1)
         assert verification.breaks == []
-        # Of the beginning 1, of links 2, of rows 7 in four groups; of rows without a link 5, one for each kind; payloads 3.
+        # Of the beginning 1, links 2, rows 7 in four groups; of rows without a link 5, one for each kind; responses 3.
         assert len(statements) <= 18 + N_KINDS
         with db.engine.begin() as connection:
             connection.execute(update(table_of(Rating)).where(table_of(Rating).c.id == 12).values(score=0.5))
