@@ -153,15 +153,19 @@ def _parse_judgement(text: str, language: str, request: str) -> tuple[float | No
     return judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
 
 
-def parse_score(text: str) -> float | None:
+def parse_score(text: str, low: float = SCORE_MIN, high: float = SCORE_MAX) -> float | None:
     """Parse the score from a text in the paper's form, "SCORE = x"; None if it is missing or ambiguous.
+
+    Args:
+        low, high: ends of the scale.
 
     Accepted are lines such as `SCORE = -0.4`, `**Score:** 0.5`, `SCORE = x = −0,4`, `Step 3: SCORE = [0.4]`,
     `The final score is $\\boxed{0.4}$` and `So SCORE = 0.4.`; the same score may be repeated. Rejected are ranges,
-    percentages, numbers outside [-1, 1], and several lines with different numbers. Digits may be of any script.
+    percentages, numbers outside the scale, and several lines with different numbers. Digits may be of any script.
     """
     scores = {
-        _parse_number(match["open"], match["value"], match["rest"]) for match in _match_score_lines(_to_ascii(text))
+        _parse_number(match["open"], match["value"], match["rest"], low, high)
+        for match in _match_score_lines(_to_ascii(text))
     }
     return scores.pop() if len(scores) == 1 else None
 
@@ -190,13 +194,14 @@ def _to_ascii(text: str) -> str:
     return text if text.isascii() else text.translate(TO_ASCII)
 
 
-def _parse_number(opening: str, number_text: str, suffix: str) -> float | None:
-    """Convert a matched number; None if it is ambiguous, outside [-1, 1], or followed by more than closing marks.
+def _parse_number(opening: str, number_text: str, suffix: str, low: float, high: float) -> float | None:
+    """Convert a matched number; None if it is ambiguous, outside the scale, or followed by more than closing marks.
 
     Args:
         opening, number_text, suffix: the marks before the number, the number, and the rest of its line.
+        low, high: ends of the scale.
     """
     if "," in number_text and re.search(r"[\[(]", opening):  # [0,1] may be a range or a decimal comma
         return None
     number = float(re.sub(r"\s", "", number_text).replace(",", "."))
-    return number if SCORE_MIN <= number <= SCORE_MAX and _HARMLESS_SUFFIX.match(suffix) else None
+    return number if low <= number <= high and _HARMLESS_SUFFIX.match(suffix) else None

@@ -36,7 +36,7 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
         wording = wording_of_sample(config, survey, sample)
         prompt = load_prompt(probe.prompt_name, language)
         fields = question_prompt_fields(survey, cell, language, wording)
-        schema = _select_schema(probe).__name__
+        schema = None
     else:
         prompt, fields = (
             load_prompt(f"{task_prompt_name(survey.task)}.{probe.mode}"),
@@ -46,6 +46,25 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
     if "max_words" in prompt.fields:
         fields = {**fields, "max_words": str(probe.max_words)}
     messages = prompt.render(preamble=model.system, **fields)
+    return build_question_call(config, model, cell, sample, messages, language, schema=schema)
+
+
+def build_question_call(
+    config: AuditConfig,
+    model: ModelSection,
+    cell: Cell,
+    sample: int,
+    messages: tuple[Message, ...],
+    language: str,
+    *,
+    schema: str | None = None,
+) -> Call:
+    """Build the call that puts a question on a cell, or an item of a task, in given words.
+
+    Args:
+        schema: name of the schema of a structured answer; None for that of a survey's standard question.
+    """
+    probe = config.direct
     return build_call(
         model,
         Purpose.DIRECT,
@@ -53,7 +72,7 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
         **direct_sampling(config, model),
         seed=derive_seed(config.seed, *cell, sample),
         sample=sample,
-        schema=schema if probe.mode == "structured" else None,
+        schema=(schema or _select_schema(probe).__name__) if probe.mode == "structured" else None,
         max_words=probe.max_words,
         cell=cell,
         language=language,

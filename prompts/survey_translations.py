@@ -43,6 +43,45 @@ class FurtherWordings(BaseModel):
     questions: tuple[str, ...]
 
 
+class ReasoningTexts(BaseModel):
+    """Instructions for reasons before the score, after it, or none; with the placeholders `{scale}`, `{max_words}`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    before: str
+    after: str
+    none: str
+
+
+class DesignTexts(BaseModel):
+    """One language's texts of the experiment `robustness`.
+
+    Attributes:
+        role: names the respondent, who lives in `{country}`.
+        expert: what the model is to report; follows a role.
+        numbers, words: a scale in numbers, from `{first}` to `{last}`, or in words, `{answers}`.
+        between: the three answers between the ends `{never}` and `{always}`, from low to high.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    is_read: bool
+    role: str
+    expert: str
+    numbers: str
+    words: str
+    between: tuple[str, str, str]
+    structured: ReasoningTexts
+    text: ReasoningTexts
+
+
+@functools.cache
+def load_design_texts(language: str) -> DesignTexts:
+    """Load the texts of the experiment `robustness` in a language."""
+    file = resources.files("auditor.prompts") / language / "design.toml"
+    return DesignTexts.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+
+
 @functools.cache
 def load_further_wordings(language: str) -> FurtherWordings:
     """Load the further wordings in a language."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, create_model, field_validator
 
@@ -207,6 +208,39 @@ def counts_schema(n_answers: int) -> type[OpinionCounts]:
     return COUNTS_SCHEMAS[n_answers - 2]
 
 
+Scale: TypeAlias = Literal["-1 to 1", "1 to 10", "words"]
+"""Form of the scale on which a score is asked for."""
+Reasoning: TypeAlias = Literal["before", "after", "none"]
+"""Whether reasons are asked for before the score, after it, or not at all."""
+
+
+def design_schema_name(reasoning: Reasoning, scale: Scale) -> str:
+    """Name of the schema of a direct score with reasons before it, after it or without, on a scale."""
+    return f"Score{reasoning.title()}On{_SCALE_NAMES[scale]}"
+
+
+def _create_design_schema(reasoning: Reasoning, scale: Scale) -> type[Structure]:
+    """Create a schema whose fields have the order in which they are asked for."""
+    score: Any = Annotated[str, text_field("One of the answers of the question, word for word.")]
+    if scale != "words":
+        low, high = (SCORE_MIN, SCORE_MAX) if scale == "-1 to 1" else (1.0, 10.0)
+        score = Annotated[float, Field(ge=low, le=high, description="On the scale of the question.")]
+    reasons: dict[str, Any] = {
+        "norms": (Annotated[str, text_field("The relevant norms of the country, in one sentence.")], ...),
+        "reasoning": (Annotated[str, text_field("Step-by-step reasoning.")], ...),
+    }
+    before, after = (reasons if reasoning == place else {} for place in ("before", "after"))
+    fields: dict[str, Any] = {**before, "score": (score, ...), **after}
+    return create_model(design_schema_name(reasoning, scale), __base__=Structure, __doc__="A direct score.", **fields)
+
+
+_SCALE_NAMES: Mapping[Scale, str] = {"-1 to 1": "Unit", "1 to 10": "Ten", "words": "Words"}
+DESIGN_SCHEMAS: Mapping[str, type[Structure]] = {
+    design_schema_name(reasoning, scale): _create_design_schema(reasoning, scale)
+    for reasoning in get_args(Reasoning)
+    for scale in _SCALE_NAMES
+}
+"""Schemas of the experiment `robustness` by name."""
 MAX_COUNTS = 20
 """Most answers of a survey that models are asked about; as many next tokens have a known log-probability."""
 COUNTS_SCHEMAS: tuple[type[OpinionCounts], ...] = tuple(map(_create_counts_schema, range(2, MAX_COUNTS + 1)))
@@ -230,4 +264,5 @@ ANSWER_SCHEMAS: tuple[type[Structure], ...] = (
     Contradiction,
     OpinionAnswer,
     *COUNTS_SCHEMAS,
+    *DESIGN_SCHEMAS.values(),
 )
