@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, cast
 from auditor.agents.answer_parsing import is_refusal, parse_score, parse_trace
 from auditor.agents.call_builders import build_direct_call, build_question_call
 from auditor.agents.call_runner import run_calls
-from auditor.agents.localization import localized_question, question_prompt_fields
+from auditor.agents.localization import localized_question, question_prompt_fields, wording_of_sample
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, Probes
 from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Call, Cell, Message, Outcome, Survey
@@ -22,7 +22,9 @@ from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.survey_translations import load_design_texts, load_further_wordings
-from auditor.storage.records import save_experiment
+from auditor.storage import ledger
+from auditor.storage.database import Database
+from auditor.storage.records import load_records, save_experiment
 from auditor.surveys.languages import native_languages
 
 STAGE = "design"
@@ -106,7 +108,8 @@ class RunSetup:
         if how.has_standard_prompt and not how.wording:
             return build_direct_call(self.config, self.survey, model, cell, sample)
         probe, language = self.config.direct, self.find_language(cell.country)
-        fields = question_prompt_fields(self.survey, cell, language, how.wording)
+        wording = how.wording or wording_of_sample(self.config, self.survey, sample)
+        fields = question_prompt_fields(self.survey, cell, language, wording)
         if how.has_standard_prompt:
             prompt = load_prompt(probe.prompt_name, language)
             messages = prompt.render(preamble=model.system, **fields, max_words=str(probe.max_words))
@@ -269,7 +272,13 @@ def list_requests(config: AuditConfig, survey: Survey, runs: Sequence[PlannedRun
 
 
 async def ask_design(context: RunContext, runs: Sequence[PlannedRun]) -> None:
-    """Ask all models in all runs of a design, and store the answers; recorded ones are not asked for again."""
+    """Ask all models in all runs of a design, and store the answers; recorded ones are not asked for again.
+
+    Another design that the audit has is replaced.
+    """
+    if await asyncio.to_thread(load_records, context.db, context.audit_id, PlannedRun) != list(runs):
+        replaced = (PlannedRun, DesignAnswer)
+        await asyncio.to_thread(save_experiment, context.db, context.audit_id, list(runs), replaced=replaced)
     requests = await asyncio.to_thread(lambda: list(list_requests(context.config, context.survey, runs)))
     answers = await run_calls(context, STAGE, [request.call for request in requests])
     rows = [
@@ -284,3 +293,11 @@ async def ask_design(context: RunContext, runs: Sequence[PlannedRun]) -> None:
     ]
     await asyncio.to_thread(save_experiment, context.db, context.audit_id, rows)
     context.raise_if_stopped()
+
+
+def load_example_text(db: Database, audit_id: int, model: str, run: int, country: str, topic: str) -> str | None:
+    """Load the text of a model's first usable answer on a cell in a run, without thinking; None if there is none."""
+    rows = load_records(db, audit_id, DesignAnswer, [Cell(country, topic)], model=model)
+    keys = [row.key for row in rows if row.run == run and row.outcome is Outcome.OK and row.key]
+    answers = ledger.load_answers(db, keys[:1])
+    return next((strip_thinking(answer.text) for answer in answers.values() if answer.text), None)

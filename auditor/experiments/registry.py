@@ -12,6 +12,7 @@ from auditor.experiments.drift import drift
 from auditor.experiments.holdout import holdout
 from auditor.experiments.nonresponse import nonresponse
 from auditor.experiments.planted import planted
+from auditor.experiments.robustness import robustness
 from auditor.experiments.samples import samples
 from auditor.experiments.savings import savings
 from auditor.experiments.validity import validity
@@ -28,5 +29,5 @@ def _list_experiments_of_probes() -> list[Experiment]:
 EXPERIMENTS: tuple[Experiment, ...] = (
     planted, bias, drift, holdout, validity,
     *_list_experiments_of_probes(),
-    nonresponse, samples, direct_temperature, savings,
+    robustness, nonresponse, samples, direct_temperature, savings,
 )  # fmt: skip

@@ -7,6 +7,7 @@ with.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ _SEPARATE_COLUMNS = {5: (0, 1, 3, 7, 14), 8: (0, 1, 3, 7, 6, 10, 12, 13)}
 """Columns of the array of 16 runs by the number of factors: interactions of two of up to five are separate from each
 other (resolution V), those of up to eight from single factors (resolution IV)."""
 _N_PARTITIONS, _N_SWAPS, _N_ORDERS, _N_STARTS = 16, 700, 400, 6
+_REPEATED_RUN_COST = 1e6
 MIN_SHARE = 0.05
 """Smallest squared correlation between effects that counts as confounding."""
 
@@ -53,8 +55,8 @@ def plan_levels(n_levels: Sequence[int], seed: int) -> Levels:
         seed: determines the design together with the numbers of levels.
 
     Returns:
-        16 runs if all factors have two levels, else 32. Two-level factors are orthogonal to each other and, with at
-        most eight of them, to the interactions of any two.
+        Distinct runs: all combinations if there are at most 32 (16 if all factors have two levels), else 32 or 16 of
+        them. Two-level factors are orthogonal to each other and to the interactions of any two of them.
 
     Raises:
         ValueError: no factors, one with fewer than two levels, or more than eight with two.
@@ -65,17 +67,18 @@ def plan_levels(n_levels: Sequence[int], seed: int) -> Levels:
     others = [i for i, count in enumerate(n_levels) if count > 2]
     if len(pairs) > MAX_TWO_LEVEL_FACTORS:
         raise ValueError(f"a design has at most {MAX_TWO_LEVEL_FACTORS} factors of two levels")
+    n_runs = BASE_RUNS * (2 if others else 1)
+    if math.prod(n_levels) <= n_runs:
+        return np.array(list(itertools.product(*map(range, n_levels))))
     from pydoe import get_orthogonal_array  # loads scipy.stats (1 s)
 
-    rng = np.random.default_rng(seed)
     array = np.asarray(get_orthogonal_array("L16(2^15)"), int)
     columns = next(columns for size, columns in sorted(_SEPARATE_COLUMNS.items()) if len(pairs) <= size)
-    two_level = array[:, columns[: len(pairs)]]
-    levels = np.zeros((BASE_RUNS * (2 if others else 1), len(n_levels)), int)
-    levels[:, pairs] = np.tile(two_level, (len(levels) // BASE_RUNS, 1))
+    levels = np.zeros((n_runs, len(n_levels)), int)
+    levels[:, pairs] = np.tile(array[:, columns[: len(pairs)]], (n_runs // BASE_RUNS, 1))
     if others:
-        chosen = _choose_combinations([n_levels[i] for i in others], len(levels))
-        levels[:, others] = _match_rows(levels[:, pairs], chosen, rng)
+        chosen = _choose_combinations([n_levels[i] for i in others], n_runs)
+        levels[:, others] = _match_rows(levels[:, pairs], chosen, np.random.default_rng(seed))
     return _put_first_levels_first(levels, n_levels)
 
 
@@ -99,14 +102,18 @@ def _choose_combinations(n_levels: Sequence[int], n_runs: int) -> Levels:
 
 
 def _match_rows(two_level: Levels, chosen: Levels, rng: np.random.Generator) -> Levels:
-    """Order combinations so that they are least correlated with the two-level factors and their interactions."""
+    """Order combinations so that runs are distinct, and least correlated with two-level factors and interactions."""
     signs = 1.0 - 2.0 * two_level
     pairs = [signs[:, i] * signs[:, j] for i, j in itertools.combinations(range(signs.shape[1]), 2)]
     effects = np.column_stack([2 * signs, *pairs]) if pairs else 2 * signs
     coded = np.hstack([_contrasts(column, int(column.max()) + 1) for column in chosen.T])
+    base = np.unique(two_level, axis=0, return_inverse=True)[1].ravel()
+    combination = np.unique(chosen, axis=0, return_inverse=True)[1].ravel()
 
     def cost(order: NDArray[np.int_]) -> float:
-        return float(((effects.T @ coded[order]) ** 2).sum()) if effects.size else 0.0
+        n_repeated = len(order) - len(np.unique(base * len(order) + combination[order]))
+        correlation = ((effects.T @ coded[order]) ** 2).sum() if effects.size else 0.0
+        return float(correlation + _REPEATED_RUN_COST * n_repeated)
 
     best, lowest = np.arange(len(chosen)), np.inf
     for _ in range(_N_STARTS):
@@ -143,18 +150,24 @@ def _contrasts(column: Levels, n_levels: int) -> NDArray[np.float64]:
 def assign_cells(levels: Levels, n_cells: int, seed: int) -> NDArray[np.bool_]:
     """Choose the runs in which each cell is asked: eight, which have each level of a factor about equally often.
 
-    Neighbouring cells share a division of all runs into groups of eight. So runs have equal numbers of cells, up to
-    one, in any stretch of cells that is as long as the number of groups, such as a country's.
+    Fewer runs are all asked. If eight divides their number, neighbouring cells share a division of all runs into groups
+    of eight. So runs have equal numbers of cells, up to one, in any stretch of cells that is as long as the number of
+    groups, such as a country's.
 
     Returns:
         Whether a run (row) asks a cell (column).
     """
     rng = np.random.default_rng(seed)
     n_runs = len(levels)
+    is_asked = np.zeros((n_runs, n_cells), bool)
+    if n_runs % RUNS_PER_CELL or n_runs <= RUNS_PER_CELL:
+        for cell in range(n_cells):
+            order = np.lexsort((rng.permutation(n_runs), is_asked.sum(axis=1)))
+            is_asked[order[:RUNS_PER_CELL], cell] = True
+        return is_asked
     n_groups = n_runs // RUNS_PER_CELL
     indicators = np.hstack([column[:, None] == np.unique(column) for column in levels.T]).astype(float)
     divisions = [_divide_runs(indicators, n_groups, rng) for _ in range(_N_PARTITIONS)]
-    is_asked = np.zeros((n_runs, n_cells), bool)
     for start in range(0, n_cells, n_groups):
         division = divisions[rng.integers(len(divisions))]
         for cell, group in zip(range(start, min(start + n_groups, n_cells)), rng.permutation(n_groups), strict=False):
@@ -206,7 +219,9 @@ def list_confounding(levels: Mapping[str, Sequence[object]]) -> list[Confounding
     rows = []
     for name, effect in effects.items():
         others = [other for other in effects if other != name]
-        terms = {(other,): effects[other] for other in others if list(effects).index(other) > list(effects).index(name)}
+        terms: dict[tuple[str, ...], NDArray[np.float64]] = {
+            (other,): effects[other] for other in others if list(effects).index(other) > list(effects).index(name)
+        }
         for first, second in itertools.combinations(others, 2):
             products = [a * b for a in effects[first].T for b in effects[second].T]
             terms[first, second] = np.column_stack(products)

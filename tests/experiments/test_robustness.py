@@ -1,0 +1,246 @@
+"""The experiment `robustness`: an answerer that knows every form, cost before spending, resuming, and bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.agents.call_builders import build_direct_call
+from auditor.agents.design_calls import list_requests, prepare_run
+from auditor.config import AuditConfig
+from auditor.domain import Answer, AnswerForm, Capability, Cell, Outcome
+from auditor.domain.design_records import DesignAnswer, PlannedRun
+from auditor.errors import UsageError
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.design_plan import choose_factors, plan_design
+from auditor.experiments.robustness import robustness
+from auditor.metrics.design_matrix import RUNS_PER_CELL
+from auditor.models.answer_schemas import DESIGN_SCHEMAS
+from auditor.reports.output import render_document
+from auditor.run import load_planned_survey, run_audit
+from auditor.storage import audits, hash_chain
+from auditor.storage.database import open_database
+from auditor.storage.records import load_records
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+
+FEW = ["temperature", "language", "role", "wording"]
+
+
+def answer_all_forms(request: Request) -> Reply:
+    """Answer +0.5 on the scale that is asked for, in the form that is asked for."""
+    if request.schema in DESIGN_SCHEMAS:
+        properties = request.body["response_format"]["json_schema"]["schema"]["properties"]
+        reply: dict[str, Any] = dict.fromkeys(properties, "People there hold norms.")
+        return completion(json.dumps(reply | {"score": _score(request, str(request.schema).rpartition("On")[2])}))
+    if request.schema is None and "SCORE = x" in request.text:
+        kind = "Words" if "word for word" in request.text else "Ten" if "10 (" in request.text else "Unit"
+        return completion(f"Norms matter.\nSCORE = {_score(request, kind)}")
+    return answer(request)
+
+
+def _score(request: Request, kind: str) -> float | str:
+    if kind != "Words":
+        return 7.75 if kind == "Ten" else 0.5
+    match = re.search(r"word for word: (.*?)[.:\n]", request.text)
+    assert match
+    return next(text for text in match[1].split("; ") if "closer to" in text and "always" in text)
+
+
+def with_changes(audit: AuditConfig, **direct: Any) -> AuditConfig:
+    probes = audit.probes.model_copy(update={"direct": audit.direct.model_copy(update=direct)})
+    return audit.model_copy(update={"probes": probes})
+
+
+def choose(audit: AuditConfig, *given: str, without: tuple[str, ...] = (), **capabilities: Capability) -> Any:
+    return choose_factors(audit, load_planned_survey(audit), capabilities, without, given)
+
+
+def test_the_plan_says_its_cost_and_asks_nobody_without_ask(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = config(server.url, 2, judges=[])
+    run_audit(audit, storage=storage)
+    before = len(server.requests)
+    result = robustness(ExperimentContext(storage), audit.name)
+    assert len(server.requests) == before
+    report = result.data
+    assert list(report.factors) == [
+        *("wording", "direction", "scale", "reasoning", "answer", "temperature", "language", "role")
+    ]
+    assert (report.runs, report.runs_per_cell, report.cells) == (32, 8, 9)
+    assert report.planned == 9 * 8 * 2
+    assert 0 < report.recorded <= 9 * 2  # cells of run 0
+    assert report.forecast.startswith(f"About {report.planned - report.recorded} calls")
+    assert report.figures is None
+    page = render_document(result.document, "markdown")
+    assert "--ask" in page
+    assert "confounded" in page
+    with open_database(storage) as db:
+        assert not load_records(db, audits.get_audit(db, audit.name).id, PlannedRun)
+
+
+def test_a_design_is_asked_once_and_resumed_without_a_request(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = config(server.url, 2)
+    run_audit(audit, storage=storage)
+    server.script = answer_all_forms
+    before = len(server.requests)
+    messages: list[str] = []
+    context = ExperimentContext(storage, print_message=messages.append)
+    result = robustness(context, audit.name, without=FEW, ask=True)
+    assert any("32 runs: About" in message for message in messages)  # before anything is asked
+    report, n_sent = result.data, len(server.requests) - before
+    assert report.recorded == report.planned == 9 * 8 * 2
+    assert n_sent <= report.planned
+    assert report.figures is not None
+    with open_database(storage) as db:
+        stored = audits.get_audit(db, audit.name)
+        answers, runs = (load_records(db, stored.id, record) for record in (DesignAnswer, PlannedRun))
+        assert not hash_chain.verify_chain(db).breaks
+    assert len(answers) == 9 * RUNS_PER_CELL * 2
+    assert {row.outcome for row in answers} == {Outcome.OK}
+    standard = {run.number for run in runs if prepare_run(audit, load_planned_survey(audit), run.levels)
+                .presentation.has_standard_prompt}  # fmt: skip
+    assert {row.score for row in answers if row.run not in standard} == {0.5}
+    assert report.conflicts == 0 or report.panels[0].panel == "as audited"
+    server.requests.clear()
+    again = robustness(context, audit.name, ask=True)
+    assert not server.requests
+    assert again.data.figures == report.figures
+    assert robustness(ExperimentContext(storage), audit.name).data.figures == report.figures
+    assert len(render_document(again.document, "markdown").split()) < 900
+
+
+def test_refused_and_unread_answers_are_counted_and_are_no_scores(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = config(server.url, 1, judges=[])
+    run_audit(audit, storage=storage)
+    server.script = lambda request: completion("I cannot answer that." if request.draw() < 0.5 else "Perhaps.")
+    report = robustness(ExperimentContext(storage), audit.name, without=["scale", *FEW], ask=True).data
+    with open_database(storage) as db:
+        rows = load_records(db, audits.get_audit(db, audit.name).id, DesignAnswer)
+    lost = [row for row in rows if row.run]
+    assert {row.outcome for row in lost} == {Outcome.REFUSED, Outcome.UNPARSED}
+    assert all(row.score is None for row in lost)
+    assert sum(report.figures.lost.values()) == len(lost)
+
+
+def test_the_budget_ends_the_asking(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = config(server.url, 1, judges=[], limits={"budget_usd": 1e-9})
+    models = [model.model_copy(update={"base_model": "gpt-4o"}) for model in audit.models]
+    audit = audit.model_copy(update={"models": models})
+    run_audit(audit, storage=storage)
+    before = len(server.requests)
+    report = robustness(ExperimentContext(storage), audit.name, without=FEW, ask=True).data
+    assert len(server.requests) - before <= 1
+    with open_database(storage) as db:
+        rows = load_records(db, audits.get_audit(db, audit.name).id, DesignAnswer)
+    assert Outcome.OVER_BUDGET in {row.outcome for row in rows}
+    assert report.recorded < report.planned
+
+
+def test_the_audits_settings_are_run_0_with_the_audits_own_requests() -> None:
+    for mode in ("structured", "text"):
+        audit = with_changes(config("http://127.0.0.1:1", 2), mode=mode, samples=2)
+        survey = load_planned_survey(audit)
+        runs = plan_design(audit, survey, choose(audit), 2)
+        assert sum(len(run.cells) for run in runs) == 9 * RUNS_PER_CELL
+        own = [request for request in list_requests(audit, survey, runs) if request.run == 0]
+        assert own
+        for request in own:
+            model = audit.models_by_name[request.model]
+            assert request.call.key == build_direct_call(audit, survey, model, request.cell, request.sample).key
+        assert len({request.call.key for request in list_requests(audit, survey, runs)}) == 9 * RUNS_PER_CELL * 2 * 2
+
+
+CELL = Cell("Germany", "divorce")
+CASES = [
+    ({"scale": "1 to 10"}, '{"norms": "n", "reasoning": "r", "score": 10}', 1.0),
+    ({"scale": "1 to 10"}, '{"norms": "n", "reasoning": "r", "score": 0}', None),
+    ({"scale": "1 to 10", "reasoning": "none"}, '{"score": 5.5}', 0.0),
+    ({"scale": "1 to 10", "answer": "text"}, "SCORE = 1\nSo it is.", -1.0),
+    ({"scale": "1 to 10", "answer": "text"}, "SCORE = 1\nSCORE = 2", None),
+    ({"scale": "words", "answer": "text"}, "SCORE = Never justified.", -1.0),
+    ({"scale": "words", "answer": "text"}, "SCORE = closer to “always justified”", 0.5),
+    ({"scale": "words", "answer": "text"}, "SCORE = perhaps", None),
+    ({"scale": "words", "reasoning": "none"}, '{"score": "in between"}', 0.0),
+    ({"scale": "words", "reasoning": "after"}, '{"score": "always justified", "norms": "n", "reasoning": "r"}', 1.0),
+    ({"direction": "high first", "answer": "text"}, "SCORE = -0.4", -0.4),
+    ({"language": "de", "scale": "words", "answer": "text"}, "SCORE = dazwischen", 0.0),
+]
+
+
+@pytest.mark.parametrize(("levels", "text", "score"), CASES)
+def test_every_form_is_read_onto_one_scale(levels: dict[str, str], text: str, score: float | None) -> None:
+    audit = config("http://127.0.0.1:1", 1, judges=[])
+    setup = prepare_run(audit, load_planned_survey(audit), levels)
+    call = setup.build_call("model-a", CELL, 0)
+    row = setup.read_answer(Answer(call.key, Outcome.OK, text), call, "model-a", CELL, 0)
+    assert row.score == score
+    assert row.outcome is (Outcome.UNPARSED if score is None else Outcome.OK)
+
+
+def test_each_choice_changes_the_question_as_stated() -> None:
+    audit = config("http://127.0.0.1:1", 1, judges=[])
+    survey = load_planned_survey(audit)
+
+    def ask(**levels: str) -> str:
+        return prepare_run(audit, survey, levels).build_call("model-a", CELL, 0).request_text
+
+    assert "from 1.0 (always justified) to -1.0 (never justified)" in ask(direction="high first")
+    assert "from 1 (never justified) to 10 (always justified)" in ask(scale="1 to 10")
+    assert "never justified; closer to “never justified”; in between" in ask(scale="words")
+    assert "always justified; closer to “always justified”; in between" in ask(scale="words", direction="high first")
+    assert '"score": a number from -1.0 (never justified) to 1.0 (always justified).' in ask(reasoning="none")
+    assert ask(reasoning="after").index('"score"') < ask(reasoning="after").index('"reasoning"')
+    assert "You are an adult who has lived in Germany" in ask(role="resident")
+    assert "Land: Deutschland" in ask(language="native")
+    assert "Imagine a typical group of adults in Germany" in ask(wording="4")
+    assert "from “always justified” to “never justified”" in ask(wording="2", direction="high first")
+    assert "SCORE = x" in ask(answer="text")
+
+
+def test_choices_that_cannot_be_varied_are_named_and_left_out() -> None:
+    audit = config("http://127.0.0.1:1", 2)
+    assert choose(audit, "scale=-1 to 1").omitted == {"scale": "it has one level: -1 to 1"}
+    assert "scale" not in choose(audit, "scale=-1 to 1").levels
+    assert choose(audit, "temperature=0,1.5").levels["temperature"] == ["0.7", "0", "1.5"]
+    refusing = Capability(dropped_params=("temperature",), form=AnswerForm.TEXT)
+    named = choose(audit, **{"model-b": refusing}).omitted  # type: ignore[arg-type]
+    assert named["temperature"] == "the model model-b takes no temperature"
+    assert named["answer"] == "the model model-b takes no structured answers"
+    assert choose(audit, "language=xx,de").omitted == {"language=xx": "there are no prompts in the language 'xx'"}
+    only_english = config("http://127.0.0.1:1", 1, judges=[], survey={"source": "wvs7-sample", "countries": ["New Zealand"]})
+    assert "all questions are in the same language" in choose(only_english).omitted["language=native"]
+    assert choose(audit, without=("wording", "scale", "reasoning")).levels.keys() == {
+        "direction", "answer", "temperature", "language", "role",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "without", "message"),
+    [
+        (["tone=high"], [], "no choice 'tone'"),
+        (["scale=1 to 5"], [], "no level '1 to 5'"),
+        (["temperature=hot"], [], "'hot' is not a temperature"),
+        (["scale"], [], "no '='"),
+        ([], ["wordings"], "no choice 'wordings'"),
+        ([], [*FEW, "direction", "scale", "reasoning", "answer"], "no choice is left"),
+    ],
+)
+def test_bad_options_are_errors(given: list[str], without: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        choose(config("http://127.0.0.1:1", 1, judges=[]), *given, without=tuple(without))
