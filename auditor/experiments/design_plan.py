@@ -52,20 +52,20 @@ def choose_factors(
     survey: Survey,
     capabilities: Mapping[str, Capability],
     without: Collection[str],
-    given_levels: Sequence[str],
+    level_texts: Sequence[str],
 ) -> FactorChoice:
     """Choose the factors that can be varied, with their levels.
 
     Args:
         capabilities: what each model was found to accept, by its name; models of which nothing is known are absent.
         without: factors that the user leaves out.
-        given_levels: levels in place of the default ones, as `FACTOR=LEVEL,LEVEL`.
+        level_texts: levels in place of the default ones, as `FACTOR=LEVEL,LEVEL`.
 
     Raises:
         UsageError: an unknown factor or level, or no factor is left.
     """
     levels = _list_default_levels(config)
-    for text in given_levels:
+    for text in level_texts:
         factor, separator, values = text.partition("=")
         if not separator:
             raise UsageError(f"--levels {text}: there is no '='.", 'Write it as in --levels "scale=-1 to 1,words".')

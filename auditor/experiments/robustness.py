@@ -107,11 +107,11 @@ def _load_capabilities(db: Database, audit_id: int, config: AuditConfig) -> dict
     from auditor.storage.records import load_records
 
     stored = current_capabilities(load_records(db, audit_id, StoredCapability))
-    found = {(key.model, key.server or ""): entry.capability for key, entry in stored.items()}
+    capabilities = {(key.model, key.server or ""): entry.capability for key, entry in stored.items()}
     return {
-        model.name: found[model.model, model.api_base or ""]
+        model.name: capabilities[model.model, model.api_base or ""]
         for model in config.models
-        if (model.model, model.api_base or "") in found
+        if (model.model, model.api_base or "") in capabilities
     }
 
 
@@ -125,7 +125,7 @@ def _load_or_plan(
     *,
     is_default: bool,
 ) -> tuple[Sequence[PlannedRun], bool]:
-    """The stored design if it is the chosen one, or if nothing was chosen, else a new plan; and whether it is stored."""
+    """The stored design if it is the chosen one or nothing was chosen, else a new plan; and whether it is stored."""
     from auditor.domain.design_records import PlannedRun
     from auditor.experiments.design_plan import is_same_design, plan_design
     from auditor.storage.records import load_records

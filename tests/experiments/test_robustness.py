@@ -56,8 +56,8 @@ def with_changes(audit: AuditConfig, **direct: Any) -> AuditConfig:
     return audit.model_copy(update={"probes": probes})
 
 
-def choose(audit: AuditConfig, *given: str, without: tuple[str, ...] = (), **capabilities: Capability) -> Any:
-    return choose_factors(audit, load_planned_survey(audit), capabilities, without, given)
+def choose(audit: AuditConfig, *texts: str, without: tuple[str, ...] = (), **capabilities: Capability) -> Any:
+    return choose_factors(audit, load_planned_survey(audit), capabilities, without, texts)
 
 
 def test_the_plan_says_its_cost_and_asks_nobody_without_ask(
@@ -103,7 +103,7 @@ def test_a_design_is_asked_once_and_resumed_without_a_request(
     assert report.figures is not None
     with open_database(storage) as db:
         stored = audits.get_audit(db, audit.name)
-        answers, runs = (load_records(db, stored.id, record) for record in (DesignAnswer, PlannedRun))
+        answers, runs = load_records(db, stored.id, DesignAnswer), load_records(db, stored.id, PlannedRun)
         assert not hash_chain.verify_chain(db).breaks
     assert len(answers) == 9 * RUNS_PER_CELL * 2
     assert {row.outcome for row in answers} == {Outcome.OK}
@@ -158,9 +158,9 @@ def test_the_audits_settings_are_run_0_with_the_audits_own_requests() -> None:
         survey = load_planned_survey(audit)
         runs = plan_design(audit, survey, choose(audit), 2)
         assert sum(len(run.cells) for run in runs) == 9 * RUNS_PER_CELL
-        own = [request for request in list_requests(audit, survey, runs) if request.run == 0]
-        assert own
-        for request in own:
+        first = [request for request in list_requests(audit, survey, runs) if request.run == 0]
+        assert first
+        for request in first:
             model = audit.models_by_name[request.model]
             assert request.call.key == build_direct_call(audit, survey, model, request.cell, request.sample).key
         assert len({request.call.key for request in list_requests(audit, survey, runs)}) == 9 * RUNS_PER_CELL * 2 * 2
@@ -223,7 +223,8 @@ def test_choices_that_cannot_be_varied_are_named_and_left_out() -> None:
     assert named["temperature"] == "the model model-b takes no temperature"
     assert named["answer"] == "the model model-b takes no structured answers"
     assert choose(audit, "language=xx,de").omitted == {"language=xx": "there are no prompts in the language 'xx'"}
-    only_english = config("http://127.0.0.1:1", 1, judges=[], survey={"source": "wvs7-sample", "countries": ["New Zealand"]})
+    english_survey = {"source": "wvs7-sample", "countries": ["New Zealand"]}
+    only_english = config("http://127.0.0.1:1", 1, judges=[], survey=english_survey)
     assert "all questions are in the same language" in choose(only_english).omitted["language=native"]
     assert choose(audit, without=("wording", "scale", "reasoning")).levels.keys() == {
         "direction", "answer", "temperature", "language", "role",
@@ -231,7 +232,7 @@ def test_choices_that_cannot_be_varied_are_named_and_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "without", "message"),
+    ("texts", "without", "message"),
     [
         (["tone=high"], [], "no choice 'tone'"),
         (["scale=1 to 5"], [], "no level '1 to 5'"),
@@ -241,6 +242,6 @@ def test_choices_that_cannot_be_varied_are_named_and_left_out() -> None:
         ([], [*FEW, "direction", "scale", "reasoning", "answer"], "no choice is left"),
     ],
 )
-def test_bad_options_are_errors(given: list[str], without: list[str], message: str) -> None:
+def test_bad_options_are_errors(texts: list[str], without: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
-        choose(config("http://127.0.0.1:1", 1, judges=[]), *given, without=tuple(without))
+        choose(config("http://127.0.0.1:1", 1, judges=[]), *texts, without=tuple(without))

@@ -30,11 +30,12 @@ def build_design_document(report: DesignReport) -> Document:
 
 def _describe_design(report: DesignReport) -> Iterator[Block]:
     """Yield the remarks."""
+    rest = "" if report.recorded == report.planned else f"; {report.forecast} Add --ask to send them"
     yield Paragraph(
         f"{pluralize(report.runs, 'run')}, of which each of {format_count(report.cells)} cells is asked in "
         f"{report.runs_per_cell}; every model takes every run, with {pluralize(report.samples, 'sample')} a cell. "
-        f"Run 0 has the audit’s settings. {format_count(report.planned)} calls, {format_count(report.recorded)} recorded"
-        f"{'' if report.recorded == report.planned else f'; {report.forecast} Add --ask to send them'}."
+        f"Run 0 has the audit’s settings. {format_count(report.planned)} calls, "
+        f"{format_count(report.recorded)} recorded{rest}."
     )
     yield List([f"{factor}: {', '.join(levels)}." for factor, levels in report.factors.items()])
     if report.omitted:
