@@ -17,8 +17,7 @@ from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
 from auditor.agents.probe_stage import build_probe_stage, build_stage_graph
 from auditor.agents.run_context import RunContext
-from auditor.config.installed_probes import load_built_in
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 
 AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
@@ -38,10 +37,10 @@ def build_graph(
     graph.add_node("cells", build_cell_graph())
     graph.add_node(score_logprobs, input_schema=LogprobBatch)
     installed_probes = list(installed_probes)
-    stages = [load_built_in(name).build_stage() for name in BUILT_IN_PROBES]
+    stages = [load_built_in(name).build_stage() for name in list_built_in_names()]
     for stage in (*stages, *map(build_probe_stage, installed_probes)):
         graph.add_node(stage.name, build_stage_graph(stage))
-    branches = ["cells", "score_logprobs", *BUILT_IN_PROBES, *installed_probes]
+    branches = ["cells", "score_logprobs", *list_built_in_names(), *installed_probes]
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "preflight")
     graph.add_conditional_edges("preflight", nodes.route_branches, [*branches, "measure"])

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Connection, String, case, cast, func, literal, select
 
 from auditor.config import AuditConfig
-from auditor.config.installed_probes import load_built_in
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.config.probe_section import BuiltInProbe
-from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Outcome
 from auditor.domain.labels import LabelKind
 from auditor.probe_interface import ProbeResult
@@ -21,9 +20,9 @@ Columns: TypeAlias = Any
 """Columns of a table, as attributes."""
 Condition: TypeAlias = Any
 """SQL condition on columns, made with `==`, `&` and `|`; SQLAlchemy types such expressions as Any."""
-ANSWER_RECORDS: Mapping[str, type] = {name: load_built_in(name).answer_record() for name in BUILT_IN_PROBES}
+ANSWER_RECORDS: Mapping[str, type] = {name: load_built_in(name).answer_record() for name in list_built_in_names()}
 """Class of the records of a probe's answers, by the probe's name."""
-PROBE_RECORDS: Mapping[str, list[type]] = {name: load_built_in(name).list_records() for name in BUILT_IN_PROBES}
+PROBE_RECORDS: Mapping[str, list[type]] = {name: load_built_in(name).list_records() for name in list_built_in_names()}
 """Classes of all stored records of a probe, by the probe's name."""
 
 
@@ -102,7 +101,7 @@ def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, Answ
 
 def name_answers(probe: str) -> str:
     """Name one answer of a probe, in the singular, for lists of what an audit has."""
-    return load_built_in(probe).noun if probe in BUILT_IN_PROBES else f"{probe} answer"
+    return load_built_in(probe).noun if probe in list_built_in_names() else f"{probe} answer"
 
 
 def list_stored_probes(db: Database, audit_id: int) -> list[str]:
@@ -142,7 +141,7 @@ def apply_vote_weights(db: Database, audit_id: int, config: AuditConfig) -> Audi
 
 def find_labelled_probe(kind: LabelKind) -> BuiltInProbe:
     """The built-in probe that labels of a kind are about; LookupError for traces, which belong to none."""
-    probes = (load_built_in(name) for name in BUILT_IN_PROBES)
+    probes = (load_built_in(name) for name in list_built_in_names())
     labelled = [probe for probe in probes if probe.label_kind is kind]
     if not labelled:
         raise LookupError(kind)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.config.installed_probes import load_built_in
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import (
     AlteredTraceVerdict,
     CellScore,
@@ -93,6 +92,6 @@ for _record_class in RECORDS:
     row_class_of(_record_class)
 
 
-for _name in BUILT_IN_PROBES:
+for _name in list_built_in_names():
     for _record_class in load_built_in(_name).list_records():
         row_class_of(_record_class)

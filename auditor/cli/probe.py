@@ -13,16 +13,16 @@ class ProbeCommands(TyperGroup):
     """One group of commands for each installed probe."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the installed probes; no probe is imported."""
-        from auditor.config.installed_probes import list_probe_names
+        """The names of the installed probes; the commands of those with a stage of their own stand elsewhere."""
+        from auditor.config.installed_probes import list_built_in_names, list_probe_names
 
-        return list_probe_names()
+        return [name for name in list_probe_names() if name not in list_built_in_names()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The commands of a probe, which is imported now."""
-        from auditor.config.installed_probes import is_installed, load_probe
+        from auditor.config.installed_probes import load_probe
 
-        if not is_installed(cmd_name):
+        if cmd_name not in self.list_commands(ctx):
             return None
         probe = load_probe(cmd_name)
         app = typer.Typer(name=cmd_name, help=f"{probe.title} ({probe.source.package})", no_args_is_help=True)
@@ -39,9 +39,7 @@ class ProbeCommands(TyperGroup):
             formatter.write_dl([(name, sources[name].package) for name in self.list_commands(ctx)] or [("none", "")])
 
 
-probe_app = typer.Typer(
-    name="probe", cls=ProbeCommands, help="Commands of probes of other packages.", no_args_is_help=True
-)
+probe_app = typer.Typer(name="probe", cls=ProbeCommands, help="Commands of installed probes.", no_args_is_help=True)
 
 
 @probe_app.callback()

@@ -59,8 +59,7 @@ def status(
 
 def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Sequence[FailureGroup]]) -> None:
     """Print one row per audit, without the columns that no audit uses; `failures` are those of each."""
-    from auditor.config.installed_probes import load_built_in
-    from auditor.config.probes import BUILT_IN_PROBES
+    from auditor.config.installed_probes import list_built_in_names, load_built_in
 
     columns: dict[str, list[object]] = {
         "audit": [status["audit"] for status in statuses],
@@ -69,7 +68,7 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
         "verdicts ok": [_format_progress(status, "verdicts") for status in statuses],
         **{
             f"{key.replace('_', ' ')} ok": [_format_count(status, key) for status in statuses]
-            for key in (load_built_in(name).answers_key for name in BUILT_IN_PROBES)
+            for key in (load_built_in(name).answers_key for name in list_built_in_names())
         },
         **{
             f"{key.removeprefix('probe_')} ok": [_format_count(status, key) for status in statuses]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.cross_table_rules import (
@@ -26,7 +26,7 @@ from auditor.config.cross_table_rules import (
     require_usable_weights,
     require_weights_source,
 )
-from auditor.config.installed_probes import load_probe
+from auditor.config.installed_probes import add_probe_fields, list_built_in_probes, load_probe
 from auditor.config.model_section import ModelSection
 from auditor.config.probes import DirectProbe, Probes
 from auditor.config.providers.table import REPLAY, SIMULATED
@@ -190,7 +190,7 @@ class AuditConfig(ConfigSection):
     def asks_for_structures(self) -> bool:
         """Whether answers are requested as structures, and not only as free text and log-probabilities."""
         has_structured_answers = self.probes.direct is not None and self.probes.direct.mode == "structured"
-        return has_structured_answers or bool(self.judge_models or self.probes.stages or self.probes.plugins)
+        return has_structured_answers or bool(self.judge_models or self.probes.with_stage)
 
     @property
     def direct(self) -> DirectProbe:
@@ -271,7 +271,7 @@ class AuditConfig(ConfigSection):
     @model_validator(mode="after")
     def _check_stage_probes(self) -> AuditConfig:
         """Check the rules between the tables of probes with a stage of their own and the other tables."""
-        for probe in (*self.probes.stages.values(), *self.probes.plugins.values()):
+        for probe in self.probes.with_stage.values():
             probe.check(self)
         for name, thresholds in self.check.probes.items():
             if name not in self.probes.missing:
@@ -326,6 +326,16 @@ class AuditConfig(ConfigSection):
         """Return a copy with some keys of `run` replaced; a value of None leaves the key as it is."""
         changes = {key: value for key, value in overrides.items() if value is not None}
         return self.model_copy(update={"run": self.run.model_copy(update=changes)})
+
+    @classmethod
+    def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """The JSON schema of a configuration, with the tables of the built-in probes; see pydantic's method."""
+        probes = create_model("Probes", __base__=Probes, __module__=Probes.__module__, __doc__=Probes.__doc__)
+        add_probe_fields(probes, {probe.name: probe.settings for probe in list_built_in_probes()})
+        field: Any = (probes, cls.model_fields["probes"])
+        config = create_model(cls.__name__, __base__=cls, __module__=cls.__module__, __doc__=cls.__doc__, probes=field)
+        schema: dict[str, Any] = super(AuditConfig, config).model_json_schema(*arguments, **options)
+        return schema
 
     @property
     def hash(self) -> str:

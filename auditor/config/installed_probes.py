@@ -74,7 +74,7 @@ def _list_built_in_sources() -> dict[str, ProbeSource]:
 
 @functools.cache
 def list_probe_sources() -> dict[str, ProbeSource]:
-    """List the installed probes without a table of their own in `Probes` by name, each kind in alphabetical order.
+    """List the installed probes by name, each kind in alphabetical order.
 
     Those in folders of the program come first, then those of other packages.
     Reads names only; no probe is imported.
@@ -83,8 +83,6 @@ def list_probe_sources() -> dict[str, ProbeSource]:
 
     sources = _list_built_in_sources()
     built_in = {*RESERVED_NAMES, *sources}
-    for probe in list_built_in_probes():
-        sources.pop(probe.name, None)
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("an unknown package", "")
         problem = ""
@@ -103,7 +101,7 @@ def list_probe_sources() -> dict[str, ProbeSource]:
 
 
 def list_probe_names() -> list[str]:
-    """List the names of the installed probes that have no table of their own in `Probes`."""
+    """List the names of the installed probes; no probe is imported."""
     return [name for name, source in list_probe_sources().items() if name == source.name]
 
 
@@ -350,6 +348,11 @@ def list_folder_probes() -> list[InstalledProbe]:
     return [probe for probe in probes if not isinstance(probe.probe, BuiltInProbe)]
 
 
+def list_built_in_names() -> tuple[str, ...]:
+    """List the names of the probes of `list_built_in_probes`, in the order of their stages."""
+    return tuple(probe.name for probe in list_built_in_probes())
+
+
 @functools.cache
 def list_built_in_probes() -> list[BuiltInProbe]:
     """Import the probes in folders of the program that have a stage of their own, in the order of their stages."""
@@ -369,8 +372,11 @@ def add_probe_fields(model: type[BaseModel], types: Mapping[str, type]) -> None:
 
 
 def find_settings_class(name: str) -> type[ConfigSection] | None:
-    """The class of the settings of a probe that was imported; None for any other."""
-    return _LOADED[name].probe.settings if name in _LOADED else None
+    """The class of the settings of a probe of the program, or of one that was imported; None for any other."""
+    if name in _LOADED or name in _list_built_in_sources():
+        settings: type[ConfigSection] = load_probe(name).probe.settings
+        return settings
+    return None
 
 
 def _load_built_in(name: str) -> Any:

@@ -100,7 +100,7 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     for key in ("models", "judges"):
         if isinstance(sections := getattr(config, key), list):
             update[key] = resolve_model_paths(sections, folder)
-    probes = {**config.probes.stages, **config.probes.plugins}
+    probes = config.probes.with_stage
     probe_paths = {name: probe.resolve_paths(resolved) for name, probe in probes.items()}
     update["probes"] = config.probes.model_copy(update=probe_paths)
     return config.model_copy(update=update).with_folder(folder)

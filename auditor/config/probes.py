@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticKnownError
 
 from auditor.config.base import ConfigSection, PromptForm
 from auditor.config.installed_probes import (
-    add_probe_fields,
     find_settings_class,
     is_installed,
-    list_built_in_probes,
     list_probe_names,
+    load_built_in,
     load_probe,
 )
 from auditor.config.probe_section import MissingProbe, ProbeSection, ProbeSettings
@@ -144,7 +150,7 @@ KEEP_MISSING_PROBES = "keep_missing_probes"
 
 
 class _NamedTable(NamedTuple):
-    """The table of a probe without a field in `Probes`."""
+    """The table of a probe, which is imported to validate it."""
 
     name: str
     value: Any
@@ -206,8 +212,9 @@ class Probes(ConfigSection):
     @property
     def stages(self) -> dict[str, ProbeSection]:
         """The configured built-in probes with a stage of their own, by name, in the order of their stages."""
-        sections = {name: getattr(self, name) for name in BUILT_IN_PROBES}
-        return {name: section for name, section in sections.items() if section is not None}
+        tables = self.model_extra or {}
+        sections = {name: table for name, table in tables.items() if isinstance(table, ProbeSection)}
+        return {name: sections[name] for name in sorted(sections, key=lambda name: load_built_in(name).position)}
 
     @property
     def with_stage(self) -> dict[str, ProbeSettings]:
@@ -218,7 +225,8 @@ class Probes(ConfigSection):
     def plugins(self) -> dict[str, ProbeSettings]:
         """The configured probes of folders and of other packages, by name, in the order of their stages."""
         tables = self.model_extra or {}
-        return {name: tables[name] for name in sorted(tables) if isinstance(tables[name], ProbeSettings)}
+        others = {name: table for name, table in tables.items() if not isinstance(table, ProbeSection)}
+        return {name: others[name] for name in sorted(others) if isinstance(others[name], ProbeSettings)}
 
     @property
     def missing(self) -> dict[str, str]:
@@ -228,7 +236,7 @@ class Probes(ConfigSection):
 
     @classmethod
     def list_further_fields(cls) -> dict[str, Any]:
-        """Types of the tables of installed probes by name; `dict` for a probe that was not imported so far."""
+        """Types of the tables of probes by name; `dict` for a probe of another package that was not imported so far."""
         return {name: find_settings_class(name) or dict for name in list_probe_names()}
 
     @model_validator(mode="before")
@@ -242,16 +250,15 @@ class Probes(ConfigSection):
     @model_validator(mode="before")
     @classmethod
     def _name_other_tables(cls, data: Any, info: ValidationInfo) -> Any:
-        """Mark the tables of probes without a field here with their name, for `_validate_table`."""
+        """Mark the tables of probes without a field here with their name, for `_validate_table`.
+
+        A probe without a table (null) is not configured.
+        """
         if not isinstance(data, dict):
             return data
         keeps_missing = bool((info.context or {}).get(KEEP_MISSING_PROBES))
         return {
             name: value if name in cls.model_fields else _NamedTable(str(name), value, keeps_missing)
             for name, value in data.items()
+            if value is not None or name in cls.model_fields
         }
-
-
-add_probe_fields(Probes, {probe.name: probe.settings for probe in list_built_in_probes()})
-BUILT_IN_PROBES = tuple(probe.name for probe in list_built_in_probes())
-"""Names of the probes in folders of the program that have a stage of their own, in the order of their stages."""

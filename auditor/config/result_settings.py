@@ -117,6 +117,8 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
         settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
     if not (settings["probes"]["direct"] and settings["probes"]["logprob"]):
         settings["conflicts"]["methods"] = True  # has no effect on scores by one method; True was the default
+    for probe in KEYS_HASHED_AT_DEFAULTS["probes"].split():
+        settings["probes"].setdefault(probe, None)
     _restore_first_schemas(settings)
 
 

@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from auditor.config import load_stored_config
-from auditor.config.installed_probes import load_built_in
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method
 from auditor.domain.exclusions import AnswerSelection, Exclusion
 from auditor.errors import UsageError
@@ -130,5 +129,5 @@ def recompute_imported_scores(db: Database, audit_id: int) -> None:
         n_planned = len(samples) if score is None else max(score.n_planned, len(samples))
         scores.append(compute_cell_score(*key, samples, n_planned, None, ""))
     save_records(db, audit_id, scores)
-    for name in BUILT_IN_PROBES:
+    for name in list_built_in_names():
         load_built_in(name).recompute_imported(db, audit_id)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names
 from auditor.domain.labels import LabelKind
 from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.semantic.figures.schema import SemanticReport
@@ -154,7 +154,7 @@ def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str]
 
 
 def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> None:
-    modules = {f"auditor.probes.{name}.figures.build" for name in BUILT_IN_PROBES}
+    modules = {f"auditor.probes.{name}.figures.build" for name in list_built_in_names()}
     assert all(find_spec(module) for module in modules)
     assert not modules & modules_of(folder, "report", "-o", "report.html")
 

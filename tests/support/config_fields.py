@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, Probes
 
 
 class ConfigField(NamedTuple):
@@ -34,5 +34,7 @@ def _collect_sections(annotation: Any, sections: list[type[BaseModel]]) -> None:
         sections.append(annotation)
         for info in annotation.model_fields.values():
             _collect_sections(info.annotation, sections)
+        for section in annotation.list_further_fields().values() if annotation is Probes else ():
+            _collect_sections(section, sections)
     for part in get_args(annotation):
         _collect_sections(part, sections)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.config.installed_probes import load_built_in, load_probe
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in, load_probe
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, canonical_json
 from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX
@@ -142,7 +141,7 @@ def answer_text(world: World, call: Call) -> str:
     if call.purpose.value.startswith(PROBE_PURPOSE_PREFIX):
         probe = load_probe(call.purpose.value.removeprefix(PROBE_PURPOSE_PREFIX))
         return probe.call("simulate", call, returns=str)
-    answers = (load_built_in(name).answer_simulated(world, call) for name in BUILT_IN_PROBES)
+    answers = (load_built_in(name).answer_simulated(world, call) for name in list_built_in_names())
     if (text := next((answer for answer in answers if answer is not None), None)) is not None:
         return text
     if call.measure is not None:

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.config.installed_probes import load_built_in
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Outcome, Purpose
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
 from auditor.reports.data.coverage.planned_verdicts import count_planned_verdicts
@@ -79,7 +78,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
 
 def _name_counts(probe: str, count: AnswerCount) -> dict[str, int]:
     """The entries on the answers of a probe: how many there are, and how many can be used."""
-    key = load_built_in(probe).answers_key if probe in BUILT_IN_PROBES else f"probe_{probe}"
+    key = load_built_in(probe).answers_key if probe in list_built_in_names() else f"probe_{probe}"
     return {key: count.n, f"{key}_ok": count.ok}
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from auditor.config.installed_probes import InstalledProbe, load_built_in, load_probe
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import InstalledProbe, list_built_in_names, load_built_in, load_probe
 from auditor.errors import ProbeError
 from auditor.probe_interface import ProbeAudit, ProbeResult
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
@@ -40,7 +39,7 @@ def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingRe
     stored_probes = list_stored_probes(db, source.audit.id)
     return {
         name: load_built_in(name).build_report(db, source, sampling) if name in stored_probes else None
-        for name in BUILT_IN_PROBES
+        for name in list_built_in_names()
     }
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from auditor.config.installed_probes import load_built_in
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.sampling.robustness import DesignReport
@@ -209,7 +208,7 @@ def _sampling_cautions(report: Report) -> Iterator[str]:
     """Yield a caution for each kind of answers whose spread is not comparable, since sampling settings differ."""
     figures_by_purpose = {
         probe.sampled_purpose: probe.sampled_figures
-        for name in BUILT_IN_PROBES
+        for name in list_built_in_names()
         if (probe := load_built_in(name)).sampled_purpose is not None and getattr(report, name) is not None
     }
     if report.task is not None:

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from auditor.config.installed_probes import load_built_in, load_probe
+from auditor.config.installed_probes import list_built_in_names, load_built_in, load_probe
 from auditor.config.probe_section import BuiltInProbe, PageOne
-from auditor.config.probes import BUILT_IN_PROBES
 from auditor.errors import ProbeError
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.probe_interface import Headline
@@ -108,7 +107,7 @@ def list_suggested_thresholds(report: Report) -> list[str]:
 
 def _list_reported(report: Report) -> Iterator[BuiltInProbe]:
     """Yield the built-in probes that the report has figures of."""
-    for name in BUILT_IN_PROBES:
+    for name in list_built_in_names():
         if getattr(report, name) is not None:
             yield load_built_in(name)
 

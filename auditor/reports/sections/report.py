@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from auditor.config import EMBEDDED
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names
 from auditor.config.providers.table import provider_of
 from auditor.reports.data.report_schema import AuditSummary, Report
 from auditor.reports.document import Callout, Code, Document, Facts, Name, Paragraph, Section, Text
@@ -66,7 +66,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_consistency_section,
     build_over_models_section,
     build_model_attributes_section,
-    *(partial(build_probe_section, probe) for probe in BUILT_IN_PROBES),
+    *(partial(build_probe_section, probe) for probe in list_built_in_names()),
     build_panel_section,
     build_judge_quality_section,
     build_pair_labels_section,

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names
 from auditor.domain import Cell, CellScore
 from auditor.reports import sections
 from auditor.reports.data.build import build_report
@@ -54,7 +54,7 @@ def test_every_section_of_the_report_is_in_it() -> None:
     }
     partials = [function for function in SECTION_BUILDERS if isinstance(function, partial)]
     assert [(function.func, *function.args) for function in partials] == [
-        (build_probe_section, p) for p in BUILT_IN_PROBES
+        (build_probe_section, p) for p in list_built_in_names()
     ]
     assert builders == set(SECTION_BUILDERS) - set(partials)
 

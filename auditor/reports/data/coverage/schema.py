@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from auditor.config.installed_probes import load_built_in
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method
 from auditor.reports.data.report_model import ReportModel
 
@@ -15,7 +14,7 @@ from auditor.reports.data.report_model import ReportModel
 class CoverageRow(ReportModel):
     """Planned and recorded items of one group. Planned = ok + all losses + missing."""
 
-    stage: Annotated[str, Field(json_schema_extra={"examples": ["direct", "review", *BUILT_IN_PROBES]})]
+    stage: Annotated[str, Field(json_schema_extra={"examples": ["direct", "review", *list_built_in_names()]})]
     """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
     questions, rules of thumb, and judgements of pairs. `logic`: comparisons of items. Any other: the answers of the
     probe of this name, from another package."""
@@ -43,7 +42,7 @@ class CoverageRow(ReportModel):
             return f"{self.method} comparisons" if self.method == Method.LOGPROB else "answers"
         if self.stage == "review":
             return "verdicts"
-        if self.stage in BUILT_IN_PROBES:
+        if self.stage in list_built_in_names():
             return load_built_in(self.stage).counted_labels[self.method]
         return f"{self.stage} answers"
 

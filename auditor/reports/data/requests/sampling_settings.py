@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.installed_probes import load_built_in
-from auditor.config.probes import BUILT_IN_PROBES
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Purpose
 from auditor.reports.data.report_model import ReportModel
 from auditor.storage.costs import CallCounts
@@ -19,7 +18,7 @@ from auditor.storage.request_forms import Alteration
 SAMPLING_PARAMS = ("temperature", "top_p", "top_k", "min_p")
 SAMPLED_PURPOSES = (
     Purpose.DIRECT,
-    *(purpose for name in BUILT_IN_PROBES if (purpose := load_built_in(name).sampled_purpose) is not None),
+    *(purpose for name in list_built_in_names() if (purpose := load_built_in(name).sampled_purpose) is not None),
 )
 """Purposes whose questions are asked several times, so that the spread of the answers is measured."""
 INCOMPARABLE_REASON = (
