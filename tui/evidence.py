@@ -6,6 +6,7 @@ from textual.content import Content
 
 from auditor.domain import Outcome, Ruling, Verdict
 from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.reports.number_format import pluralize
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.tui.formatting import VERDICT_SYMBOLS, format_score, to_content, to_single_line
 from auditor.tui.wording import describe_decision
@@ -76,7 +77,7 @@ def _render_survey_score(item: ReviewItem) -> Content:
     if item.survey is None or item.survey.score is None:
         return Content.assemble(("◆ Survey ", "bold"), ("the survey did not ask this in this country", "$text-muted"))
     survey_score = item.survey.score
-    sample_size_note = "" if item.survey.n is None else f" ({item.survey.n:,} respondents)"
+    sample_size_note = "" if item.survey.n is None else f" ({pluralize(item.survey.n, 'respondent')})"
     left_distance, right_distance = (abs((side.score or 0.0) - survey_score) for side in (item.left, item.right))
     nearer_side_text = (
         "both sides are equally close"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.domain import Outcome, Ruling, Verdict
+from auditor.reports.number_format import pluralize
 from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, ReviewSide, addresses_its_judge
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
@@ -29,7 +30,7 @@ def describe_audit(number: int, overview: AuditOverview) -> str:
     usable = "" if overview.usable_share is None else f", {overview.usable_share:.0%} of them usable"
     cost = "cost unknown" if overview.cost_usd is None else f"cost {overview.cost_usd:.2f} dollars"
     name = to_single_line(overview.audit.name)
-    waiting = f"{n_waiting} of {overview.n_conflicts} conflicts not settled"
+    waiting = f"{n_waiting} of {pluralize(overview.n_conflicts, 'conflict')} not settled"
     return f"{number}. {name}: {state}{progress}{usable}, {cost}, {waiting}."
 
 
@@ -117,7 +118,7 @@ def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
         survey_score = item.survey.score
         left_distance, right_distance = (abs((side.score or 0.0) - survey_score) for side in (item.left, item.right))
         distances = f"distance of left {left_distance:.2f}, of right {right_distance:.2f}"
-        sample_size_note = "" if item.survey.n is None else f" ({item.survey.n} respondents)"
+        sample_size_note = "" if item.survey.n is None else f" ({pluralize(item.survey.n, 'respondent')})"
         yield f"The survey's score is {survey_score:+.2f}{sample_size_note}: {distances}."
     for name, side in (("left", item.left), ("right", item.right)):
         yield from _describe_verdicts(name, side)

@@ -14,6 +14,7 @@ from auditor.config import EMBEDDED, AuditConfig, ModelSection
 from auditor.config.installed_probes import load_built_in
 from auditor.errors import AuditorError
 from auditor.redaction import redact
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.config.probe_section import ProbeEncoder
@@ -120,10 +121,10 @@ def _describe_plan(config: AuditConfig) -> str:
     from auditor.run import check_probe_input, load_planned_survey
 
     survey = load_planned_survey(config)
-    plan_parts = [f"{len(config.models)} models"]
+    plan_parts = [pluralize(len(config.models), "model")]
     if config.survey is not None:
         cells = config.samples_by_cell(survey)
-        plan_parts += [f"{len(cells)} cells", f"{sum(cells.values()) * len(config.models)} samples"]
+        plan_parts += [pluralize(len(cells), "cell"), f"{sum(cells.values()) * len(config.models)} samples"]
     plan_parts += check_probe_input(config, survey)
     return f"{config.name}: {', '.join(plan_parts)}"
 

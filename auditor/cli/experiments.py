@@ -15,6 +15,7 @@ from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
 from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.registry import EXPERIMENTS
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.console.progress import RunProgress
@@ -49,7 +50,9 @@ def open_progress(*, prints_cost: bool = False) -> Iterator[RunProgress]:
     with RunProgress() as progress:
         yield progress
     if prints_cost:
-        print_message(f"{progress.n_calls} calls, {progress.n_recorded} already recorded; cost {progress.cost_text}.")
+        print_message(
+            f"{pluralize(progress.n_calls, 'call')}, {progress.n_recorded} already recorded; cost {progress.cost_text}."
+        )
 
 
 def _build_command(experiment: Experiment) -> Callable[..., None]:

@@ -20,6 +20,7 @@ from auditor.console.options import (
 )
 from auditor.console.output import print_data, print_json, print_message, print_missing_probes
 from auditor.probes.logic.training_export import export_training
+from auditor.reports.number_format import pluralize
 
 export_app = typer.Typer(
     name="export", help="Export decisions, tables and plots for other programs.", no_args_is_help=True
@@ -58,7 +59,7 @@ def export_ratings(
     file = io.StringIO()
     with open_stored_audit(audit, storage) as (db, stored_audit):
         n_ratings = write_ratings(db, stored_audit, file, file_format, keep_formulas=raw)
-    _write_log(file.getvalue(), output, f"{n_ratings} ratings")
+    _write_log(file.getvalue(), output, pluralize(n_ratings, "rating"))
 
 
 @export_app.command("labels")
@@ -85,7 +86,7 @@ def export_labels(
     file = io.StringIO()
     with open_stored_audit(audit, storage) as (db, stored_audit):
         n_labels = write_labels(db, stored_audit, file, LabelKind(kind), file_format, keep_formulas=raw)
-    _write_log(file.getvalue(), output, f"{n_labels} labels")
+    _write_log(file.getvalue(), output, pluralize(n_labels, "label"))
 
 
 def _write_log(text: str, output: Path | None, count: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor.cli.help_groups import SUMMARY
 from auditor.console.output import format_command, print_message
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -50,7 +51,7 @@ def _suggest_commands(commands: Collection[str]) -> Iterator[tuple[str, str]]:
             yield format_command("demo"), "see a report in half a minute, without a key or network"
         yield format_command("init"), "write a configuration for an audit of your own"
     if len(overviews) > 1:
-        yield format_command("status"), f"list all {len(overviews)} audits"
+        yield format_command("status"), f"list all {pluralize(len(overviews), 'audit')}"
 
 
 def _continue_audit(overview: AuditOverview, configs: Mapping[str, AuditConfig]) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from auditor.console.output import (
     print_json_text,
     print_message,
 )
+from auditor.reports.number_format import pluralize
 from auditor.reports.output import REPORT_FORMATS
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | N
             f"{pages.n_omitted_cells} countries and topics have no page, since there are too many. To read their "
             f"answers: {format_command('traces', audit, storage=storage)}"
         )
-    print_message(f"Answers: {len(pages.links.by_cell)} pages in {pages.folder.resolve()}")
+    print_message(f"Answers: {pluralize(len(pages.links.by_cell), 'page')} in {pages.folder.resolve()}")
     return audit_report.with_trace_pages(pages.links)
 
 

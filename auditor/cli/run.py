@@ -237,8 +237,8 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
     for table in build_run_summary(report):
         print_document_table(table, data=False)
     print_message(
-        f"{progress.n_calls} calls in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} already recorded; cost "
-        f"{progress.cost_text}."
+        f"{pluralize(progress.n_calls, 'call')} in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} already "
+        f"recorded; cost {progress.cost_text}."
     )
     if n_unplanned := report.coverage.unplanned_cells:
         print_message(f"Not planned: {pluralize(n_unplanned, 'cell')} beyond --limit (limits.max_cells).")

@@ -11,6 +11,7 @@ import typer
 
 from auditor.console.options import output_file, resolve_output
 from auditor.console.output import print_message
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.domain import Survey
@@ -83,11 +84,12 @@ def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, 
     written = write_survey(imported.survey, target, imported.facts, imported.distributions, overwrite=overwrite)
     survey, facts = imported.survey, imported.facts
     print_message(
-        f"{facts.respondents} respondents: {format_survey_size(survey)}, {len(survey.scores)} cells with a score."
+        f"{pluralize(facts.respondents, 'respondent')}: {format_survey_size(survey)}, "
+        f"{pluralize(len(survey.scores), 'cell')} with a score."
     )
     for reason, rows in facts.left_out.items():
         if rows:
-            print_message(f"  {rows} rows left out: {reason}")
+            print_message(f"  {pluralize(rows, 'row')} left out: {reason}")
     if imported.reading is not None:
         print_reading(imported.reading)
     groups = imported.distributions.groups if imported.distributions is not None else {}
@@ -104,7 +106,7 @@ def print_reading(reading: FileReading) -> None:
     unknown_values = [value for value in named_values if value.is_unknown]
     if unknown_values:
         names = [
-            f"{value.country}: {value.describe_source()}, {value.n_rows} rows"
+            f"{value.country}: {value.describe_source()}, {pluralize(value.n_rows, 'row')}"
             for value in unknown_values[:MAX_VALUES_SHOWN]
         ]
         omitted = [f"and {len(unknown_values) - len(names)} more"] if len(unknown_values) > len(names) else []
@@ -117,9 +119,10 @@ def print_reading(reading: FileReading) -> None:
     if reading.weight_range is not None:
         print_message("  weights: {:g} to {:g}".format(*reading.weight_range))
     for column, rows_by_wave in reading.rows_by_wave.items():
-        print_message(f"  waves in {column}: {_shorten([f'{wave} ({n} rows)' for wave, n in rows_by_wave.items()])}")
+        waves = [f"{wave} ({pluralize(n, 'row')})" for wave, n in rows_by_wave.items()]
+        print_message(f"  waves in {column}: {_shorten(waves)}")
     for dimension, rows_by_value in reading.ungrouped_values.items():
-        values = [f"{value} ({n} rows)" for value, n in rows_by_value.items()]
+        values = [f"{value} ({pluralize(n, 'row')})" for value, n in rows_by_value.items()]
         print_message(f"  values in no group of {dimension}: {_shorten(values)}")
 
 
@@ -139,7 +142,10 @@ def _import_shares(
     imported = import_share_table(file, low, high, name or target.stem)
     written = write_survey(imported.survey, target, shares=imported.distributions, overwrite=overwrite)
     n_groups = sum(map(len, imported.distributions.groups.values()))
-    print_message(f"{format_survey_size(imported.survey)}, {len(imported.survey.cells)} cells, {n_groups} groups.")
+    print_message(
+        f"{format_survey_size(imported.survey)}, {pluralize(len(imported.survey.cells), 'cell')}, "
+        f"{pluralize(n_groups, 'group')}."
+    )
     _print_written(imported.notes, written, target)
 
 
@@ -153,4 +159,4 @@ def _print_written(notes: Sequence[str], written: Sequence[Path], target: Path) 
 
 def format_survey_size(survey: Survey) -> str:
     """The numbers of countries and topics, such as `55 countries × 19 topics`."""
-    return f"{len(survey.countries)} countries × {len(survey.topics)} topics"
+    return f"{pluralize(len(survey.countries), 'country', 'countries')} × {pluralize(len(survey.topics), 'topic')}"

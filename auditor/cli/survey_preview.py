@@ -11,6 +11,7 @@ import typer
 from auditor.cli.survey_imports import print_reading
 from auditor.console.options import JsonOption, output_file
 from auditor.console.output import print_json, print_message, print_table
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.surveys.preview import ColumnPreview, FilePreview
@@ -78,7 +79,7 @@ def _write_draft(target: Path, file: Path, preview: FilePreview, mapping: str | 
 
 def _print_preview(preview: FilePreview) -> None:
     """Print the columns, the values of each, and how the file is read."""
-    print_message(f"{preview.n_rows} rows, {len(preview.columns)} columns")
+    print_message(f"{pluralize(preview.n_rows, 'row')}, {pluralize(len(preview.columns), 'column')}")
     print_table(
         ["column", "use", "different values", "empty"],
         [[column.name, column.role or None, column.n_values, column.n_empty] for column in preview.columns],

@@ -12,6 +12,7 @@ from auditor.cli.survey_preview import preview_survey_file
 from auditor.console.options import JsonOption
 from auditor.console.output import print_json, print_message, print_table
 from auditor.metrics.confidence import NORMAL_QUANTILE
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
@@ -92,7 +93,6 @@ def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) ->
 
     Example: auditor surveys check my_wvs.csv
     """
-    from auditor.reports.number_format import pluralize
     from auditor.surveys import findings_by_check, load_survey, load_survey_facts
 
     survey = load_survey(source)
@@ -152,7 +152,9 @@ def show_regions(
             }
         )
         return
-    print_message(f"{country_groups.title}: {len(survey.countries)} countries of {survey.name}")
+    print_message(
+        f"{country_groups.title}: {pluralize(len(survey.countries), 'country', 'countries')} of {survey.name}"
+    )
     print_table(
         ["region", "countries", "which"],
         [[group.name, len(group.countries), ", ".join(group.countries)] for group in country_groups.regions],

@@ -9,6 +9,7 @@ import typer
 
 from auditor.console.options import AuditArgument, JsonOption, StorageOption, output_folder, resolve_output
 from auditor.console.output import print_json, print_message
+from auditor.reports.number_format import pluralize
 
 
 def export_inspect(
@@ -36,7 +37,7 @@ def export_inspect(
             [{"file": str(log.path), "model": log.model, "samples": log.samples, "scored": log.scored} for log in logs]
         )
     for log in logs:
-        print_message(f"{log.model}: {log.samples} answers, {log.scored} with a score: {log.path}")
+        print_message(f"{log.model}: {pluralize(log.samples, 'answer')}, {log.scored} with a score: {log.path}")
     print_message(f"Next: inspect view --log-dir {folder}")
 
 
@@ -70,7 +71,7 @@ def export_mlflow(
     if as_json:
         print_json(tracked._asdict())
     print_message(
-        f"{tracked.runs} runs in the experiment '{tracked.experiment}' at {tracked.uri}"
+        f"{pluralize(tracked.runs, 'run')} in the experiment '{tracked.experiment}' at {tracked.uri}"
         + ("" if tracked.fresh else " (unchanged)")
     )
 

@@ -10,6 +10,7 @@ import typer
 
 from auditor.console.options import AuditArgument, JsonOption, StorageOption
 from auditor.console.output import print_json, print_message, print_missing_probes, print_table
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.exports.evidence import EvidenceCheck
@@ -186,7 +187,7 @@ def _print_verification(verification: AuditVerification, *, is_unchanged: bool) 
     for chain_break in verification.records.breaks:
         print_message(f"{chain_break.record_kind} {chain_break.row_id} {chain_break.problem}.")
     for name, n_rows in verification.uncovered.items():
-        print_message(f"Not checked: {n_rows} rows of the table {name}.")
+        print_message(f"Not checked: {pluralize(n_rows, 'row')} of the table {name}.")
     for act in verification.records.acts:
         if act.get("act") == "cover":
             print_message(

@@ -60,7 +60,7 @@ def test_a_table_of_shares_is_a_survey(tmp_path: Path) -> None:
     assert (without_scale.returncode, "Add --low and --high" in without_scale.stderr) == (2, True)
     imported = auditor(*options, "--low", "1", "--high", "2", cwd=tmp_path)
     assert imported.returncode == 0, imported.stderr
-    assert "1 countries × 1 topics, 1 cells, 1 groups." in imported.stderr
+    assert "1 country × 1 topic, 1 cell, 1 group." in imported.stderr
     assert "my.distributions.json" in imported.stderr
     show = auditor("surveys", "show", "my.csv", "--json", cwd=tmp_path)
     assert json.loads(show.stdout)["cells"][0]["score"] == pytest.approx(0.5)

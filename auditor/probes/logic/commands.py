@@ -11,6 +11,7 @@ from auditor.console.options import JsonOption, StorageOption
 from auditor.console.output import print_json, print_message, print_table
 from auditor.probes.logic.convert_command import convert
 from auditor.probes.logic.repair_command import repair
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.probes.logic.ranking import JudgeRanking
@@ -87,8 +88,9 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
     """Print one judge's ranking of a set: questions, agreement with people, and the order."""
     ranking, correlation = judge_ranking.ranking, judge_ranking.human_correlation
     print_message(
-        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: ranked with {ranking.asked} questions; comparing "
-        f"all pairs would take {judge_ranking.n_all_pairs} questions in each order."
+        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: ranked with "
+        f"{pluralize(ranking.asked, 'question')}; comparing all pairs would take {judge_ranking.n_all_pairs} questions "
+        "in each order."
     )
     if not ranking.complete:
         print_message(

@@ -21,6 +21,7 @@ from auditor.probes.logic.repair_command import (
     repair_stored_comparisons,
     write_rows,
 )
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.exports.training import TrainingFormat
@@ -129,6 +130,6 @@ def _export_survey(
     card = build_survey_card(survey.title, form, held_out, counts)
     write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
     print_message(
-        f"Wrote {counts[0]} rows to {output.resolve()}, {counts[1]} of held-out countries to {held_out_file.name}, and "
-        f"a description of the data to {output.name}.md"
+        f"Wrote {pluralize(counts[0], 'row')} to {output.resolve()}, {counts[1]} of held-out countries to "
+        f"{held_out_file.name}, and a description of the data to {output.name}.md"
     )

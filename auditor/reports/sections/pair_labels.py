@@ -44,8 +44,8 @@ def _describe_missing(labels: PairLabelsReport, audit: str) -> Paragraph:
         text = f"People’s labels of {PLURALS[labels.kind]} are not used: {labels.reason}. To draw a new sample: "
         return Paragraph([text, Code(f"{command} --redraw"), "."], "note")
     text = (
-        f"{labels.labels:,} of about {n_labels:,} labels of {PLURALS[labels.kind]}: too few to say how often the "
-        "judges agree with people. To continue: "
+        f"{labels.labels:,} of about {pluralize(n_labels, 'label')} of {PLURALS[labels.kind]}: too few to say how "
+        "often the judges agree with people. To continue: "
     )
     return Paragraph([text, Code(command), "."])
 

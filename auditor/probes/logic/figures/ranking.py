@@ -14,6 +14,7 @@ from auditor.metrics.ranking_methods import RankingMethodStats, compare_ranking_
 from auditor.metrics.unit_means import mean_over_units
 from auditor.probes.logic.comparison_rows import ItemSetAnswers
 from auditor.probes.logic.figures.schema import RankingRow
+from auditor.reports.number_format import pluralize
 
 MIN_RANKED_ITEMS, MAX_RANKED_ITEMS = 4, 60
 """Sizes of sets that are ranked: smaller sets have too few possible rankings, larger ones take minutes."""
@@ -81,5 +82,7 @@ def _mean_over_sets(rhos: Sequence[float], missing_reason: str, omissions: Mappi
     n_undefined = 0 if mean.value is None else int(np.isnan(rhos).sum())
     counts = {**omissions, "people's scores or the ranking have ties only": n_undefined}
     n_sets = len(rhos) + sum(omissions.values())
-    left_out = [f"{count} of {n_sets} sets left out: {reason}" for reason, count in counts.items() if count]
+    left_out = [
+        f"{count} of {pluralize(n_sets, 'set')} left out: {reason}" for reason, count in counts.items() if count
+    ]
     return replace(mean, reason="; ".join(filter(None, (mean.reason, *left_out))) or None)
