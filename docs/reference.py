@@ -11,6 +11,7 @@ import auditor
 from auditor import metrics as metrics_package
 from auditor.cli.app import build_app
 from auditor.config import AuditConfig
+from auditor.config.installed_probes import list_folder_probes
 
 Schema = Mapping[str, Any]
 
@@ -53,6 +54,10 @@ def configuration() -> Iterator[str]:
     """Yield a table of the keys for each table of a configuration file."""
     schema = AuditConfig.model_json_schema()
     yield from _document_table("The file", schema, schema["$defs"], "")
+    for installed in list_folder_probes():
+        settings = installed.probe.settings.model_json_schema()
+        path = f"probes.{installed.name}"
+        yield from _document_table(f"[{path}]", settings, settings.get("$defs", {}), f"{path}.")
 
 
 def _document_table(title: str, table: Schema, tables: Schema, path: str) -> Iterator[str]:
