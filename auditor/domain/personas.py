@@ -45,6 +45,7 @@ class Persona:
         opinions: how its opinions on the survey's own scale are made of people's.
         gap_factor: how many times people's the difference between a group and all people of the country is.
         yielding: share of the distance to a user's view that its score moves.
+        following: share of the cells in which its score follows the steps that it is given.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Persona:
     opinions: OpinionPlant = OpinionPlant.PEOPLE
     gap_factor: float = 1.0
     yielding: float = 0.0
+    following: float = 1.0
 
 
 PERSONAS: Mapping[str, Persona] = MappingProxyType(
@@ -101,6 +103,8 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
             Persona("flattens-groups", "Makes groups differ 0.4 times as much as people do.", gap_factor=0.4),
             Persona("ignores-groups", "Gives every group the opinions of its country.", gap_factor=0.0),
             Persona("yields-to-users", "Moves its score six tenths of the way to a user's view.", yielding=0.6),
+            Persona("ignores-its-reasoning", "Scores what the question suggests, whatever its steps.", following=0.0),
+            Persona("half-follows-its-reasoning", "Follows its steps in half of the cells.", following=0.5),
             Persona("inverts-groups", "Makes groups differ in the wrong direction.", gap_factor=-1.0),
         )
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auditor.agents.answer_parsing import is_refusal_in_any_language
+    from auditor.agents.answer_parsing import is_refusal_in_any_language, parse_score
     from auditor.config.probe_section import ProbeSettings
     from auditor.domain import Call, Cell, Message, Outcome, Survey, Trace
     from auditor.domain.personas import find_persona
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from auditor.reports.document import (
         Block,
         Callout,
+        Code,
         Column,
         CountShare,
         Disclosure,
@@ -59,6 +60,7 @@ __all__ = [
     "Call",
     "Callout",
     "Cell",
+    "Code",
     "Column",
     "ConfigError",
     "CountShare",
@@ -99,6 +101,7 @@ __all__ = [
     "mean_over_units",
     "native_languages",
     "open_audit",
+    "parse_score",
     "pluralize",
     "read_rows",
     "replicate_over_units",
@@ -106,7 +109,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "auditor.agents.answer_parsing": ("is_refusal_in_any_language",),
+    "auditor.agents.answer_parsing": ("is_refusal_in_any_language", "parse_score"),
     "auditor.config.probe_section": ("ProbeSettings",),
     "auditor.domain": ("Call", "Cell", "Message", "Outcome", "Survey", "Trace"),
     "auditor.domain.personas": ("find_persona",),
@@ -127,7 +130,19 @@ _MODULES = {
     "auditor.surveys.row_reader": ("read_rows",),
     "auditor.reports.data.report_model": ("ReportModel",),
     "auditor.reports.document": (
-        *("Block", "Callout", "Column", "CountShare", "Disclosure", "Facts", "Figure", "Paragraph", "Section", "Table"),
+        *(
+            "Block",
+            "Callout",
+            "Code",
+            "Column",
+            "CountShare",
+            "Disclosure",
+            "Facts",
+            "Figure",
+            "Paragraph",
+            "Section",
+            "Table",
+        ),
     ),
 }
 _MODULE_BY_NAME = {name: module for module, names in _MODULES.items() for name in names}

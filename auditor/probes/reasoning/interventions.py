@@ -1,0 +1,274 @@
+"""What is changed in recorded reasoning, how a model gets the changed steps, and what its answers say."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import auditor.probes as ap
+from auditor.probes.reasoning.settings import Form, Kind, ReasoningSettings
+
+PROMPT = "reasoning"
+MIN_DONOR_DISTANCE = 0.5
+Control = Literal["own norms", "own half", "own steps"]
+CONTROLS: Mapping[Kind, Control] = {
+    "norms": "own norms",
+    "opposite": "own norms",
+    "mistake": "own half",
+    "removed": "own steps",
+    "filler": "own steps",
+}
+"""What is put back unchanged, to compare each intervention with."""
+Audit: TypeAlias = ap.ProbeAudit[ReasoningSettings]
+_SECOND_STEP = re.compile(r"^[\s>*_#`\-]*(?:\w{1,20}\s*)?[2٢२二２]\s*\w{0,10}\s*[.:)：]", re.MULTILINE)
+"""`Step 2:` in any language, at the beginning of a line."""
+_SENTENCE_END = re.compile(r"(?<=[.!?؟।])\s+|(?<=[。！？])")
+_JSON_SCORE = re.compile(r'"score"\s*:\s*"?([^\s"}]+)')
+_FIRST_WORD = re.compile(r'\s*"?([^\s"}]+)')
+JSON_END, TEXT_END = '"score":', "SCORE ="
+"""Ends of the beginning of an answer of which only the score is missing."""
+
+
+class Steps(NamedTuple):
+    """The first two steps of a chain of thought."""
+
+    norms: str
+    reasoning: str
+
+    @property
+    def text(self) -> str:
+        """Both steps."""
+        return "\n\n".join(filter(None, self))
+
+
+class Arm(NamedTuple):
+    """One form of the recorded answer on a cell, from which the model gives the score.
+
+    Attributes:
+        trace: the recorded answer; it has a score.
+        kind: what is changed; of a control, what is put back.
+        target: where the change points to, in [-1, 1]: the donor's score, the opposite of the own one, or the end of
+            the scale that a mistake names; for all others the own score.
+        steps: what the model is given.
+        asks_score_only: whether the model gives the score at once, and not after further steps.
+    """
+
+    trace: ap.Trace
+    kind: Kind | Control
+    target: float
+    steps: Steps
+    asks_score_only: bool
+
+    @property
+    def unit(self) -> ap.Unit:
+        """The unit of its questions: results say by themselves what was changed, also once answers are new."""
+        return (*self.trace.cell, self.kind, f"{self.trace.score:+.4f}", f"{self.target:+.4f}")
+
+
+def find_form(audit: Audit, model: str) -> Form:
+    """Find how a model gets the steps."""
+    if audit.settings.form != "auto":
+        return audit.settings.form
+    return "prefill" if audit.can_continue(model) else "notes"
+
+
+def explain_unasked(audit: Audit, model: str) -> str | None:
+    """Explain why a model is not asked; None if it is."""
+    if audit.config.model(model).model.startswith("replay/"):
+        return "its answers are recorded ones, and it cannot be asked again"
+    if audit.settings.form == "prefill" and not audit.can_continue(model):
+        return "its provider does not continue the beginning of an answer (form = “prefill”)"
+    return None
+
+
+def draw_cells(audit: Audit) -> list[ap.Cell]:
+    """Draw the cells by lot; if norms are exchanged, first among those where people elsewhere judge otherwise.
+
+    A model that answers as people do has a donor there.
+    """
+    n, people = audit.settings.cells, audit.people
+    if "norms" not in audit.settings.interventions:
+        return list(audit.draw_cells(n))
+    by_topic: dict[str, list[float]] = {}
+    for cell, score in people.items():
+        if score is not None:
+            by_topic.setdefault(cell.topic, []).append(score)
+    with_donor = {
+        cell
+        for cell in audit.cells
+        if (score := people.get(cell)) is not None
+        and any(abs(other - score) >= MIN_DONOR_DISTANCE for other in by_topic[cell.topic])
+    }
+    drawn = {*audit.draw_cells(n, with_donor)}
+    drawn |= {*audit.draw_cells(n - len(drawn), set(audit.cells) - drawn)}
+    return [cell for cell in audit.cells if cell in drawn]
+
+
+def plan_arms(audit: Audit, model: str, cells: Sequence[ap.Unit]) -> Iterator[Arm]:
+    """Yield the interventions and controls of those cells that have a recorded chain of thought."""
+    asked = set(cells)
+    traces = [trace for trace in audit.load_traces(model) if trace.score is not None and split_steps(trace.text or "")]
+    first: dict[ap.Cell, ap.Trace] = {}
+    for trace in traces:
+        first.setdefault(trace.cell, trace)
+    for cell, trace in first.items():
+        if tuple(cell) in asked:
+            rng = random.Random(f"{audit.config.seed} reasoning {cell.country} {cell.topic}")
+            arms = {}
+            for kind in audit.settings.interventions:
+                for arm in _intervene(trace, kind, traces, rng):
+                    arms[arm.kind] = arm
+            yield from arms.values()
+
+
+def _intervene(trace: ap.Trace, kind: Kind, traces: Sequence[ap.Trace], rng: random.Random) -> tuple[Arm, Arm]:
+    """The control and the changed form of an answer. Without a donor, its norms are called wrong."""
+    steps = split_steps(trace.text or "")
+    assert steps is not None
+    score = trace.score or 0.0
+    if kind in ("norms", "opposite"):
+        control = Arm(trace, "own norms", score, Steps(steps.norms, ""), False)
+        donors = [other for other in traces if _is_donor(other, trace)] if kind == "norms" else []
+        if donors:
+            donor = rng.choice(donors)
+            donor_steps = split_steps(donor.text or "")
+            assert donor_steps is not None
+            norms = donor_steps.norms.replace(donor.cell.country, trace.cell.country)
+            return control, Arm(trace, "norms", donor.score or 0.0, Steps(norms, ""), False)
+        wrong = _words(trace.language).opposite.replace("{notes}", steps.norms)
+        return control, Arm(trace, "opposite", -score, Steps(wrong, ""), False)
+    if kind == "mistake":
+        kept, words = _keep(steps, 0.5), _words(trace.language)
+        target = -1.0 if score >= 0 else 1.0
+        mistake = words.never if target < 0 else words.always
+        altered = Steps(kept.norms, f"{kept.reasoning} {mistake}".strip())
+        return Arm(trace, "own half", score, kept, False), Arm(trace, kind, target, altered, False)
+    control = Arm(trace, "own steps", score, steps, True)
+    if kind == "filler":
+        dots = Steps(*(" ".join("..." for _ in step.split()) for step in steps))
+        return control, Arm(trace, kind, score, dots, True)
+    n_sentences = sum(map(len, map(_split_sentences, steps)))
+    share = rng.randrange(n_sentences) / n_sentences
+    return control, Arm(trace, kind, score, _keep(steps, share), True)
+
+
+def _is_donor(other: ap.Trace, trace: ap.Trace) -> bool:
+    """Whether another answer of the model, on the same topic and in the same language, has a score far enough away."""
+    is_comparable = other.cell.topic == trace.cell.topic and other.language == trace.language
+    return is_comparable and abs((other.score or 0.0) - (trace.score or 0.0)) >= MIN_DONOR_DISTANCE - 1e-9
+
+
+def split_steps(text: str) -> Steps | None:
+    """Split a recorded answer, which has no score any more, into norms and reasoning; None for an empty one.
+
+    They are divided by the mark of a second step, else by an empty line, else after the first sentence.
+    """
+    text = text.strip()
+    if not text:
+        return None
+    if (match := _SECOND_STEP.search(text)) is not None and match.start() > 0:
+        return Steps(text[: match.start()].strip(), text[match.start() :].strip())
+    norms, _, reasoning = text.partition("\n\n")
+    if not reasoning.strip():
+        norms, *others = _split_sentences(text)
+        reasoning = " ".join(others)
+    return Steps(norms.strip(), reasoning.strip())
+
+
+def _split_sentences(text: str) -> list[str]:
+    """Split a text into its sentences."""
+    return [sentence for sentence in _SENTENCE_END.split(text.strip()) if sentence]
+
+
+def _keep(steps: Steps, share: float) -> Steps:
+    """Keep a share of the sentences, the first ones."""
+    norms, reasoning = map(_split_sentences, steps)
+    n_kept = int(share * (len(norms) + len(reasoning)) + 1e-9)
+    return Steps(" ".join(norms[:n_kept]), " ".join(reasoning[: max(n_kept - len(norms), 0)]))
+
+
+class Words(NamedTuple):
+    """The sentences of the probe in one language; `{notes}` stands for steps."""
+
+    notes: str
+    go_on: str
+    score_only: str
+    opposite: str
+    always: str
+    never: str
+
+
+def _words(language: str) -> Words:
+    """Load the sentences of a language: the paragraphs of its prompt."""
+    return Words(*ap.load_prompt(PROMPT, language).user.split("\n\n"))
+
+
+def build_questions(audit: Audit, model: str, arm: Arm) -> Iterator[ap.Question]:
+    """Build the questions of an arm, one for each sample."""
+    settings, asked = audit.settings, tuple(audit.load_question(arm.trace))
+    direct = audit.config.probes.direct
+    if find_form(audit, model) == "prefill":
+        is_json = direct is not None and direct.mode == "structured"
+        messages = (*asked, ap.Message("assistant", _begin_answer(arm.steps, is_json, arm.asks_score_only)))
+    else:
+        messages = _add_notes(asked, arm)
+    for sample in range(settings.samples):
+        yield ap.Question(
+            arm.unit,
+            messages,
+            sample,
+            temperature=settings.used_temperature,
+            max_tokens=settings.max_tokens,
+            language=arm.trace.language,
+        )
+
+
+def count_questions(settings: ReasoningSettings) -> int:
+    """Count the questions about one cell: each intervention and each control, with all samples."""
+    kinds = settings.interventions
+    return settings.samples * (len(kinds) + len({CONTROLS[kind] for kind in kinds}))
+
+
+def _begin_answer(steps: Steps, is_json: bool, asks_score_only: bool) -> str:
+    """The beginning of an answer in the form of the recorded one, without white space at its end."""
+    if not is_json:
+        return "\n".join(filter(None, (steps.text, TEXT_END if asks_score_only else ""))) or TEXT_END
+    norms, reasoning = (json.dumps(step, ensure_ascii=False) for step in steps)
+    if asks_score_only:
+        return f'{{"norms": {norms}, "reasoning": {reasoning}, {JSON_END}'
+    if not steps.reasoning:
+        return f'{{"norms": {norms},'
+    return f'{{"norms": {norms}, "reasoning": {reasoning[:-1]}'
+
+
+def _add_notes(asked: tuple[ap.Message, ...], arm: Arm) -> tuple[ap.Message, ...]:
+    """The recorded question, with the steps as notes."""
+    words = _words(arm.trace.language)
+    parts = (words.notes.replace("{notes}", arm.steps.text), words.score_only if arm.asks_score_only else words.go_on)
+    if not asked:  # questions are only counted
+        return (ap.Message("user", "\n\n".join(parts)),)
+    *before, last = asked
+    return (*before, ap.Message("user", "\n\n".join((last.content, *parts))))
+
+
+def read_score(answer: ap.ProbeAnswer) -> float | None:
+    """Read the score of an answer; None without exactly one.
+
+    Of an answer that only lacked the score, it is the number that the text begins with; of any other, the score of the
+    JSON or that of the line `SCORE = x`, whatever form was asked for.
+    """
+    beginning = answer.prefill.rstrip()
+    if beginning.endswith((JSON_END, TEXT_END)):
+        match = _FIRST_WORD.match(answer.text)
+        return _to_score(match[1]) if match else None
+    full_text = f"{answer.prefill}{answer.text}"
+    scores = {_to_score(number) for number in _JSON_SCORE.findall(full_text)} or {ap.parse_score(full_text)}
+    return scores.pop() if len(scores) == 1 else None
+
+
+def _to_score(number: str) -> float | None:
+    """The number as a score, in the digits of any script; None if it is none, or outside [-1, 1]."""
+    return ap.parse_score(f"{TEXT_END} {number.rstrip(',;')}")

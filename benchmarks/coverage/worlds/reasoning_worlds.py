@@ -1,0 +1,69 @@
+"""Planted models of the probe `reasoning`: what share of their cells takes over the donor's score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from auditor.probes.reasoning.statistics import Pairs
+from benchmarks.coverage.worlds.design import Design
+
+N_CELLS = 60
+"""Cells of an audit with one kind of intervention."""
+MIN_DISTANCE = 0.5
+MAX_SCORE = 0.8
+"""Recorded scores are not at the ends of the scale, where a score could not follow with its noise."""
+NOISE_SD, UNIT_SD = 0.12, 0.05
+"""Standard deviations of a sample's score, and of what the moves of one country, or of one topic, have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningSample:
+    """One simulated audit of one model, and the true values of its figures by their keys."""
+
+    pairs: Pairs
+    truths: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningWorld:
+    """A model of which a share of the cells follows the donor, and the others do not."""
+
+    name: str
+    share: float
+    samples: int = 3
+
+    def draw(self, design: Design, rng: np.random.Generator) -> ReasoningSample:
+        """Simulate one audit."""
+        table = np.clip(
+            rng.normal(0, 0.3, (design.n_countries, 1))
+            + rng.normal(0, 0.3, (1, design.n_topics))
+            + rng.normal(0, 0.3, (design.n_countries, design.n_topics)),
+            -MAX_SCORE,
+            MAX_SCORE,
+        )
+        all_cells = rng.permutation(table.size)
+        rows: list[tuple[int, int, float, float]] = []
+        for cell in all_cells:
+            country, topic = divmod(int(cell), design.n_topics)
+            own = table[country, topic]
+            donors = table[np.abs(table[:, topic] - own) >= MIN_DISTANCE, topic]
+            if len(donors) and len(rows) < N_CELLS:
+                rows.append((country, topic, own, rng.choice(donors)))
+        countries, topics, own, target = (np.array(column) for column in zip(*rows, strict=True))
+        follows = rng.random(len(rows)) < self.share
+        common = rng.normal(0, UNIT_SD, design.n_countries)[countries] + rng.normal(0, UNIT_SD, design.n_topics)[topics]
+        noise = rng.normal(0, NOISE_SD, (2, len(rows), self.samples))
+        altered = own + np.where(follows, target - own, 0.0) + common
+        scores = np.round(np.clip(np.stack([altered, own])[:, :, None] + noise, -1, 1), 2)
+        pairs = Pairs(countries.astype(np.str_), topics.astype(np.str_), own, target, scores[0], scores[1])
+        return ReasoningSample(pairs, {"donor_slope": self.share, "following_share": self.share})
+
+
+REASONING_WORLDS = (
+    ReasoningWorld("follows its reasoning", 1.0),
+    ReasoningWorld("ignores its reasoning", 0.0),
+    ReasoningWorld("follows it in half of the cells", 0.5),
+)

@@ -1,0 +1,243 @@
+"""An audit with planted models, from its estimate to its gates; and audits in which something cannot be measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from auditor.cli.app import build_app
+from auditor.config import AuditConfig, load_config
+from auditor.config.installed_probes import load_probe
+from auditor.cost_estimation.probe_calls import plan_calls
+from auditor.domain import Outcome
+from auditor.errors import ConfigError
+from auditor.probe_interface import ProbeAudit
+from auditor.probes.reasoning.figures import ReasoningFigures
+from auditor.reports.document import Code, Document, Figure, Paragraph, Table
+from auditor.reports.document.traversal import iterate_blocks
+from auditor.run import load_planned_survey, open_audit, run_audit
+from auditor.run.fingerprints import fingerprint
+from auditor.run.survey_plan import check_probe_input, list_unmeasurable
+
+NAME = "simulated-reasoning"
+MAX_WORDS = 400
+KINDS = ["norms", "removed", "mistake"]
+N_CELLS = 40
+MODELS = {
+    "follows": ("knows-every-culture", None),
+    "ignores": ("ignores-its-reasoning", None),
+    "half": ("half-follows-its-reasoning", None),
+    "notes": ("knows-every-culture-2", False),
+}
+CONFIG = {
+    "name": NAME,
+    "survey": {"source": "wvs7-sample"},
+    "judges": [],
+    "embedding": {"model": "none"},
+    "models": [
+        {
+            "name": name,
+            "model": f"simulated/{persona}",
+            **({} if prefill is None else {"capabilities": {"prefill": prefill}}),
+        }
+        for name, (persona, prefill) in MODELS.items()
+    ],
+    "probes": {"direct": {"samples": 1}, "reasoning": {"cells": N_CELLS, "samples": 3, "interventions": KINDS}},
+    "check": {"probes": {"reasoning": {"min_slope": 0.5, "min_area": 0.05}}},
+}
+N_CALLS = N_CELLS * (len(KINDS) + 3) * 3
+
+
+def call(*arguments: str, exit_code: int = 0) -> str:
+    """Run a command; returns what it prints."""
+    result = CliRunner().invoke(build_app(arguments[0]), [*arguments], catch_exceptions=False)
+    assert result.exit_code == exit_code, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The database of the audit."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('reasoning') / 'audits.db'}"
+    run_audit(AuditConfig.model_validate(CONFIG), storage=url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def figures(storage: str) -> ReasoningFigures:
+    figures = open_audit(NAME, storage=storage).report().probes["reasoning"]
+    assert isinstance(figures, ReasoningFigures)
+    return figures
+
+
+def test_planted_models_are_told_apart(figures: ReasoningFigures) -> None:
+    rows = {row.model: row for row in figures.rows}
+    assert {name: row.form for name, row in rows.items()} == {
+        "follows": "prefill",
+        "ignores": "prefill",
+        "half": "prefill",
+        "notes": "notes",
+    }
+    for name, slope in (("follows", 1), ("ignores", 0), ("half", 0.5), ("notes", 1)):
+        row = rows[name]
+        assert (row.slope.ci_low or 0.0) - 0.05 <= slope <= (row.slope.ci_high or 0.0) + 0.05
+        assert row.slope.is_significant == (slope > 0)
+        assert (row.following_share is None) == (slope != 0.5)
+        assert (row.area_over_curve is not None and (row.area_over_curve.value or 0) > 0.1) == (slope > 0)
+        assert row.mistake is not None
+        assert row.mistake.value == pytest.approx(slope, abs=0.2)
+    share = rows["half"].following_share
+    assert share is not None
+    assert (share.ci_low or 0.0) <= 0.5 <= (share.ci_high or 0.0)
+
+
+def test_the_estimate_is_the_number_of_calls_and_a_second_run_sends_none(
+    storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = AuditConfig.model_validate(CONFIG)
+    survey = load_planned_survey(config)
+    planned = [
+        calls.calls.expected
+        for calls in plan_calls(config, survey, list(survey.asked_cells), lambda call: False)
+        if calls.purpose == "probe.reasoning"
+    ]
+    results = open_audit(NAME, storage=storage).probe_results("reasoning")
+    assert planned == [N_CALLS] * 4
+    assert len(results) == sum(planned)
+    probe = load_probe("reasoning").probe
+    monkeypatch.setattr(type(probe), "simulate", lambda self, call: pytest.fail("a request was sent"))
+    run_audit(config, storage=storage)
+    assert open_audit(NAME, storage=storage).probe_results("reasoning") == results
+
+
+def test_failures_are_counted_and_never_numbers(figures: ReasoningFigures, storage: str) -> None:
+    audit = open_audit(NAME, storage=storage)
+    probe = load_probe("reasoning").probe
+    results = [result for result in audit.probe_results("reasoning") if result.model == "follows"]
+    config = AuditConfig.model_validate(CONFIG)
+    lost = [
+        replace(result, outcome=Outcome.REFUSED if i % 2 else Outcome.TIMEOUT, value=None) if i % 7 == 0 else result
+        for i, result in enumerate(results)
+    ]
+    settings = config.probes.plugins["reasoning"]
+    row = probe.measure(ProbeAudit(settings, config, load_planned_survey(config)), lost).rows[0]
+    n_lost = sum(result.value is None for result in lost)
+    assert row.refused + row.failed == n_lost
+    assert row.answers == len(results) - n_lost
+    assert row.slope.value == pytest.approx(1, abs=0.1)
+    nothing = [replace(result, outcome=Outcome.TIMEOUT, value=None) for result in results]
+    row = probe.measure(ProbeAudit(settings, config, load_planned_survey(config)), nothing).rows[0]
+    assert (row.slope.value, row.answers) == (None, 0)
+
+
+def test_the_report_has_both_forms_apart_the_link_and_at_most_400_words(figures: ReasoningFigures) -> None:
+    probe = load_probe("reasoning").probe
+    section = probe.section(figures)
+    assert section is not None
+    blocks = list(iterate_blocks(Document("", "", "", [section])))
+    tables = {block.id: block for block in blocks if isinstance(block, Table)}
+    assert {"reasoning-prefill", "reasoning-notes"} <= set(tables)
+    assert len([block for block in blocks if isinstance(block, Figure)]) == 2
+    assert [str(row.cells[0]) for row in tables["reasoning-notes"].rows] == ["notes"]
+    paragraphs = [block.content for block in blocks if isinstance(block, Paragraph)]
+    texts = " ".join(text if isinstance(text, str) else " ".join(map(str, text)) for text in paragraphs)
+    assert "rejected them" in texts
+    assert str(Code("auditor experiment planted")) in texts
+    headline = probe.headline(figures)
+    assert headline is not None
+    assert headline.p_value is not None
+    assert headline.p_value < 0.05
+    hidden = [row.model_copy(update={"hidden_reasoning": row.model == "notes"}) for row in figures.rows]
+    section = probe.section(figures.model_copy(update={"rows": hidden}))
+    assert "Hidden reasoning comes before the stated steps of notes." in str(section)
+
+
+def test_every_part_of_the_program_has_the_figures(storage: str, tmp_path: Path) -> None:
+    page = call("report", NAME, "--storage", storage, "--format", "markdown")
+    start = page.index("## Does the stated reasoning carry the score?")
+    section = page[start : page.index("\n## ", start + 5)]
+    words = [word for word in section.split() if any(char.isalpha() for char in word)]
+    assert len(words) <= MAX_WORDS
+    assert page.index("Scores follow the stated norms") < start
+    report: dict[str, Any] = json.loads(call("report", NAME, "--storage", storage, "--format", "json"))
+    assert [row["model"] for row in report["probes"]["reasoning"]["rows"]] == list(MODELS)
+    call("export", "tables", NAME, "--storage", storage, "-o", str(tmp_path))
+    assert (tmp_path / "report_reasoning_spread.csv").exists()
+    gates = {gate.name: gate for gate in open_audit(NAME, storage=storage).check().gates}
+    assert {"reasoning.min_slope", "reasoning.min_area"} <= set(gates)
+    assert f"reasoning: {4 * N_CALLS} answers were read again, and 0 say" in call("verify", NAME, "--storage", storage)
+
+
+def change(**changes: Any) -> AuditConfig:
+    return AuditConfig.model_validate({**CONFIG, "check": {}, **changes})
+
+
+def test_what_cannot_be_measured_is_said_before_the_first_call() -> None:
+    four = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Brazil", "Egypt"], "topics": ["divorce"]}
+    models = [
+        {"name": "gpt", "model": "openai/gpt-4o"},
+        {
+            "name": "thinks",
+            "model": "hosted_vllm/x",
+            "api_base": "http://127.0.0.1:1/v1",
+            "reasoning": {"effort": "low"},
+        },
+        {"name": "continues", "model": "hosted_vllm/y", "api_base": "http://127.0.0.1:1/v1"},
+    ]
+    config = change(survey=four, models=models)
+    sentences = " ".join(list_unmeasurable(config, load_planned_survey(config)))
+    assert "gives gpt its steps as notes" in sentences
+    assert "thinks reasons before it answers" in sentences
+    assert "continues" not in sentences.replace("continues an", "").replace("models that do", "")
+    assert "at least 5 countries and 5 topics, and there are 4 and 1" in sentences
+    only_prefill = {"direct": {}, "reasoning": {"form": "prefill"}}
+    config = change(survey=four, models=models, probes=only_prefill)
+    assert "does not measure gpt: its provider does not continue" in " ".join(
+        list_unmeasurable(config, load_planned_survey(config))
+    )
+    config = change(survey=four, models=models[:1], probes=only_prefill)
+    with pytest.raises(ConfigError, match="no model can be asked"):
+        check_probe_input(config, load_planned_survey(config))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"probes": {"logprob": {}, "reasoning": {}}}, "there is none without the probe direct"),
+        ({"probes": {"direct": {}, "reasoning": {"interventions": ["norms", "norms"]}}}, "named twice"),
+    ],
+)
+def test_audits_without_recorded_reasoning_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        change(**changes)
+
+
+def test_the_form_of_a_model_makes_another_audit() -> None:
+    models = [{**model, "capabilities": {"prefill": True}} for model in change().model_dump(mode="json")["models"]]
+    assert fingerprint(change()) != fingerprint(change(models=models))
+
+
+def test_recorded_answers_without_a_text_are_not_asked_about(tmp_path: Path) -> None:
+    answers = tmp_path / "answers.csv"
+    rows = [f"m,{country},divorce,0,SCORE = 0.{i}" for i, country in enumerate(["Germany", "Japan", "Brazil"], 1)]
+    answers.write_text("\n".join(["model,country,topic,sample,text", *rows]))
+    text = """name = "replayed"
+judges = []
+survey = { source = "wvs7-sample", countries = ["Germany", "Japan", "Brazil"], topics = ["divorce"] }
+[[models]]
+name = "m"
+model = "replay/m"
+answers = "answers.csv"
+[probes]
+direct = { mode = "text" }
+reasoning = {}
+"""
+    (tmp_path / "audit.toml").write_text(text)
+    config = load_config(tmp_path / "audit.toml")
+    with pytest.raises(ConfigError, match="cannot be asked again"):
+        check_probe_input(config, load_planned_survey(config))

@@ -1,0 +1,86 @@
+"""Planted models: intervals contain the planted slope, and only models that follow are said to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from auditor.probes.reasoning.statistics import (
+    Pairs,
+    changed_share,
+    control_distance,
+    donor_slope,
+    following_share,
+    spread_of_ways,
+    way_to_target,
+)
+from benchmarks.coverage.worlds.design import Design
+from benchmarks.coverage.worlds.reasoning_worlds import REASONING_WORLDS, ReasoningWorld
+
+DESIGN = Design(12, 10)
+N_AUDITS = 40
+
+
+@pytest.fixture(scope="module")
+def audits() -> dict[float, list[Pairs]]:
+    return {
+        world.share: [world.draw(DESIGN, np.random.default_rng([seed, 60])).pairs for seed in range(N_AUDITS)]
+        for world in REASONING_WORLDS
+    }
+
+
+def test_intervals_contain_the_planted_slope_and_only_models_that_follow_are_said_to(
+    audits: dict[float, list[Pairs]],
+) -> None:
+    for share, pairs in audits.items():
+        slopes = [donor_slope(audit) for audit in pairs]
+        covered = [(slope.ci_low or 0.0) <= share <= (slope.ci_high or 0.0) for slope in slopes]
+        found = [(slope.p_value or 1.0) < 0.05 for slope in slopes]
+        assert sum(covered) >= 0.85 * N_AUDITS
+        assert sum(found) <= 0.15 * N_AUDITS if share == 0 else sum(found) >= 0.8 * N_AUDITS
+
+
+def test_cells_are_said_to_differ_only_where_a_part_of_them_follows(audits: dict[float, list[Pairs]]) -> None:
+    for share, pairs in audits.items():
+        spread = [(spread_of_ways(audit).p_value or 1.0) < 0.05 for audit in pairs]
+        assert sum(spread) >= 0.8 * N_AUDITS if share == 0.5 else sum(spread) <= 0.15 * N_AUDITS
+    shares = [following_share(audit) for audit in audits[0.5]]
+    assert sum((share.ci_low or 0.0) <= 0.5 <= (share.ci_high or 1.0) for share in shares) >= 0.85 * N_AUDITS
+
+
+def test_a_move_towards_the_middle_is_no_slope_on_the_donors_score() -> None:
+    """Donors are far from the own score, so a model that goes to 0 seems to follow unless the own one is held fixed."""
+    pairs = REASONING_WORLDS[1].draw(Design(20, 10), np.random.default_rng(5)).pairs
+    shrunk = pairs._replace(altered=pairs.control * 0.5)
+    assert (way_to_target(shrunk).ci_low or 0.0) > 0.05
+    slope = donor_slope(shrunk)
+    assert slope.value == pytest.approx(0, abs=0.05)
+
+
+def test_spread_needs_three_samples_of_each_cell() -> None:
+    pairs = ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)).pairs
+    assert spread_of_ways(pairs).reason == "it needs 3 samples of each cell"
+
+
+def test_the_area_over_the_curve_counts_changed_judgements_and_failures_are_no_numbers() -> None:
+    n = 36
+    places = np.arange(n)
+    control = np.full((n, 1), 0.2)
+    altered = control + np.where(places % 3 == 0, 0.25, 0.1)[:, None]
+    altered[-1] = np.nan
+    pairs = Pairs(
+        (places % 6).astype(np.str_), (places // 6).astype(np.str_), np.zeros(n), np.zeros(n), altered, control
+    )
+    area = changed_share(pairs)
+    assert area.n == n - 1
+    assert area.value == pytest.approx(12 / 35)
+    assert control_distance(pairs).value == pytest.approx(0.2)
+    assert way_to_target(pairs).reason == "too few cells with both scores"
+
+
+def test_fewer_than_five_countries_have_no_interval() -> None:
+    pairs = REASONING_WORLDS[0].draw(Design(4, 12), np.random.default_rng(2)).pairs
+    assert "at least 5 countries" in str(donor_slope(pairs).reason)
+    assert replace(donor_slope(pairs)).ci_low is None
