@@ -5,6 +5,8 @@ Every model is asked in all runs of a design, but each cell in some of them only
 between levels vary little between countries and topics, so their variance is the larger of those over countries (or
 topics) and over cells, not the sum with half of the cells' variance: V = max(V_country, V_cell) + max(V_topic, V_cell)
 - V_cell, with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946), at least those of the fewest units.
+Where the design does not separate a difference from two factors together, their variance is added
+(`LevelContrasts.confounded_variance`), so that what they do is not blamed on single factors.
 """
 
 from __future__ import annotations
@@ -238,13 +240,18 @@ class DesignTable:
 
 
 def estimate_contrast(
-    by_cell: Floats, units: UnitLabels, topics: NDArray[np.generic], is_second: NDArray[np.bool_] | None = None
+    by_cell: Floats,
+    units: UnitLabels,
+    topics: NDArray[np.generic],
+    is_second: NDArray[np.bool_] | None = None,
+    confounded: tuple[float, int] = (0.0, 0),
 ) -> TwoWayEstimate:
     """The mean of cell values, such as a difference between two levels, with its interval and test of 0.
 
     Args:
         by_cell, units, topics: shape (cells,).
         is_second: the cells of a second group of countries, whose mean is subtracted from that of the first group.
+        confounded: a further variance and its degrees of freedom (see `LevelContrasts.confounded_variance`).
 
     Returns:
         No interval, with a reason, for fewer than 5 countries (of each group) or topics.
@@ -269,6 +276,10 @@ def estimate_contrast(
     variance, df = _combine(parts, of_topics, (of_cells, len(by_cell) - len(groups)), units.unit == "country")
     if variance <= 1e-24:
         return TwoWayEstimate(value, len(by_cell), reason=CONSTANT_REASON)
+    if confounded[0] > 0:
+        spread = variance**2 / df + confounded[0] ** 2 / confounded[1]
+        variance += confounded[0]
+        df = max(1, int(variance**2 / spread))
     return _to_estimate(value, len(by_cell), variance**0.5, df, (units.unit, "topic"))
 
 
@@ -353,8 +364,14 @@ def compare_levels(table: DesignTable, model: int, kind: ErrorKind, pair: LevelP
     weights = None if means is None else table.level_contrasts.difference(*pair, means.is_run)
     if means is None or weights is None:
         return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
-    cells = means.is_used
-    return estimate_contrast(means.by_cell @ weights, table.units[cells], table.topics[cells])
+    return _estimate_contrast(table, means, weights)
+
+
+def _estimate_contrast(table: DesignTable, means: RunMeans, weights: Floats) -> TwoWayEstimate:
+    """A contrast of levels of all cells."""
+    confounded = table.level_contrasts.confounded_variance(weights, [means])
+    units, topics = table.units[means.is_used], table.topics[means.is_used]
+    return estimate_contrast(means.by_cell @ weights, units, topics, confounded=confounded)
 
 
 def compare_level_correlations(table: DesignTable, model: int, statistic: Statistic, pair: LevelPair) -> TwoWayEstimate:
@@ -413,7 +430,9 @@ class RegionGap:
             topics.append(self.table.topics[is_in][means.is_used])
             is_second.append(np.full(len(values[-1]), i == 1))
         units = UnitLabels(np.concatenate(names), self.table.units.unit)
-        return estimate_contrast(np.concatenate(values), units, np.concatenate(topics), np.concatenate(is_second))
+        columns = (np.concatenate(column) for column in (topics, is_second))
+        confounded = self.table.level_contrasts.confounded_variance(weights, [side[2] for side in self._sides])
+        return estimate_contrast(np.concatenate(values), units, *columns, confounded=confounded)
 
 
 def _list_compared(labels: NDArray[np.str_], countries: NDArray[np.str_]) -> list[str]:
@@ -486,8 +505,7 @@ class ModelPair:
         weights = None if self.means is None else self.table.level_contrasts.difference(*pair, self.means.is_run)
         if self.means is None or weights is None:
             return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
-        cells = self.means.is_used
-        return estimate_contrast(self.means.by_cell @ weights, self.table.units[cells], self.table.topics[cells])
+        return _estimate_contrast(self.table, self.means, weights)
 
     def count_designs(self) -> DesignCount | None:
         """Count the designs in which the first model is closer to people; None without an interval for them."""

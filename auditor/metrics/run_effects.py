@@ -134,6 +134,42 @@ class LevelContrasts:
             target += [float(level in used) / max(1, len(used)) for level in levels]
         return self._estimable(np.array(target), is_in)
 
+    @cached_property
+    def pair_kernel(self) -> Floats:
+        """Covariance of the runs' means, shape (runs, runs), if every two factors together add a variance of 1."""
+        by_factor = []
+        for factor, levels in self.factors.items():
+            names = np.array(self.levels[factor])
+            by_factor.append((len(levels) * (names[:, None] == names) - 1.0) / (len(levels) - 1))
+        total, squares = sum(by_factor, np.zeros_like(self.matrix @ self.matrix.T)), 0.0
+        for kernel in by_factor:
+            squares = squares + kernel**2
+        return np.asarray((total**2 - squares) / 2)
+
+    def confounded_variance(self, weights: Floats, fits: Sequence[RunMeans]) -> tuple[float, int]:
+        """Variance that effects of two factors together may add to a contrast of levels, and its degrees of freedom.
+
+        It is 0 where the design separates the contrast from all of them. Else their size is estimated from what the
+        levels alone do not explain of the runs' means, beyond sampling noise; every two factors are taken to add as
+        much.
+
+        Args:
+            weights: of the runs in the contrast.
+            fits: the runs' means; of two, the second is subtracted from the first.
+        """
+        shared = float(weights @ self.pair_kernel @ weights)
+        is_run: NDArray[np.bool_] = np.logical_and.reduce([fit.is_run for fit in fits])
+        matrix = self.matrix[is_run]
+        residual = np.eye(len(matrix)) - matrix @ np.linalg.pinv(matrix, rcond=TOLERANCE)
+        df = round(float(np.trace(residual)))
+        expected = float(np.trace(residual @ self.pair_kernel[np.ix_(is_run, is_run)]))
+        if shared < TOLERANCE or df < 1 or expected < TOLERANCE:
+            return 0.0, 0
+        means = fits[0].means - sum(fit.means for fit in fits[1:])
+        noise = sum(float(np.var(fit.by_cell[:, is_run] @ residual, axis=0).sum()) / len(fit.by_cell) for fit in fits)
+        squares = float(((residual @ means[is_run]) ** 2).sum())
+        return shared * max(0.0, squares - noise) / expected, df
+
     def _estimable(self, target: Floats, is_run: NDArray[np.bool_]) -> Floats | None:
         """Weights of the runs whose sum has the target's coefficients; None where there are none."""
         matrix = self.matrix[is_run]

@@ -139,7 +139,7 @@ RUN_STUDIES = (
             {
                 "no effect": NO_EFFECT,
                 "only pairs of factors": FACTOR_PAIRS,
-                LARGER_MAE: RunWorld("", {NAMED_FACTOR: 0.1075}, pairs={("form", "role"): 0.1}),
+                LARGER_MAE: RunWorld("", {NAMED_FACTOR: 0.1075}),
             },
             LARGER_MAE,
         ),
@@ -156,7 +156,7 @@ RUN_STUDIES = (
                 "no effect": NO_EFFECT,
                 "levels shift all models": MAIN_EFFECTS,
                 "only pairs of factors": FACTOR_PAIRS,
-                CHANGED_RANKING: RunWorld("", model_shift=0.24, pairs={("form", "role"): 0.1}),
+                CHANGED_RANKING: RunWorld("", model_shift=0.24),
             },
             CHANGED_RANKING,
         ),

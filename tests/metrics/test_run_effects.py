@@ -77,6 +77,29 @@ def test_levels_that_the_runs_do_not_separate_have_no_difference() -> None:
     assert BY_LEVEL.difference("factor 0", "0", "1", two_runs) is None
 
 
+def test_pairs_of_factors_widen_only_differences_that_the_design_does_not_separate_from_them() -> None:
+    signs, rng = 2 * LEVELS - 1, np.random.default_rng(7)
+    values = 0.1 * rng.normal(size=(200, 8)) + 0.5 * signs[:, 0] * signs[:, 1]
+    means = fit_run_means(values)
+    assert means is not None
+    separate = BY_LEVEL.difference("factor 0", "0", "1", means.is_run)
+    assert separate is not None
+    assert BY_LEVEL.confounded_variance(separate, [means]) == (0.0, 0)
+    # As the product of factors 0 and 3 is that of 1 and 2, a fifth factor with those levels is confounded with both.
+    runs = [{f"factor {i}": str(level) for i, level in enumerate(levels)} for levels in LEVELS]
+    runs = [run | {"fifth": str((levels[0] + levels[3]) % 2)} for run, levels in zip(runs, LEVELS, strict=True)]
+    by_level = LevelContrasts.from_levels(runs)
+    fifth = by_level.difference("fifth", "0", "1", means.is_run)
+    assert fifth is not None
+    variance, df = by_level.confounded_variance(fifth, [means])
+    assert variance**0.5 > 0.2
+    assert df == 2
+    noise = fit_run_means(0.1 * rng.normal(size=(200, 8)))
+    assert noise is not None
+    assert by_level.confounded_variance(fifth, [noise])[0] ** 0.5 < 0.03
+    assert by_level.confounded_variance(fifth, [means, means])[0] == 0
+
+
 def test_every_level_counts_alike_in_the_average_though_it_has_more_runs() -> None:
     by_level = LevelContrasts.from_levels([{"wording": level} for level in "aaab"])
     weights = by_level.average(np.ones(4, dtype=bool))

@@ -35,6 +35,7 @@ FACTOR_SDS = (0.02, 0.02)
 NOISE_SD = 0.2
 """Of a cell in a run."""
 NAMED_FACTOR = "direction"
+N_PAIRS = len(FACTORS) * (len(FACTORS) - 1) // 2 + len(FACTORS)
 ALL_LEVELS = np.array(list(product((0, 1), repeat=len(FACTORS))))
 ERROR_VARIANCE = sum(sd**2 for sd in ERROR_SDS) + NOISE_SD**2 + len(FACTORS) * sum(sd**2 for sd in FACTOR_SDS) / 4
 """Of a model's errors in one design and one region."""
@@ -62,7 +63,7 @@ class RunWorld:
     Attributes:
         shifts: of all scores by the second level of a factor, minus the first.
         region_shift: the same for `direction`, in the second half of the countries only.
-        pairs: shifts where the levels of two factors are equal, minus where they differ.
+        pair_sd: standard deviation of the shifts by the levels of two factors together, of every pair.
         model_shift: shift of the first model's scores by the second level of `direction`, minus that of others.
         wording_sd: standard deviation of the shifts by wordings.
     """
@@ -70,7 +71,7 @@ class RunWorld:
     name: str
     shifts: Mapping[str, float] = field(default_factory=dict)
     region_shift: float = 0.0
-    pairs: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    pair_sd: float = 0.0
     model_shift: float = 0.0
     wording_sd: float = 0.0
 
@@ -88,7 +89,8 @@ class RunWorld:
         for sd, index, size in zip(FACTOR_SDS, (country, topic), sizes, strict=False):
             shifts += sd * rng.normal(size=(N_MODELS, size, len(FACTORS)))[:, index] @ signs.T
         wording_shifts = self.wording_sd * rng.normal(size=int(WORDINGS.max()) + 1)
-        shifts += self._shift_runs(LEVELS)[is_second.astype(np.intp)] + wording_shifts[WORDINGS]
+        run_shifts = wording_shifts[WORDINGS] + self._draw_pairs(rng)
+        shifts += self._shift_runs(LEVELS)[is_second.astype(np.intp)] + run_shifts
         shifts[0] += self.model_shift * signs[:, FACTORS.index(NAMED_FACTOR)]
         scores = survey[:, None] + errors[:, :, None] + shifts + NOISE_SD * rng.normal(size=shifts.shape)
         halves = HALVES[rng.permutation(n_cells) % len(HALVES)]
@@ -97,8 +99,18 @@ class RunWorld:
             {factor: str(level) for factor, level in zip(FACTORS, levels, strict=True)} | {"wording": str(wording)}
             for levels, wording in zip(LEVELS, WORDINGS, strict=True)
         )
-        truths = self._make_truths(float(wording_shifts[WORDINGS[0]]))
+        truths = self._make_truths(float(run_shifts[0]))
         return RunSample(country, topic, is_second, survey, scores, runs, truths, self._compare_levels())
+
+    def _draw_pairs(self, rng: np.random.Generator) -> Floats:
+        """Shifts of the runs by two factors together, or by a factor and the wording, shape (runs,)."""
+        signs = 2 * LEVELS - 1
+        of_factors = np.triu(rng.normal(size=(len(FACTORS), len(FACTORS))), 1)
+        n_wordings = int(WORDINGS.max()) + 1
+        by_wording = rng.normal(size=(n_wordings, len(FACTORS)))
+        by_wording = (by_wording - by_wording.mean(axis=0)) * (n_wordings / (n_wordings - 1)) ** 0.5
+        of_pairs = np.einsum("ri,ij,rj->r", signs, of_factors, signs)
+        return np.asarray(self.pair_sd * (of_pairs + (by_wording[WORDINGS] * signs).sum(axis=1)))
 
     def _shift_runs(self, levels: Indices) -> Floats:
         """Shift of each combination of levels in both regions, shape (2, combinations)."""
@@ -106,29 +118,27 @@ class RunWorld:
         shift = np.zeros(len(levels))
         for factor, size in self.shifts.items():
             shift += size * signs[:, FACTORS.index(factor)]
-        for (first, second), size in self.pairs.items():
-            shift += 2 * size * signs[:, FACTORS.index(first)] * signs[:, FACTORS.index(second)]
         named = signs[:, FACTORS.index(NAMED_FACTOR)]
         return np.stack([shift, shift + REGION_SHIFT + self.region_shift * named])
 
-    def _make_truths(self, first_wording: float) -> dict[str, float]:
-        """Of the first model; shifts by wordings are those of the whole population, but for a single design."""
+    def _make_truths(self, first_shift: float) -> dict[str, float]:
+        """Of the first model, over all wordings and pairs of levels but for a single design."""
         means = MEAN_ERROR + self._shift_runs(ALL_LEVELS) + self.model_shift * (ALL_LEVELS[:, 0] - 0.5)
-        sd = (ERROR_VARIANCE + self.wording_sd**2) ** 0.5
+        sd = (ERROR_VARIANCE + self.wording_sd**2 + N_PAIRS * self.pair_sd**2) ** 0.5
         truths = {}
         for kind, values in (("bias", means), ("mae", fold(means, sd))):
             differences = _subtract_levels(values, NAMED_FACTOR)
             truths[f"{kind} by level"] = float(differences.mean())
             truths[f"{kind} gap by level"] = float(differences[1] - differences[0])
             truths[f"{kind} over designs"] = float(values.mean())
-        first = MEAN_ERROR + self._shift_runs(LEVELS[:1]) + self.model_shift * (LEVELS[0, 0] - 0.5) + first_wording
+        first = MEAN_ERROR + self._shift_runs(LEVELS[:1]) + self.model_shift * (LEVELS[0, 0] - 0.5) + first_shift
         truths["bias of a design"] = float(first.mean())
         truths["mae of a design"] = float(fold(first, ERROR_VARIANCE**0.5).mean())
         return truths | {"mae of all levels": 0.0}
 
     def _compare_levels(self) -> dict[str, float]:
         """Difference in MAE between the levels of each factor."""
-        sd = (ERROR_VARIANCE + self.wording_sd**2) ** 0.5
+        sd = (ERROR_VARIANCE + self.wording_sd**2 + N_PAIRS * self.pair_sd**2) ** 0.5
         values = fold(MEAN_ERROR + self._shift_runs(ALL_LEVELS), sd)
         return {factor: float(_subtract_levels(values, factor).mean()) for factor in FACTORS}
 
@@ -151,10 +161,6 @@ NO_EFFECT = RunWorld("no effect of the design")
 MAIN_EFFECTS = RunWorld(
     "levels shift scores", {"direction": 0.075, "form": -0.06, "language": 0.1}, region_shift=0.08, wording_sd=0.05
 )
-FACTOR_PAIRS = RunWorld(
-    "pairs of factors shift scores",
-    pairs={("form", "reasoning"): 0.12, ("structure", "temperature"): -0.12, ("direction", "role"): 0.12},
-    wording_sd=0.05,
-)
+FACTOR_PAIRS = RunWorld("pairs of factors shift scores", pair_sd=0.03, wording_sd=0.05)
 RUN_WORLDS = (NO_EFFECT, MAIN_EFFECTS, FACTOR_PAIRS)
-RUN_DESIGNS = (Design(12, 10), Design(20, 10), Design(55, 19))
+RUN_DESIGNS = (Design(12, 10), Design(20, 10))

@@ -35,8 +35,10 @@ from auditor.reports.document import Column
 
 TextLoader: TypeAlias = Callable[[str, int, str, str], str | None]
 """From a model, a run, a country and a topic to the text of its first usable answer; None where there is none."""
-RANDOM_FACTORS = ("wording",)
-"""Factors whose levels are a sample of possible ones: only their variance is estimated."""
+WORDING = "wording"
+"""The factor whose levels are a sample of possible ones: only their variance is estimated."""
+MIN_WORDINGS = 5
+"""Fewer are compared with each other, as levels of other factors: they show too little of how wordings vary."""
 N_CHANGED_CELLS = 5
 
 
@@ -210,7 +212,7 @@ def build_robustness(
         cells=len(table.truth),
         answers=len(scores),
         lost=dict(Counter(score.outcome for score in scores if score.score is None)),
-        random_factors=[factor for factor in RANDOM_FACTORS if factor in table.level_contrasts.factors],
+        random_factors=list_random_factors(table),
         averages=averages,
         designs=_build_designs(table),
         levels=_build_levels(table, regions or {}),
@@ -231,12 +233,17 @@ def make_table(
     return DesignTable.from_scores(runs, scores, zones if has_zones else None)
 
 
+def list_random_factors(table: DesignTable) -> list[str]:
+    """The wording, if there are at least five."""
+    return [WORDING] if len(table.level_contrasts.factors.get(WORDING, ())) >= MIN_WORDINGS else []
+
+
 def build_design_averages(table: DesignTable) -> list[DesignAverageRow]:
     """Figures of each model over all designs."""
     rows = []
     for i, model in enumerate(table.models):
         maes = [estimate.value for _, estimate in estimate_designs(table, i, "mae") if estimate.value is not None]
-        mae, bias = (average_designs(table, i, kind, RANDOM_FACTORS) for kind in ("mae", "bias"))
+        mae, bias = (average_designs(table, i, kind, list_random_factors(table)) for kind in ("mae", "bias"))
         rows.append(
             DesignAverageRow(
                 model=model,
@@ -299,8 +306,9 @@ def _build_designs(table: DesignTable) -> list[DesignRow]:
 
 def _build_levels(table: DesignTable, regions: Mapping[str, str]) -> list[LevelDifferenceRow]:
     """Differences between levels of all factors that are not random."""
-    means = [compare_all_levels(table, kind, RANDOM_FACTORS) for kind in ("mae", "bias")]
-    gaps = [compare_all_levels(table, kind, RANDOM_FACTORS, regions) for kind in ("mae", "bias")]
+    random_factors = list_random_factors(table)
+    means = [compare_all_levels(table, kind, random_factors) for kind in ("mae", "bias")]
+    gaps = [compare_all_levels(table, kind, random_factors, regions) for kind in ("mae", "bias")]
     rows = []
     for mae, bias, mae_gap, bias_gap in zip(*means, *gaps, strict=True):
         model = table.models.index(mae.model)
