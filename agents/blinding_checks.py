@@ -32,7 +32,7 @@ from auditor.models.review_schemas import AuthorGuess, BlindGuess, Restated
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
-from auditor.storage.records import load_records, save_records
+from auditor.storage.records import load_records, save_experiment, save_records
 
 MAX_GUESS_OPTIONS = 10
 """Maximum number of options in a list: a low chance level, yet short enough to read."""
@@ -204,7 +204,7 @@ async def review_restated_traces(context: RunContext, judge: ModelSection, trace
         for trace in _assigned_traces(context, judge, traces)
         if TraceKey.from_trace(trace) in texts
     ]
-    await judge_altered_traces(context, HarmlessAlteration.NEUTRAL, judges_and_traces)
+    await judge_altered_traces(context, HarmlessAlteration.NEUTRAL, judges_and_traces, is_experiment=False)
 
 
 def _build_restatement_call(context: RunContext, rewriter: ModelSection, trace: Trace) -> Call:
@@ -242,13 +242,18 @@ def _parse_restatement(answer: Answer, rewriter: str, trace: Trace) -> Restateme
 
 
 async def judge_altered_traces(
-    context: RunContext, alteration: str, judges_and_traces: Sequence[tuple[ModelSection, Trace]]
+    context: RunContext,
+    alteration: str,
+    judges_and_traces: Sequence[tuple[ModelSection, Trace]],
+    *,
+    is_experiment: bool = True,
 ) -> list[AlteredTraceVerdict]:
     """Ask for verdicts on altered traces with the panel's prompt; return and store them, apart from other verdicts.
 
     Args:
         alteration: name of the alteration, as in `AlteredTraceVerdict`.
         judges_and_traces: pairs of a judge and the altered trace.
+        is_experiment: whether the verdicts go into the hash chain, since no run derives them.
     """
     config = context.config
     blinded_texts: dict[int, str] = {}  # by id() of the trace, since each trace goes to several judges
@@ -282,5 +287,6 @@ async def judge_altered_traces(
                     verdict.key,
                 )
             )
-    await asyncio.to_thread(save_records, context.db, context.audit_id, altered_verdicts)
+    save = save_experiment if is_experiment else save_records
+    await asyncio.to_thread(save, context.db, context.audit_id, altered_verdicts)
     return altered_verdicts

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain.records import CallKey
-from auditor.domain.terms import PROBE_PURPOSE_PREFIX, Purpose
+from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.storage import hash_chain
 from auditor.storage.call_records import Dispatch, NotedCall, StoredAnswer, StoredAttempt
 from auditor.storage.count_queries import count_if, fetch_rows
@@ -307,10 +307,9 @@ def _attempted_calls(audit_id: int) -> Select[Any]:
 def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, str]]) -> None:
     """Store calls as (model name, purpose, key), so that their cost is counted."""
     rows = [{"audit_id": audit_id, "name": name, "purpose": purpose, "key": key} for name, purpose, key in calls]
-    is_of_preflight = any(row["purpose"] == Purpose.PREFLIGHT for row in rows)  # no recorded answer leads to these
 
     def job(connection: Connection) -> None:
-        with hash_chain.record_changes(connection, audit_id, ["call"] if is_of_preflight else ()):
+        with hash_chain.record_named(connection, audit_id, NotedCall, rows):  # those of experiments are not derived
             insert_new(connection, NotedCall, rows)
 
     db.write(job)
