@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import load_built_in
 from auditor.domain import Answer, Call, CellScore, Outcome, Survey, Verdict
-from auditor.errors import AuditorError, UsageError
+from auditor.errors import AuditorError, ConfigError, UsageError
 from auditor.panel_assignment import TraceKey
 from auditor.run.encoders import NO_ENCODER
 from auditor.run.fingerprints import find_other_readers
@@ -102,6 +103,7 @@ def open_derivation(
     config = load_stored_config(audit.config)
     if config is None:
         raise UsageError("the results of this audit were imported, and no answers are recorded.", "Nothing is needed.")
+    _require_inputs(config)
     survey = audits.load_audit_survey(db, audit)
     config = bind_simulated_models(config, survey)
     models = {model.model for model in config.models_by_name.values()}
@@ -117,6 +119,29 @@ def open_derivation(
             other_readers=find_other_readers(audit, config),
             on_reread=on_reread,
         )
+
+
+def _require_inputs(config: AuditConfig) -> None:
+    """Check that the files are there on which the calls of an audit depend.
+
+    Without them, calls have other keys, and all of their results would count as changed.
+
+    Raises:
+        ConfigError: one is missing.
+    """
+    models = config.models_by_name.values()
+    files = [file for model in models for file in (model.answers, model.verdicts, model.review_prompt) if file]
+
+    def note(path: str) -> str:
+        files.append(path)
+        return path
+
+    for settings in (*config.probes.stages.values(), *config.probes.plugins.values()):
+        settings.resolve_paths(note)
+    for file in files:
+        if Path(file).is_absolute() and not Path(file).exists():
+            how_to_fix = "Put the file back, or check the archive that `auditor export evidence` wrote before."
+            raise ConfigError(f"{file}: the audit was run with this file, which is not there now.", how_to_fix)
 
 
 def _is_foreign(

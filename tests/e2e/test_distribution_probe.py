@@ -25,6 +25,7 @@ from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from auditor.surveys import load_distributions, write_survey
 from auditor.surveys.share_tables import import_share_table
+from tests.support.cli_runner import auditor
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey, write_rows
 
 PERSONAS = (
@@ -282,3 +283,17 @@ def test_topics_with_different_scales_are_asked_on_them_and_pooled(tmp_path: Pat
     sizes = {row.topic: len(row.people) for row in audit.distribution.cells}
     assert sizes == {"divorce": 10, "trust": 4, "vote": 3}
     assert "equal-opinions, stated shares, answers 4 to 1" in render_report(audit.report, "html")
+
+
+def test_opinions_are_not_derived_without_the_survey(tmp_path: Path) -> None:
+    """That its file is gone is a reason, and no finding."""
+    survey = write_opinion_survey(tmp_path)
+    storage = f"sqlite:///{tmp_path / 'a.db'}"
+    config = make_config(survey, {"modes": ["verbalized"]}, "one-opinion")
+    run(config, storage)
+    assert auditor("verify", config.name, "--storage", storage).returncode == 0
+    for file in tmp_path.glob(f"{survey.stem}.*"):
+        file.unlink()
+    verified = auditor("verify", config.name, "--storage", storage)
+    assert verified.returncode == 4, verified.stderr
+    assert "Results were not derived again" in verified.stderr

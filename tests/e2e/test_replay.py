@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from auditor.agents.model_call import file_digest
 from auditor.cli.estimate import forecast_config
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Ruling
@@ -49,6 +50,22 @@ def config_with_replay(server: FakeServer, file: Path, others: int = 0, **change
     return AuditConfig.model_validate(
         base_config | {"models": [*models, *live_models], "probes": probes, "judges": []} | changes
     )
+
+
+def test_records_are_verified_without_the_log_only_as_far_as_possible(server: FakeServer, tmp_path: Path) -> None:
+    """The calls depend on it: that it is gone is a reason, and no finding. An archive has it."""
+    log, file_storage = write_log(tmp_path), f"sqlite:///{tmp_path / 'audits.db'}"
+    run_audit(config_with_replay(server, log), storage=file_storage)
+    archive = tmp_path / "evidence.zip"
+    assert auditor("export", "evidence", "scripted", "-o", archive, "--storage", file_storage).returncode == 0
+    assert auditor("verify", "scripted", "--storage", file_storage).returncode == 0
+    log.unlink()
+    file_digest.cache_clear()
+    verified = auditor("verify", "scripted", "--storage", file_storage)
+    assert verified.returncode == 4, verified.stderr
+    assert f"{log}: the audit was run with this file, which is not there now" in verified.stderr
+    verified = auditor("verify", archive)
+    assert verified.returncode == 0, verified.stderr
 
 
 def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
