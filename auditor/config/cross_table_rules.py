@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.config.model_section import ModelSection
 from auditor.config.probes import Probes, ReviewProbe
 from auditor.config.providers.table import EMBEDDED, REPLAY, SIMULATED
@@ -36,13 +37,17 @@ def require_enough_judges(panel: PanelSection, judge_counts: Mapping[str, int]) 
 
 
 def require_weights_source(panel: PanelSection, probes: Probes) -> None:
-    """Require what `panel.weights_from` needs: weighted votes, no other weights, and the probe `logic`."""
+    """Require what `panel.weights_from` needs: weighted votes, no other weights, and a probe that measures weights."""
     if panel.weights_from is None:
         if panel.bench_below:
             raise ValueError(
                 'panel.bench_below: requires weights_from = "logic". How to fix: Add it, or remove bench_below.'
             )
         return
+    sources = [probe.name for probe in list_built_in_probes() if probe.weighs_votes]
+    if panel.weights_from not in sources:
+        hint = did_you_mean(panel.weights_from, sources, f"Probes that measure weights: {', '.join(sources)}.")
+        raise ValueError(f"panel.weights_from: no probe '{panel.weights_from}' measures weights. How to fix: {hint}")
     if panel.vote != "weighted":
         raise ValueError('panel.weights_from: requires vote = "weighted". How to fix: Add it.')
     if panel.weights:

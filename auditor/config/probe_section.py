@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from pydantic import ConfigDict, PrivateAttr
 
 from auditor.config.base import ConfigSection
 from auditor.domain import Call, Cell, Purpose
+from auditor.errors import ProbeError
 from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAudit
 
 if TYPE_CHECKING:
@@ -134,7 +138,9 @@ class BuiltInProbe(Probe[Any, Any]):
         sampled_purpose: purpose of the questions that are asked several times; None if the spread of their answers is
             no result.
         sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
-        label_kind: kind of the labels that people give on the answers; None if they give none.
+        label_kind: kind of the labels that people give on the answers; None if they give none. The module `labels` of
+            the probe's folder then has the functions `query_label_units`, `load_label_item` and `load_pair_decisions`.
+        weighs_votes: whether `panel.weights_from` may name the probe, which then has `measure_vote_weights`.
         thresholds: names under `[check]` of limits on the probe's figures, `min_…` or `max_…`.
         suggested_thresholds: those that a report suggests.
     """
@@ -146,8 +152,17 @@ class BuiltInProbe(Probe[Any, Any]):
     sampled_purpose: ClassVar[Purpose | None] = None
     sampled_figures: ClassVar[str] = ""
     label_kind: ClassVar[LabelKind | None] = None
+    weighs_votes: ClassVar[bool] = False
     thresholds: ClassVar[tuple[str, ...]] = ()
     suggested_thresholds: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Check what the hooks of a probe return, each time that they are called."""
+        super().__init_subclass__(**options)
+        for name, hook in list(vars(cls).items()):
+            declared = getattr(BuiltInProbe, name, None)
+            if inspect.isfunction(hook) and inspect.isfunction(declared) and not name.startswith("_"):
+                setattr(cls, name, _check_hook(hook, declared.__annotations__.get("return", "Any")))
 
     def list_records(self) -> list[type]:
         """List the classes of the probe's stored records (`auditor.domain.records`)."""
@@ -246,15 +261,18 @@ class BuiltInProbe(Probe[Any, Any]):
 
     def query_label_units(self, audit_id: int) -> UnitQuery:
         """Query the units of `label_kind`, with their parts first and the texts that identify them last."""
-        raise NotImplementedError
+        query: UnitQuery = self._resolve("labels:query_label_units")(audit_id)
+        return query
 
     def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
         """Load a unit of `label_kind` as a rater sees it."""
-        raise NotImplementedError
+        item: LabelItem = self._resolve("labels:load_label_item")(loader, unit)
+        return item
 
     def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
         """Load what judges say of the units of `label_kind`, as people would label them."""
-        raise NotImplementedError
+        decisions: Decisions = self._resolve("labels:load_pair_decisions")(db, audit_id)
+        return decisions
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
         """List the published data sets that are converted to the probe's files, by name."""
@@ -265,3 +283,64 @@ class BuiltInProbe(Probe[Any, Any]):
 
     def recompute_imported(self, db: Database, audit_id: int) -> None:
         """Compute again what is derived from the stored answers of an imported audit; by default nothing is."""
+
+    def _resolve(self, name: str) -> Any:
+        """Import what a module of the probe's folder has under a name: "module:name"."""
+        return resolve_name(f"{type(self).__module__.rpartition('.')[0]}.{name}")
+
+
+H = TypeVar("H", bound=Callable[..., Any])
+_COLLECTIONS: Mapping[str, type] = {
+    "Iterable": Iterable, "Sequence": Sequence, "Mapping": Mapping, "list": list, "tuple": tuple,
+}  # fmt: skip
+_ALIASES = {"UnitQuery": "tuple", "Decisions": "Mapping"}
+"""What names of types in the hooks of a built-in probe stand for."""
+
+
+def _check_hook(hook: H, expected: str) -> H:
+    """Return a hook that raises a ProbeError if it returns a value of another type than it is declared with.
+
+    Args:
+        expected: the declared type, such as `Iterable[Table]` or `Section | None`. Classes are compared by their names,
+            since the modules of many are loaded by the hook only.
+    """
+
+    @functools.wraps(hook)
+    def call_hook(self: BuiltInProbe, *arguments: Any, **options: Any) -> Any:
+        value = hook(self, *arguments, **options)
+        if not any(_is_instance(value, part) for part in expected.split(" | ")):
+            raise _wrong_type(self, hook.__name__, value, expected)
+        if not expected.startswith(("Iterable[", "Sequence[", "list[")):
+            return value
+        item_type = expected.partition("[")[2].removesuffix("]")
+        checked = _check_items(self, hook.__name__, value, item_type)
+        return list(checked) if isinstance(value, list) else tuple(checked) if isinstance(value, tuple) else checked
+
+    return cast(H, call_hook)
+
+
+def _check_items(probe: BuiltInProbe, hook: str, values: Iterable[Any], expected: str) -> Iterator[Any]:
+    """Yield what a hook yields, as long as it is of the declared type."""
+    for value in values:
+        if not _is_instance(value, expected):
+            raise _wrong_type(probe, hook, value, f"values of the type {expected}")
+        yield value
+
+
+def _is_instance(value: object, type_name: str) -> bool:
+    """Whether a value is of a class with a name, or of one below it."""
+    name = _ALIASES.get(type_name, type_name).partition("[")[0]
+    if name in ("Any", "object", "None"):
+        return name != "None" or value is None
+    if name in _COLLECTIONS:
+        return isinstance(value, _COLLECTIONS[name]) and not isinstance(value, str)
+    return any(base.__name__ == name for base in type(value).__mro__)
+
+
+def _wrong_type(probe: BuiltInProbe, hook: str, value: object, expected: str) -> ProbeError:
+    """The error of a hook that returned a value of the wrong type."""
+    return ProbeError(
+        f"the hook '{hook}' of the probe '{probe.name}' returned a value of the type {type(value).__name__}; it must "
+        f"return {expected}.",
+        "Report this to the authors of auditor.",
+    )

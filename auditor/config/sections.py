@@ -129,7 +129,7 @@ class PanelSection(ConfigSection):
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """With `weighted`: the weight of each judge's vote; 0 means no vote. `auditor export weights` computes weights from
     the decisions of human reviewers."""
-    weights_from: Literal["logic"] | None = None
+    weights_from: str | None = None
     """`logic` weights judges by how consistent their pairwise comparisons are: the mean of four rates, each corrected
     for chance. They are transitivity (A over B and B over C imply A over C), commutativity (the same answer with A and
     B swapped), negation invariance (the opposite answer to the opposite question) and self-agreement (the same answer

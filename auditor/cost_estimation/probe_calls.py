@@ -10,7 +10,8 @@ from auditor.agents.localization import first_samples
 from auditor.agents.probe_questions import build_probe_call, load_question
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.installed_probes import load_built_in, load_probe
+from auditor.config.installed_probes import load_probe
+from auditor.config.probe_section import BuiltInProbe
 from auditor.cost_estimation.call_counts import count_direct_calls
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
 from auditor.cost_estimation.preflight_calls import plan_preflight_calls
@@ -37,19 +38,26 @@ def plan_calls(
         yield from plan_review_calls(config, survey, cells)
     if config.probes.logprob and cells:
         yield from _plan_logprob_calls(config, cells)
-    for name, probe in config.probes.stages.items():
-        if probe.unestimated_reason is None:
-            yield from load_built_in(name).plan_calls(ProbeAudit(probe, config, survey), cells)
-    for name in config.probes.plugins:
-        yield from plan_installed_probe_calls(config, survey, name)
+    for name in config.probes.with_stage:
+        yield from plan_probe_calls(config, survey, name, cells)
 
 
-def plan_installed_probe_calls(config: AuditConfig, survey: Survey, name: str) -> Iterator[PlannedCalls]:
-    """Yield the calls of a probe of another package, of each model or judge that it asks.
+def plan_probe_calls(
+    config: AuditConfig, survey: Survey, name: str, cells: Sequence[Cell] = ()
+) -> Iterator[PlannedCalls]:
+    """Yield the calls of a probe with a stage of its own, of each model or judge that it asks.
 
-    Each planned answer to a direct question has the text of a stand-in.
+    For a probe below the public interface, each planned answer to a direct question has the text of a stand-in.
+
+    Args:
+        cells: what a built-in probe with a plan of its own is asked about.
     """
     probe = load_probe(name)
+    if isinstance(probe.probe, BuiltInProbe):
+        settings = config.probes.stages[name]
+        if settings.unestimated_reason is None:
+            yield from probe.probe.plan_calls(ProbeAudit(settings, config, survey), cells)
+        return
     samples = config.samples_by_cell(survey)
     stand_in = load_stand_in_trace().text
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from auditor.storage.database import Database
 
 AuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name, or its config file.")]
-MoralAuditArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")
-]
 AskOption: TypeAlias = Annotated[
     bool, typer.Option("--ask", help="Ask models for the answers that are not recorded yet; this may cost money.")
 ]

@@ -9,6 +9,7 @@ from importlib import metadata
 
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import load_built_in, load_probe
+from auditor.config.probe_section import BuiltInProbe
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
 from auditor.probe_interface import ProbeAudit
 from auditor.prompts import Prompt, load_prompt
@@ -71,8 +72,7 @@ def fingerprint(config: AuditConfig, *, version: str | None = None, readers: Map
             prompt_texts,
             describe_aspects(for_task=config.task is not None),
             *_logprob_inputs(config),
-            *_stage_probe_inputs(config, _prompt_folders(config)),
-            *_installed_probe_inputs(config),
+            *_probe_inputs(config, _prompt_folders(config)),
             *(file_digest(judge.verdicts) for judge in config.judge_models if judge.verdicts is not None),
             *(
                 [name, number]
@@ -149,16 +149,16 @@ def _logprob_inputs(config: AuditConfig) -> list[object]:
     )
 
 
-def _stage_probe_inputs(config: AuditConfig, folders: Sequence[str]) -> Iterator[object]:
-    """Yield what determines the answers of probes with a stage of their own, besides the config and their prompts."""
-    for name in config.probes.stages:
-        yield from load_built_in(name).list_fingerprint_inputs(config, folders)
+def _probe_inputs(config: AuditConfig, folders: Sequence[str]) -> Iterator[object]:
+    """Yield what determines the answers of probes with a stage of their own, besides the config.
 
-
-def _installed_probe_inputs(config: AuditConfig) -> Iterator[object]:
-    """Yield what determines the answers of probes of other packages: name, reader version, prompts and other inputs."""
-    for name, settings in config.probes.plugins.items():
+    Of a probe below the public interface, that is its name, reader version, prompts and other inputs.
+    """
+    for name, settings in config.probes.with_stage.items():
         installed = load_probe(name)
+        if isinstance(installed.probe, BuiltInProbe):
+            yield from installed.probe.list_fingerprint_inputs(config, folders)
+            continue
         prompts = [load_prompt(prompt, package=installed.package) for prompt in installed.probe.prompts]
         texts = [[prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
         audit = ProbeAudit(settings, config, EMPTY_SURVEY)

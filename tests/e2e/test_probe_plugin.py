@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from auditor.cli.app import build_app
 from auditor.config import AuditConfig, installed_probes, load_config
-from auditor.cost_estimation.probe_calls import plan_installed_probe_calls
+from auditor.cost_estimation.probe_calls import plan_probe_calls
 from auditor.domain import Outcome
 from auditor.domain.exclusions import AnswerSelection
 from auditor.errors import UsageError
@@ -116,7 +116,7 @@ def test_the_example_is_short_and_its_own_test_passes(config: AuditConfig) -> No
 
 def test_the_estimate_is_the_number_of_calls(config: AuditConfig, storage: str) -> None:
     survey = load_planned_survey(config)
-    planned = list(plan_installed_probe_calls(config, survey, "confidence"))
+    planned = list(plan_probe_calls(config, survey, "confidence"))
     assert [calls.calls.expected for calls in planned] == [N_CALLS / 2] * 2
     assert planned[0].calls.low == planned[0].calls.high
     results = open_audit(NAME, storage=storage).probe_results("confidence")

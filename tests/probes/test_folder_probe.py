@@ -92,7 +92,8 @@ def test_every_part_of_the_program_uses_the_probe(
     assert f"confidence: {N_CALLS} answers were read again, and 0 say" in call("verify", NAME, "--storage", url)
     run_audit(config.model_copy(update={"name": "simulated-later"}), storage=url)
     assert "How sure are the models?" in call("compare", NAME, "simulated-later", "--storage", url, "--full")
-    assert "probe confidence" in call("doctor", "--storage", url)
+    doctor = call("doctor", "--storage", url)
+    assert all(f"probe {name}" in doctor for name in ("confidence", "distribution", "logic", "semantic"))
     assert "Germany\tdivorce\tok" in call("probe", "confidence", "answers", NAME, "--storage", url)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 
@@ -14,9 +13,8 @@ from auditor.config.installed_probes import list_built_in_names, list_probe_name
 from auditor.config.probe_section import BuiltInProbe, ProbeSection
 from auditor.domain import Purpose
 from auditor.domain.records import RowPolicy, table_declaration
+from auditor.errors import ProbeError
 from auditor.reports.data.report_schema import Report
-from auditor.reports.sections.probe_sections import build_probe_section
-from auditor.reports.sections.report import SECTION_BUILDERS
 from auditor.storage.row_writing import table_of
 
 REQUIRED_HOOKS = {
@@ -72,11 +70,9 @@ class TestBuiltInProbes:
         assert probe.answer_record() in probe.list_records()
         assert table_declaration(probe.answer_record()).policy is RowPolicy.DERIVED
 
-    def test_the_report_has_a_field_and_a_section(self, name: str) -> None:
+    def test_the_report_has_a_field(self, name: str) -> None:
         figures = inspect.signature(type(load_built_in(name)).measure_coverage).parameters["figures"]
         assert figures.annotation in str(Report.model_fields[name].annotation)
-        partials = [function for function in SECTION_BUILDERS if isinstance(function, partial)]
-        assert (build_probe_section, (name,)) in [(function.func, function.args) for function in partials]
 
     def test_the_graph_has_a_stage(self, name: str) -> None:
         assert name in build_graph().get_graph().nodes
@@ -85,3 +81,23 @@ class TestBuiltInProbes:
         probe = load_built_in(name)
         assert bool(probe.sampled_figures) == (probe.sampled_purpose in set(Purpose))
         assert (probe.settings().sampled_temperature is None) == (probe.sampled_purpose is None)
+
+
+CHECKED_HOOKS = [
+    name
+    for name, hook in vars(BuiltInProbe).items()
+    if inspect.isfunction(hook) and not name.startswith("_") and hook.__annotations__["return"] not in ("None", "Any")
+]
+
+
+@pytest.mark.parametrize("hook", CHECKED_HOOKS)
+@pytest.mark.parametrize("is_item", [False, True])
+def test_a_hook_that_returns_a_wrong_type_is_named_with_its_probe(hook: str, is_item: bool) -> None:
+    class Wrong(BuiltInProbe):
+        name = "wrong"
+        exec(f"def {hook}(self): return [0.5] if {is_item} else 0.5", locals())
+
+    if BuiltInProbe.__dict__[hook].__annotations__["return"] == "Sequence[object]" and is_item:
+        return
+    with pytest.raises(ProbeError, match=f"the hook '{hook}' of the probe 'wrong' returned a value of the type"):
+        list(getattr(Wrong(), hook)())

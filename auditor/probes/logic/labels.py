@@ -7,6 +7,7 @@ from collections import defaultdict
 from auditor.domain import Outcome
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.probes.logic import comparison_rows
+from auditor.probes.logic.comparison_rows import query_label_units as query_label_units
 from auditor.probes.logic.comparisons import Comparison, Relation
 from auditor.probes.logic.questions import render_question
 from auditor.reports.data.judge_quality.pair_labels import Decisions

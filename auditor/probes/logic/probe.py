@@ -16,18 +16,14 @@ if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Cell
-    from auditor.domain.labels import LabelUnit
     from auditor.imports.published.rows import DatasetFormat
     from auditor.probes.logic.figures.schema import LogicReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
-    from auditor.reports.data.judge_quality.pair_labels import Decisions
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
     from auditor.reports.document import Section, Table
-    from auditor.review.label_item import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
-    from auditor.storage.label_units import UnitQuery
     from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
 
 
@@ -40,6 +36,7 @@ class Logic(BuiltInProbe):
     answers_key = "comparisons"
     counted_labels: ClassVar = {None: "comparisons of items"}
     label_kind = LabelKind.COMPARISON
+    weighs_votes = True
 
     def list_records(self) -> list[type]:
         from auditor.probes.logic import comparisons
@@ -133,21 +130,6 @@ class Logic(BuiltInProbe):
         from auditor.probes.logic.published.rankings import FORMATS
 
         return FORMATS
-
-    def query_label_units(self, audit_id: int) -> UnitQuery:
-        from auditor.probes.logic.comparison_rows import query_label_units
-
-        return query_label_units(audit_id)
-
-    def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
-        from auditor.probes.logic.labels import load_label_item
-
-        return load_label_item(loader, unit)
-
-    def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
-        from auditor.probes.logic.labels import load_pair_decisions
-
-        return load_pair_decisions(db, audit_id)
 
 
 PROBE = Logic

@@ -10,6 +10,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Message, Purpose
 from auditor.domain.labels import EQUIVALENCE, LabelKind, LabelUnit
 from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.answer_rows import query_label_units as query_label_units
 from auditor.probes.semantic.call_builders import asked_text, build_pair_call
 from auditor.prompts import load_prompt
 from auditor.reports.data.judge_quality.pair_labels import Decisions

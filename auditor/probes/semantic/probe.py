@@ -20,19 +20,15 @@ if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
-    from auditor.domain.labels import LabelUnit
     from auditor.imports.published.rows import DatasetFormat
     from auditor.models.simulated.world import World
     from auditor.probes.semantic.figures.schema import SemanticReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
-    from auditor.reports.data.judge_quality.pair_labels import Decisions
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
     from auditor.reports.document import Section, Table
-    from auditor.review.label_item import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
-    from auditor.storage.label_units import UnitQuery
     from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
 
 
@@ -161,21 +157,6 @@ class Semantic(BuiltInProbe):
         from auditor.probes.semantic.published_questions import FORMATS
 
         return FORMATS
-
-    def query_label_units(self, audit_id: int) -> UnitQuery:
-        from auditor.probes.semantic.answer_rows import query_label_units
-
-        return query_label_units(audit_id)
-
-    def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
-        from auditor.probes.semantic.labels import load_label_item
-
-        return load_label_item(loader, unit)
-
-    def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
-        from auditor.probes.semantic.labels import load_pair_decisions
-
-        return load_pair_decisions(db, audit_id)
 
     def recompute_results(self, context: RunContext) -> None:
         from auditor.probes.semantic.scoring import score_audit

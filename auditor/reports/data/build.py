@@ -50,7 +50,6 @@ from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
 from auditor.reports.data.probe_reports import (
     build_probe_reports,
-    measure_installed_coverage,
     measure_installed_probes,
     measure_probe_coverage,
 )
@@ -121,9 +120,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     return Report(
         audit=_summarize_audit(source),
-        coverage=build_coverage_report(
-            source, [*measure_probe_coverage(probe_reports), *measure_installed_coverage(db, source)]
-        ),
+        coverage=build_coverage_report(source, [*measure_probe_coverage(db, source, probe_reports)]),
         alignment=alignment,
         sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),

@@ -43,14 +43,13 @@ def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingRe
     }
 
 
-def measure_probe_coverage(probe_reports: ProbeReports) -> list[StageCoverage]:
-    """Measure the coverage of each built-in probe's answers."""
-    return [
-        stage
-        for name, report in probe_reports.items()
-        if report is not None
-        for stage in load_built_in(name).measure_coverage(report)
-    ]
+def measure_probe_coverage(db: Database, source: ReportSource, probe_reports: ProbeReports) -> Iterator[StageCoverage]:
+    """Yield the coverage of the answers of each probe with a stage of its own."""
+    for name, report in probe_reports.items():
+        if report is not None:
+            yield from load_built_in(name).measure_coverage(report)
+    for name in list_probes_with_results(db, source.audit.id):
+        yield _measure_result_coverage(db, source, name)
 
 
 def measure_installed_probes(db: Database, source: ReportSource) -> dict[str, BaseModel]:
@@ -82,20 +81,19 @@ def measure_probes_of_audits(db: Database, audit_names: Sequence[str]) -> list[d
     return [measure_installed_probes(db, load_source(db, name)) for name in audit_names]
 
 
-def measure_installed_coverage(db: Database, source: ReportSource) -> Iterator[StageCoverage]:
-    """Yield the coverage of the probes of other packages; of a probe that cannot be used, only what is recorded."""
-    for name in list_probes_with_results(db, source.audit.id):
-        recorded = load_records(db, source.audit.id, ProbeResult, probe=name)
-        try:
-            probe, audit = _open_probe(db, source, name)
-            planned = _count_planned(probe, audit, recorded)
-        except ProbeError:
-            planned = Counter(result.model for result in recorded)
-        rows = []
-        for model in planned:
-            outcomes = Counter(result.outcome.value for result in recorded if result.model == model)
-            rows.append((model, planned[model], outcomes.pop("ok", 0), outcomes))
-        yield StageCoverage.by_model(name, None, rows)
+def _measure_result_coverage(db: Database, source: ReportSource, name: str) -> StageCoverage:
+    """The coverage of a probe below the public interface; of one that cannot be used, only of what is recorded."""
+    recorded = load_records(db, source.audit.id, ProbeResult, probe=name)
+    try:
+        probe, audit = _open_probe(db, source, name)
+        planned = _count_planned(probe, audit, recorded)
+    except ProbeError:
+        planned = Counter(result.model for result in recorded)
+    rows = []
+    for model in planned:
+        outcomes = Counter(result.outcome.value for result in recorded if result.model == model)
+        rows.append((model, planned[model], outcomes.pop("ok", 0), outcomes))
+    return StageCoverage.by_model(name, None, rows)
 
 
 def _count_planned(probe: InstalledProbe, audit: ProbeAudit[Any], recorded: Sequence[ProbeResult]) -> Counter[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
 from auditor.reports.data.coverage.stage_coverage import CoverageUnit, StageCoverage
-from auditor.reports.data.probe_reports import build_probe_reports, measure_installed_coverage, measure_probe_coverage
+from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, hash_chain
@@ -94,7 +94,7 @@ def verify_audit(db: Database, audit_name: str, records: hash_chain.ChainCheck |
     balances = [_balance_stage(stage, model) for stage in measure_coverage(source) for model in source.models]
     balances += [
         _balance_stage(stage, name)
-        for stage in [*measure_probe_coverage(probe_reports), *measure_installed_coverage(db, source)]
+        for stage in measure_probe_coverage(db, source, probe_reports)
         for name in dict.fromkeys(unit.name for unit in stage.planned)
     ]
     unfounded = stored.count_missing_answers(db, source.audit.id)

@@ -17,11 +17,24 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, ListItem, Paragraph, Section, Table, Text
 
 
-def build_probe_section(probe: str, report: Report) -> Section | None:
-    """Build the section of a built-in probe; its modules are not loaded for an audit without results of the probe."""
-    if getattr(report, probe) is None:
-        return None
-    return load_built_in(probe).build_section(report)
+def build_probe_sections(report: Report) -> Iterator[Section]:
+    """Yield the section of each probe that the report has figures of; of a probe that cannot be used, the reason.
+
+    The modules of a probe without results are not loaded.
+    """
+    sections = [probe.build_section(report) for probe in _list_reported(report)]
+    sections += [_build_result_section(name, figures) for name, figures in report.probes.items()]
+    yield from (section for section in sections if section is not None)
+
+
+def _build_result_section(name: str, figures: BaseModel) -> Section | None:
+    """Build the section of a probe below the public interface."""
+    if isinstance(figures, UnavailableProbe):
+        return _explain_missing(name, figures.unavailable)
+    try:
+        return load_probe(name).call_optional("section", figures, returns=Section)
+    except ProbeError as error:
+        return _explain_missing(name, str(error))
 
 
 def find_page_one(report: Report) -> PageOne | None:
@@ -112,20 +125,6 @@ def _list_reported(report: Report) -> Iterator[BuiltInProbe]:
             yield load_built_in(name)
 
 
-def build_installed_sections(report: Report) -> Iterator[Section]:
-    """Yield the sections of the probes of other packages; of a probe that cannot be used, the reason."""
-    for name, figures in report.probes.items():
-        if isinstance(figures, UnavailableProbe):
-            yield _explain_missing(name, figures.unavailable)
-            continue
-        try:
-            section = load_probe(name).call_optional("section", figures, returns=Section)
-        except ProbeError as error:
-            section = _explain_missing(name, str(error))
-        if section is not None:
-            yield section
-
-
 def compare_installed_probes(figures_by_audit: Sequence[Mapping[str, BaseModel]]) -> Iterator[Section]:
     """Yield the comparisons of the first audit's figures with those of each other audit, by probe."""
     first, *others = figures_by_audit
@@ -138,8 +137,10 @@ def compare_installed_probes(figures_by_audit: Sequence[Mapping[str, BaseModel]]
                     yield section
 
 
-def build_installed_tables(report: Report) -> Iterator[Table]:
-    """Yield the tables that probes of other packages print at the end of a run."""
+def build_probe_tables(report: Report) -> Iterator[Table]:
+    """Yield the tables that probes with a stage of their own print at the end of a run."""
+    for probe in _list_reported(report):
+        yield from probe.build_summary_tables(report)
     for name, figures in report.probes.items():
         if not isinstance(figures, UnavailableProbe):
             yield from load_probe(name).call_each("summary_tables", figures, item=Table)

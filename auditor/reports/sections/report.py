@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 
 from auditor.config import EMBEDDED
-from auditor.config.installed_probes import list_built_in_names
 from auditor.config.providers.table import provider_of
 from auditor.reports.data.report_schema import AuditSummary, Report
 from auditor.reports.document import Callout, Code, Document, Facts, Name, Paragraph, Section, Text
@@ -29,7 +27,7 @@ from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
 from auditor.reports.sections.population import build_population_section
-from auditor.reports.sections.probe_sections import build_installed_sections, build_probe_section, list_probe_sizes
+from auditor.reports.sections.probe_sections import build_probe_sections, list_probe_sizes
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.reports.sections.regions import build_regions_section
 from auditor.reports.sections.self_comparisons import (
@@ -44,7 +42,7 @@ from auditor.reports.sections.task import build_items_section, build_task_sectio
 from auditor.reports.sections.tiers import build_tiers_section
 from auditor.reports.sections.variance import build_variance_section
 
-SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
+SECTION_BUILDERS: Sequence[Callable[[Report], Section | Iterable[Section] | None]] = (
     build_summary_section,
     build_map_section,
     build_group_errors_section,
@@ -66,7 +64,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_consistency_section,
     build_over_models_section,
     build_model_attributes_section,
-    *(partial(build_probe_section, probe) for probe in list_built_in_names()),
+    build_probe_sections,
     build_panel_section,
     build_judge_quality_section,
     build_pair_labels_section,
@@ -78,8 +76,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_cost_section,
     build_provenance_section,
 )
-"""Sections of the report in their order; each builder returns None where nothing was measured. The sections of other
-packages' probes come before the panel's."""
+"""Sections of the report in their order; each builder returns None, or no section, where nothing was measured."""
 
 EMBEDDED_LABEL = (
     "All models below are real but very small, and ran on this machine. They know little about the world, so expect "
@@ -136,10 +133,8 @@ def _build_sections(report: Report) -> list[Section]:
     """All sections that have something to show, in their order."""
     sections: list[Section] = []
     for build_section in SECTION_BUILDERS:
-        if build_section is build_panel_section:
-            sections += build_installed_sections(report)
-        if (section := build_section(report)) is not None:
-            sections.append(section)
+        built = build_section(report)
+        sections += [built] if isinstance(built, Section) else built or ()
     return drop_repeated(sections)
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Purpose
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, CountShare, Table
 from auditor.reports.sections.phrasing import SeriesLabels
-from auditor.reports.sections.probe_sections import build_installed_tables
+from auditor.reports.sections.probe_sections import build_probe_tables
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.summary_columns import build_summary_columns
 
 
 def build_run_summary(report: Report) -> list[Table]:
     """Build a table for each probe that was run: the survey, the task, and probes with a stage of their own."""
-    tables_of_probes = [
-        table for name in list_built_in_names() for table in load_built_in(name).build_summary_tables(report)
-    ]
-    return [*_alignment_table(report), *_task_table(report), *tables_of_probes, *build_installed_tables(report)]
+    return [*_alignment_table(report), *_task_table(report), *build_probe_tables(report)]
 
 
 def _alignment_table(report: Report) -> Iterator[Table]:

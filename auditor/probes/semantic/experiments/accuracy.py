@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
+from auditor.experiments.declaration import ExperimentContext, ExperimentResult
+from auditor.probes.semantic.experiments.temperature import MoralAuditArgument
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import RunContext

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
+from auditor.experiments.declaration import ExperimentContext, ExperimentResult
+from auditor.probes.semantic.experiments.temperature import MoralAuditArgument
 
 if TYPE_CHECKING:
     from auditor.probes.semantic.figures.people_labels import PairLabel

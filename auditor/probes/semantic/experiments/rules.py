@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
+from auditor.experiments.declaration import ExperimentContext, ExperimentResult
+from auditor.probes.semantic.experiments.temperature import MoralAuditArgument
 
 if TYPE_CHECKING:
     from auditor.probes.semantic.figures.experiment_rows import RuleFollowingRow

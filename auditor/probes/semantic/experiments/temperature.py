@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
+from auditor.experiments.declaration import ExperimentContext, ExperimentResult
 
 if TYPE_CHECKING:
     from auditor.probes.semantic.figures.experiment_rows import SemanticTemperatureRow
     from auditor.probes.semantic.group_scores import GroupScores
+
+MoralAuditArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")
+]
 
 
 def temperature(
