@@ -46,6 +46,7 @@ class Persona:
         gap_factor: how many times people's the difference between a group and all people of the country is.
         yielding: share of the distance to a user's view that its score moves.
         following: share of the cells in which its score follows the steps that it is given.
+        recites: whether it knows the made-up published figures of the probe `memory` by heart.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Persona:
     gap_factor: float = 1.0
     yielding: float = 0.0
     following: float = 1.0
+    recites: bool = False
 
 
 PERSONAS: Mapping[str, Persona] = MappingProxyType(
@@ -70,7 +72,12 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
         for persona in (
             Persona("knows-every-culture", "Answers as the people of each country do."),
             Persona("western-everywhere", "Answers for every country as people in Western countries do.", True),
-            Persona("agrees-with-everybody", "Overstates acceptance by 0.30 in every country.", overstatement=0.3),
+            Persona(
+                "agrees-with-everybody",
+                "Overstates acceptance by 0.30 in every country, and recites published figures.",
+                overstatement=0.3,
+                recites=True,
+            ),
             Persona(
                 "inconsistent",
                 "Is roughly right on average, but its samples swing widely.",

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from auditor.agents.answer_parsing import is_refusal_in_any_language, parse_score
     from auditor.config.probe_section import ProbeSettings
     from auditor.domain import Call, Cell, Message, Outcome, Survey, Trace
+    from auditor.domain.languages import LANGUAGES
     from auditor.domain.personas import find_persona
     from auditor.errors import ConfigError
     from auditor.metrics.estimate import Estimate, Tested
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FISHER_Z",
     "INTERFACE_VERSION",
+    "LANGUAGES",
     "Block",
     "Call",
     "Callout",
@@ -112,6 +114,7 @@ _MODULES = {
     "auditor.agents.answer_parsing": ("is_refusal_in_any_language", "parse_score"),
     "auditor.config.probe_section": ("ProbeSettings",),
     "auditor.domain": ("Call", "Cell", "Message", "Outcome", "Survey", "Trace"),
+    "auditor.domain.languages": ("LANGUAGES",),
     "auditor.domain.personas": ("find_persona",),
     "auditor.errors": ("ConfigError",),
     "auditor.metrics.estimate": ("Estimate", "Tested"),

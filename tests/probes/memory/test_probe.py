@@ -1,0 +1,168 @@
+"""An audit with the probe `memory`, from the estimate to the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import open_audit, run_audit
+from auditor.config import AuditConfig, load_config
+from auditor.cost_estimation.probe_calls import plan_calls
+from auditor.domain import LANGUAGES, Outcome
+from auditor.probe_interface import ProbeAnswer, ProbeAudit
+from auditor.probes.memory.figures import MemoryFigures, is_verbatim
+from auditor.probes.memory.probe import MemoryProbe
+from auditor.probes.memory.section import build_headline, build_section
+from auditor.prompts import load_prompt
+from auditor.run import load_planned_survey
+from tests.reports.sections.node_text import text_of
+
+COUNTRIES = ["Australia", "Canada", "Germany", "Greece", "Netherlands", "New Zealand", "Brazil", "China", "Japan"]
+CONFIG = f"""
+name = "simulated-memory"
+survey = {{ source = "wvs7-sample", countries = {json.dumps(COUNTRIES)}, topics = ["divorce", "abortion", "suicide",
+    "euthanasia", "death penalty", "prostitution"] }}
+embedding = {{ model = "none" }}
+judges = []
+seed = 7
+[[models]]
+name = "knows"
+model = "simulated/knows-every-culture"
+[[models]]
+name = "recites"
+model = "simulated/agrees-with-everybody"
+[probes]
+direct = {{ samples = 1 }}
+memory = {{ published = "made-up", cells = 40, items = "items.csv" }}
+"""
+N_CALLS = 2 * (40 * 2 + 10 + 5)
+WORDING = "Please tell me whether this is never justified, always justified, or something in between:"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the configuration and its file of wordings."""
+    folder = tmp_path_factory.mktemp("memory")
+    rows = "".join(f'topic {i},"{WORDING} topic {i}"\n' for i in range(5))
+    (folder / "items.csv").write_text(f"topic,text\n{rows}", encoding="utf-8")
+    (folder / "audit.toml").write_text(CONFIG, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def config(folder: Path) -> AuditConfig:
+    return load_config(folder / "audit.toml")
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path, config: AuditConfig) -> str:
+    """The database of the audit, which has run."""
+    url = f"sqlite:///{folder / 'audits.db'}"
+    run_audit(config, storage=url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def figures(url: str) -> MemoryFigures:
+    report = open_audit("simulated-memory", storage=url).report()
+    figures = report.probes["memory"]
+    assert isinstance(figures, MemoryFigures)
+    assert json.loads(report.model_dump_json())["probes"]["memory"]["models"][0]["model"] == "knows"
+    return figures
+
+
+def test_the_estimate_is_equal_to_the_calls(config: AuditConfig, url: str) -> None:
+    survey = load_planned_survey(config)
+    planned = list(plan_calls(config, survey, list(survey.asked_cells), lambda call: False))
+    assert sum(calls.calls.expected for calls in planned if calls.purpose == "probe.memory") == N_CALLS
+    results = open_audit("simulated-memory", storage=url).probe_results("memory")
+    assert len(results) == N_CALLS
+    assert {result.outcome for result in results} == {Outcome.OK}
+
+
+def test_a_second_run_asks_nothing(config: AuditConfig, url: str) -> None:
+    before = open_audit("simulated-memory", storage=url).report().cost
+    assert run_audit(config, storage=url).report().cost == before
+
+
+def test_the_reciter_is_found_and_nobody_else(figures: MemoryFigures) -> None:
+    assert {row.model: row.is_recall_shown for row in figures.models} == {"knows": False, "recites": True}
+    knows, recites = figures.models
+    assert (recites.recalled, recites.recall[0].hits.value) == ("asked wave, rounding", 1.0)
+    assert (recites.made_up.value, knows.made_up.value) == (0.0, 1.0)
+    assert recites.agreement_without_recall.value is not None
+    assert recites.agreement_not_recalled.reason is not None
+    assert recites.release_difference.reason == "the configuration does not say when the model was released"
+    assert recites.continued.value == 0.0
+
+
+def test_the_sentence_is_a_caution_if_recall_is_shown(figures: MemoryFigures) -> None:
+    headline = build_headline(figures)
+    assert headline is not None
+    assert headline.is_caution
+    assert headline.p_value is not None
+    assert headline.p_value < 0.01
+    assert "recites figures of the Survey of Imaginary Opinions: 100% of its answers" in headline.sentence
+    unknown = build_headline(figures.model_copy(update={"models": figures.models[:1]}))
+    assert unknown is not None
+    assert (unknown.p_value, unknown.is_caution) == (None, False)
+    assert unknown.sentence.endswith("cannot be told.")
+
+
+def test_the_section_has_a_figure_and_at_most_400_words(figures: MemoryFigures) -> None:
+    section = build_section("t", figures)
+    assert section is not None
+    text = text_of(section)
+    assert "Whether knows recites published figures cannot be told." in text
+    assert len([word for word in text.split() if any(c.isalpha() for c in word)]) <= 400
+
+
+def test_what_cannot_be_measured_is_said_before_the_first_call(tmp_path: Path) -> None:
+    def list_sentences(text: str) -> list[str]:
+        path = tmp_path / "audit.toml"
+        path.write_text(text, encoding="utf-8")
+        changed = load_config(path)
+        audit: ProbeAudit[Any] = ProbeAudit(changed.probes.plugins["memory"], changed, load_planned_survey(changed))
+        probe = MemoryProbe()
+        sentences = list(probe.unmeasurable(audit))
+        assert not sentences or probe.plan(audit) or len(sentences) == 1
+        return sentences
+
+    text = CONFIG.replace(', items = "items.csv"', "")
+    [release] = list_sentences(text)
+    assert "Recall before and after the release of knows, recites is not measurable" in release
+    [none] = list_sentences(text.replace('published = "made-up"', "cells = 60").replace(", cells = 40", ""))
+    assert "0 countries with published figures, and 5 are needed" in none
+    [few] = list_sentences(text.replace(json.dumps(COUNTRIES), json.dumps(COUNTRIES[:4])))
+    assert "4 countries with published figures" in few
+    assert any("'direct'" in sentence for sentence in list_sentences(text.replace("direct = { samples = 1 }", "")))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("37", 37.0), ("37%", 37.0), ("It was 37.5 percent.", 37.5), ("37 % in 2013", 37.0), ("37,5", 37.5),
+        ("UNKNOWN", "UNKNOWN"), ("unknown.", "UNKNOWN"), ("In 2013 it was 37", None), ("no idea", None), ("", None),
+    ],
+)  # fmt: skip
+def test_an_answer_is_a_number_or_unknown(text: str, value: float | str | None) -> None:
+    reading = MemoryProbe().read(ProbeAnswer("m", ("Japan", "divorce", "2013", "percent"), 1, 0, "", text))
+    assert reading.value == value
+    assert (reading.outcome is Outcome.UNPARSED) == (value is None)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_prompts_are_in_all_languages(language: str) -> None:
+    for name in MemoryProbe.prompts:
+        prompt = load_prompt(name, language)
+        assert prompt.fields == load_prompt(name).fields
+        assert ("no native speaker" in prompt.purpose) == (language != "en")
+    assert "UNKNOWN" in load_prompt("memory.recall", language).system
+
+
+def test_a_wording_is_verbatim_in_one_run_of_words() -> None:
+    assert is_verbatim("... always justified, never justified, or something in BETWEEN!", "or something in between")
+    assert not is_verbatim("or anything at all between", "or something in between")

@@ -1,0 +1,59 @@
+"""Recall that is planted is found, and none is found where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.probes.memory.recall import chances, draw_errors, hits, mixture_statistic
+from benchmarks.coverage.memory_figures import find_recital
+from benchmarks.coverage.worlds.memory_worlds import MEMORY_DESIGN, PLANTED_RECALL, WITHOUT_RECALL, MemoryWorld
+
+N_AUDITS = 20
+
+
+def count_found(world: MemoryWorld) -> int:
+    """Audits of a world in which recall is shown."""
+    return sum(bool(find_recital(world.draw(MEMORY_DESIGN, np.random.default_rng(i)))) for i in range(N_AUDITS))
+
+
+@pytest.mark.parametrize("world", PLANTED_RECALL, ids=lambda world: world.name)
+def test_planted_recall_is_found(world: MemoryWorld) -> None:
+    assert count_found(world) >= 0.8 * N_AUDITS
+
+
+def test_recall_is_rarely_found_without_it() -> None:
+    assert count_found(WITHOUT_RECALL[0]) <= 5  # of 20; 7.5% allow 5 with a probability of 99.7%
+
+
+def test_the_chance_of_a_hit_is_that_of_the_errors() -> None:
+    errors = 7.5 * np.random.default_rng(1).normal(size=4000)
+    rounding, near = chances(errors, np.full(4000, 0.5))[:, 0]
+    assert rounding == pytest.approx(np.mean(np.abs(errors) <= 0.5), abs=0.01)
+    assert near == pytest.approx(np.mean(np.abs(errors) <= 5.5), abs=0.02)
+
+
+def test_hits_are_within_half_a_unit_of_the_last_digit() -> None:
+    half_unit = np.array([0.5, 0.05, 0.5, 0.5])
+    is_hit = hits(np.array([0.4, 0.4, 5.0, np.nan]), half_unit)
+    assert is_hit.tolist() == [[True, False, False, False], [True, True, True, False]]
+
+
+def test_all_cells_of_a_country_count_more_than_as_many_of_several() -> None:
+    countries = np.repeat(np.arange(6), 5)
+    of_one = np.zeros(30, dtype=bool)
+    of_one[:5] = True
+    of_all = np.zeros(30, dtype=bool)
+    of_all[::6] = True
+    first, second = mixture_statistic(np.stack([of_one, of_all]), np.array([0.1]), countries)
+    assert first > second + 3
+
+
+def test_drawn_errors_have_the_variances_of_the_errors() -> None:
+    rng = np.random.default_rng(3)
+    country, topic = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
+    errors = 4 * rng.normal(size=40)[country] + 5 * rng.normal(size=400)
+    drawn = draw_errors(errors, country, topic, rng, (200,))
+    assert drawn.std(axis=-1).mean() == pytest.approx(errors.std(), rel=0.1)
+    between = drawn.reshape(200, 40, 10).mean(axis=-1).std(axis=-1).mean()
+    assert between == pytest.approx(errors.reshape(40, 10).mean(axis=-1).std(), rel=0.15)
