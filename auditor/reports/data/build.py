@@ -65,7 +65,7 @@ from auditor.reports.data.report_schema import (
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.capabilities import build_requests_report
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
-from auditor.reports.data.sampling.robustness import build_design_report
+from auditor.reports.data.sampling.design import build_design_averages
 from auditor.reports.data.source_loading import load_source
 from auditor.reports.data.task.build import build_task_report
 from auditor.storage import audits
@@ -163,7 +163,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         over_models=build_over_models_report(
             source, alignment, methods, self_consistency, peer_agreement, regions, countries, equal_series
         ),
-        designs=build_design_report(source),
+        designs=build_design_averages(source),
         attributes=build_attributes_report([source.config], figures),
         **probe_reports,
         probes=measure_installed_probes(db, source),

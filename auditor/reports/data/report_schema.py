@@ -49,7 +49,7 @@ from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.requests.capabilities import RequestsReport
 from auditor.reports.data.requests.sampling_settings import SamplingReport
-from auditor.reports.data.sampling.robustness import DesignReport
+from auditor.reports.data.sampling.design import DesignAverages
 from auditor.reports.data.task.schema import TaskReport
 from auditor.reports.data.traces.schema import LinkedReport
 
@@ -230,7 +230,7 @@ class Report(LinkedReport):
     """The same for judges of pairs of answers and of comparisons, of each kind that people labelled."""
     over_models: OverModelsReport | None = None
     """Figures summarized over models, as papers report them; null without scores."""
-    designs: DesignReport | None = None
+    designs: DesignAverages | None = None
     """Figures over several designs of the audit, such as wordings and forms of the scale; null where
     `auditor experiment robustness` was not run."""
     attributes: AttributesReport | None = None

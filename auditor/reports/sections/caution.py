@@ -8,7 +8,7 @@ from itertools import product
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.sampling.robustness import DesignReport
+from auditor.reports.data.sampling.design import DesignAverages
 from auditor.reports.data.sampling_units import MIN_ZONES
 from auditor.reports.number_format import format_count, format_interval, format_percent, format_styled, pluralize
 from auditor.reports.sections.failures import list_unusable_models
@@ -147,7 +147,7 @@ def _design_cautions(report: Report) -> Iterator[str]:
         )
 
 
-def _describe_designs(designs: DesignReport) -> str:
+def _describe_designs(designs: DesignAverages) -> str:
     """State which choices are in no interval, and how much the figures depend on them."""
     ranges = [
         f"{row.model} {format_interval(row.lowest_mae, row.highest_mae)}"

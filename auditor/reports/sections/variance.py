@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.sampling.robustness import DesignAverageRow, DesignReport
+from auditor.reports.data.sampling.design import DesignAverages
+from auditor.reports.data.sampling.robustness import DesignAverageRow
 from auditor.reports.document import Block, Cell, Disclosure, List, Paragraph, Section
 from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
@@ -66,7 +67,7 @@ def build_variance_section(report: Report) -> Section | None:
     return Section("variance", "Where does the uncertainty come from?", blocks, "Uncertainty")
 
 
-def _list_design_tables(designs: DesignReport | None) -> list[Block]:
+def _list_design_tables(designs: DesignAverages | None) -> list[Block]:
     """The figures over several designs, where the audit was asked in some."""
     if designs is None:
         return []

@@ -9,9 +9,20 @@ from auditor.domain import Outcome, Survey
 from auditor.domain.design_records import DesignAnswer, PlannedRun
 from auditor.metrics.robustness import DesignRun, DesignScore
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.sampling.robustness import RobustnessReport
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.sampling.robustness import DesignAverageRow, RobustnessReport, average_models, make_table
 from auditor.storage.database import Database
 from auditor.storage.records import load_records
+
+
+class DesignAverages(ReportModel):
+    """Figures over several designs in which the audit was asked. `alignment` has those of the audit's design alone."""
+
+    runs: int
+    """Combinations of choices in which models were asked, the audit's included."""
+    choices: dict[str, list[str]]
+    """What was varied, with its levels; the first one is the audit's."""
+    averages: list[DesignAverageRow]
 
 
 class ConfoundingRow(ReportModel):
@@ -66,6 +77,19 @@ def load_design_scores(db: Database, audit_id: int, survey: Survey) -> tuple[lis
     runs = load_records(db, audit_id, PlannedRun)
     scores = average_samples(load_records(db, audit_id, DesignAnswer), survey)
     return ([DesignRun(run.number, run.levels) for run in runs], scores) if scores else ([], [])
+
+
+def build_design_averages(source: ReportSource) -> DesignAverages | None:
+    """The figures over designs that the audit's report has beside its own; None without answers in two runs."""
+    if len({answer.run for answer in source.design_answers}) < 2:
+        return None
+    runs = [DesignRun(run.number, run.levels) for run in source.design_runs]
+    table = make_table(runs, average_samples(source.design_answers, source.survey), source.zone_by_country)
+    return DesignAverages(
+        runs=len(table.runs),
+        choices={name: list(levels) for name, levels in table.level_contrasts.factors.items()},
+        averages=average_models(table),
+    )
 
 
 def average_samples(answers: Sequence[DesignAnswer], survey: Survey) -> list[DesignScore]:

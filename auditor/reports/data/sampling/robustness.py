@@ -10,8 +10,6 @@ from typing import Annotated, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from auditor.domain import Cell, Outcome
-from auditor.domain.design_records import DesignAnswer, PlannedRun
 from auditor.metrics.cell_statistics import CONCORDANCE, PEARSON
 from auditor.metrics.design_variance import estimate_sources
 from auditor.metrics.estimate import Estimate, Tested
@@ -29,7 +27,6 @@ from auditor.metrics.robustness import (
     find_changed_cells,
 )
 from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, RowTest
-from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.sampling_units import MIN_ZONES
 from auditor.reports.document import Column
 
@@ -55,16 +52,6 @@ class DesignAverageRow(FlatRow):
     highest_mae: Annotated[float | None, Column("Highest")]
     runs: int
     """Runs in which the model has usable answers."""
-
-
-class DesignReport(ReportModel):
-    """Figures over several designs in which the audit was asked. `alignment` has those of the audit's design alone."""
-
-    runs: int
-    """Combinations of choices in which models were asked, the audit's own included."""
-    choices: dict[str, list[str]]
-    """What was varied, with its levels; the first one is the audit's."""
-    averages: list[DesignAverageRow]
 
 
 class DesignRow(FlatRow):
@@ -204,7 +191,7 @@ def build_robustness(
         load_text: reads the answers that are quoted, a few pairs in all.
     """
     table = make_table(runs, scores, zones)
-    averages = build_design_averages(table)
+    averages = average_models(table)
     return RobustnessReport(
         audit=audit,
         runs=[DesignRunRow(number=run.number, levels=dict(run.levels)) for run in runs],
@@ -238,7 +225,7 @@ def list_random_factors(table: DesignTable) -> list[str]:
     return [WORDING] if len(table.level_contrasts.factors.get(WORDING, ())) >= MIN_WORDINGS else []
 
 
-def build_design_averages(table: DesignTable) -> list[DesignAverageRow]:
+def average_models(table: DesignTable) -> list[DesignAverageRow]:
     """Figures of each model over all designs."""
     rows = []
     for i, model in enumerate(table.models):
@@ -255,42 +242,6 @@ def build_design_averages(table: DesignTable) -> list[DesignAverageRow]:
             )
         )
     return rows
-
-
-def build_design_report(source: ReportSource) -> DesignReport | None:
-    """The figures over designs that the audit's report has beside its own; None without answers in two runs."""
-    if len({answer.run for answer in source.design_answers}) < 2:
-        return None
-    table = make_table(
-        *score_answers(source.design_runs, source.design_answers, source.survey.scores), source.zone_by_country
-    )
-    return DesignReport(
-        runs=len(table.runs),
-        choices={name: list(levels) for name, levels in table.level_contrasts.factors.items()},
-        averages=build_design_averages(table),
-    )
-
-
-def score_answers(
-    runs: Sequence[PlannedRun], answers: Sequence[DesignAnswer], survey_scores: Mapping[Cell, float]
-) -> tuple[list[DesignRun], list[DesignScore]]:
-    """The runs of a stored design, and the mean score of each model and cell in a run.
-
-    Args:
-        survey_scores: people's scores; answers on other cells are left out.
-    """
-    samples: dict[tuple[int, str, Cell], list[DesignAnswer]] = {}
-    for answer in answers:
-        if answer.cell in survey_scores:
-            samples.setdefault((answer.run, answer.model, answer.cell), []).append(answer)
-    scores = []
-    for (run, model, cell), group in samples.items():
-        usable = [answer.score for answer in group if answer.score is not None]
-        outcome = Outcome.OK if usable else group[0].outcome
-        score = float(np.mean(usable)) if usable else None
-        scores.append(DesignScore(model, run, cell.country, cell.topic, score, survey_scores[cell], outcome.value))
-    ordered = sorted(runs, key=lambda run: run.number)
-    return [DesignRun(run.number, run.levels) for run in ordered], scores
 
 
 def _build_designs(table: DesignTable) -> list[DesignRow]:

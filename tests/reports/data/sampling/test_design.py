@@ -8,7 +8,7 @@ from auditor.domain import Cell, Outcome, Survey
 from auditor.domain.design_records import DesignAnswer, PlannedRun
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.sampling.robustness import score_answers
+from auditor.reports.data.sampling.design import average_samples
 from auditor.reports.document import Table
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.sections.caution import list_cautions
@@ -16,6 +16,7 @@ from auditor.reports.sections.report import build_report_document
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.records import save_experiment
+from tests.reports.conftest import survey_of
 from tests.support.synthetic_audit import populate
 
 SHIFTS = {"1": 0.0, "2": 0.1, "3": 0.3}
@@ -76,18 +77,16 @@ def test_the_report_has_a_table_of_figures_over_designs(reports: tuple[Report, R
 
 
 def test_samples_are_averaged_and_a_cell_without_a_usable_answer_keeps_its_outcome() -> None:
-    cells = (Cell("SE", "a"), Cell("SE", "b"))
+    asked, refused = Cell("SE", "a"), Cell("SE", "b")
     answers = [
-        DesignAnswer(0, "oak", cells[0], 0, Outcome.OK, 0.2),
-        DesignAnswer(0, "oak", cells[0], 1, Outcome.OK, 0.4),
-        DesignAnswer(0, "oak", cells[0], 2, Outcome.REFUSED),
-        DesignAnswer(1, "oak", cells[1], 0, Outcome.REFUSED),
+        DesignAnswer(0, "oak", asked, 0, Outcome.OK, 0.2),
+        DesignAnswer(0, "oak", asked, 1, Outcome.OK, 0.4),
+        DesignAnswer(0, "oak", asked, 2, Outcome.REFUSED),
+        DesignAnswer(1, "oak", refused, 0, Outcome.REFUSED),
         DesignAnswer(1, "oak", Cell("DE", "a"), 0, Outcome.OK, 0.9),
     ]
-    planned = [PlannedRun(number, {"wording": str(number)}, cells, 3) for number in (1, 0)]
-    runs, scores = score_answers(planned, answers, {cells[0]: 0.1, cells[1]: -0.1})
-    assert [run.number for run in runs] == [0, 1]
-    assert [(score.run, score.score, score.reference, score.outcome) for score in scores] == [
+    survey = survey_of({asked: 0.1, refused: -0.1})
+    assert [(row.run, row.score, row.reference, row.outcome) for row in average_samples(answers, survey)] == [
         (0, pytest.approx(0.3), 0.1, "ok"),
         (1, None, -0.1, "refused"),
     ]
