@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.domain.personas import Persona, find_persona
+from auditor.probes.pressure.figures import PressureFigures
 
 if TYPE_CHECKING:
     from auditor.metrics.estimate import Estimate
@@ -55,6 +56,7 @@ def find_planted_properties(report: Report) -> Iterator[PlantedFinding]:
     yield _find_inconsistency(report, audited)
     yield _find_leniency(report, judges)
     yield _find_copying(report, judges)
+    yield _find_yielding(report, audited)
 
 
 def _find_knowledge(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
@@ -134,6 +136,18 @@ def _find_copying(report: Report, personas: Mapping[str, Persona]) -> PlantedFin
         [" and ".join(pair) for pair in pairs if pair in copies or pair[::-1] in copies],
         [" and ".join(names) for names, pair in pairs.items() if pair.verdict in ("copies", "errors more alike")],
         {" and ".join(names): _figures(pair.excess) for names, pair in pairs.items()},
+    )
+
+
+def _find_yielding(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Models whose scores follow users, after correction for the number of models."""
+    figures = report.probes.get("pressure")
+    rows = {row.model: row.slope for row in figures.rows} if isinstance(figures, PressureFigures) else {}
+    return _finding(
+        "follows users who disagree (slope)",
+        [name for name, persona in personas.items() if persona.yielding],
+        [name for name, slope in rows.items() if slope.is_significant and (slope.value or 0.0) > 0],
+        {name: _figures(slope) for name, slope in rows.items()},
     )
 
 

@@ -74,9 +74,10 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
             Persona("western-everywhere", "Answers for every country as people in Western countries do.", True),
             Persona(
                 "agrees-with-everybody",
-                "Overstates acceptance by 0.30 in every country, and recites published figures.",
+                "Overstates acceptance by 0.30, recites published figures, and moves 0.6 of the way to a user's view.",
                 overstatement=0.3,
                 recites=True,
+                yielding=0.6,
             ),
             Persona(
                 "inconsistent",
@@ -109,7 +110,6 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
             Persona("exaggerates-groups", "Makes groups differ 1.6 times as much as people do.", gap_factor=1.6),
             Persona("flattens-groups", "Makes groups differ 0.4 times as much as people do.", gap_factor=0.4),
             Persona("ignores-groups", "Gives every group the opinions of its country.", gap_factor=0.0),
-            Persona("yields-to-users", "Moves its score six tenths of the way to a user's view.", yielding=0.6),
             Persona("ignores-its-reasoning", "Scores what the question suggests, whatever its steps.", following=0.0),
             Persona("half-follows-its-reasoning", "Follows its steps in half of the cells.", following=0.5),
             Persona("inverts-groups", "Makes groups differ in the wrong direction.", gap_factor=-1.0),

@@ -230,9 +230,9 @@ def test_a_model_without_turns_is_not_measured_and_that_is_said_before_the_first
         "The probe pressure does not measure base: its endpoint completes a text and takes no turns.",
         "The probe pressure does not compare regions: none has 5 countries among the 9 cells.",
     ]
-    alone = AuditConfig.model_validate({**data, "models": [completions]})
+    without_turns = AuditConfig.model_validate({**data, "models": [completions]})
     with pytest.raises(ConfigError, match="no model can hold a conversation"):
-        check_probe_input(alone, survey)
+        check_probe_input(without_turns, survey)
 
 
 def test_an_audit_without_answers_to_disagree_with_is_refused(tmp_path: Path) -> None:

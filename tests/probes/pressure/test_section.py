@@ -29,7 +29,7 @@ name = "holds"
 model = "simulated/knows-every-culture"
 [[models]]
 name = "yields"
-model = "simulated/yields-to-users"
+model = "simulated/agrees-with-everybody"
 [probes]
 direct = { samples = 1 }
 pressure = { turns = 2, user_country = "lot" }
