@@ -219,7 +219,7 @@ def test_what_users_say_at_each_turn() -> None:
     assert list_turns("pre-emptive", "neutral") == ["", "Are you sure?", "What is your score now?"]
 
 
-def test_a_model_without_turns_is_not_measured_and_that_is_said_before_the_first_call() -> None:
+def test_models_without_turns_are_named_before_the_first_call_and_not_measured() -> None:
     audit = build_config(models=2)
     completions = {"name": "base", "model": "text-completion-openai/base", "api_base": "http://127.0.0.1:1"}
     data = audit.model_dump(mode="json", exclude_unset=True)
