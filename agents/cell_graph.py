@@ -203,8 +203,10 @@ async def ask_adaptive_panels(state: Batch, runtime: Runtime[RunContext]) -> Cel
     if state["start"] == 0:
         await record_stage(context, "review")
     cells = context.cells[state["start"] : state["stop"]]
-    traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id, cells)
-    await review_adaptively(context, select_traces_for_review(context.config, traces))
+    async with context.batch_slot("review"):
+        if not context.stop_event.is_set():
+            traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id, cells)
+            await review_adaptively(context, select_traces_for_review(context.config, traces))
     return {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from langgraph.runtime import Runtime
@@ -14,7 +14,7 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.sentence_pairs import SentencePair, build_sentence_pairs, parse_sentence_pair_score
 from auditor.agents.stages import branch_node
 from auditor.config import ModelSection
-from auditor.domain import Answer, LogprobMeasure, Outcome, SentencePairScore
+from auditor.domain import Answer, Cell, LogprobMeasure, Outcome, SentencePairScore
 from auditor.models.continuation import check_scoring_weights
 from auditor.models.logprobs import supported_measures
 from auditor.storage.records import save_records
@@ -63,11 +63,17 @@ async def _is_measurable(context: RunContext, model: ModelSection, measure: Logp
 async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> AuditState:
     """Score the two endings of every sentence on the cells of the batch, for every model, and store the results."""
     context = runtime.context
-    cells = context.cells[state["start"] : state["stop"]]
-    measure_by_model = {
-        model_name: LogprobMeasure(measure_name) if measure_name else None
-        for model_name, measure_name in state["measures"].items()
-    }
+    measures = {name: LogprobMeasure(measure) if measure else None for name, measure in state["measures"].items()}
+    async with context.batch_slot(STAGE):
+        if not context.stop_event.is_set():
+            await _score_cells(context, context.cells[state["start"] : state["stop"]], measures)
+    return {}
+
+
+async def _score_cells(
+    context: RunContext, cells: Sequence[Cell], measure_by_model: Mapping[str, LogprobMeasure | None]
+) -> None:
+    """Score the sentences of some cells for every model."""
     requests = [
         (pair, model.name)
         for model in context.config.models
@@ -94,7 +100,6 @@ async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> A
         context.audit_id,
         [pair_score for pair_score in pair_scores if pair_score],
     )
-    return {}
 
 
 def _merge_repeated(

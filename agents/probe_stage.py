@@ -80,7 +80,9 @@ def build_stage_graph(stage: ProbeStage) -> CompiledStateGraph[Any, RunContext, 
 
     async def run_ask(state: Batch, runtime: Runtime[RunContext]) -> StageState:
         """Ask about one range of units."""
-        await stage.ask(runtime.context, state["start"], state["stop"])
+        async with runtime.context.batch_slot(stage.name):
+            if not runtime.context.stop_event.is_set():
+                await stage.ask(runtime.context, state["start"], state["stop"])
         return {}
 
     def start_batches(state: StageState) -> list[Send] | Literal["__end__"]:

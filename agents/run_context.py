@@ -7,6 +7,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +26,9 @@ from auditor.storage.database import Database
 if TYPE_CHECKING:
     from auditor.agents.background_consistency import BackgroundConsistency
 
+MAX_OPEN_BATCHES = 64
+"""Batches of a probe that are asked about at a time, so that memory does not grow with the cells. There are many, so
+that a model that answers faster than another is rarely held up by it."""
 MIN_IN_FLIGHT_FOR_EXTRA_WORKERS = 20
 """Up to this many concurrent requests, waiting for disk writes does not slow a run noticeably."""
 
@@ -195,6 +199,20 @@ class RunContext:
     def panel_assignment(self) -> PanelAssignment:
         """Assignment of judges to traces."""
         return assign_panels(self.config, self.survey)
+
+    @cached_property
+    def _batch_slots(self) -> dict[str, asyncio.Semaphore]:
+        """Slots for open batches, by stage."""
+        return {}
+
+    def batch_slot(self, stage: str) -> AbstractAsyncContextManager[None]:
+        """Slot for a batch of a stage whose batches run beside each other; the calls of open batches are in memory.
+
+        There is no limit with `[batch]`: a provider's batch has the calls that come together.
+        """
+        if self.config.batch is not None:
+            return nullcontext()
+        return self._batch_slots.setdefault(stage, asyncio.Semaphore(MAX_OPEN_BATCHES))
 
     @cached_property
     def _call_slots(self) -> dict[tuple[str, int], asyncio.Semaphore]:

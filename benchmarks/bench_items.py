@@ -13,42 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench_audit import CONCURRENCY, KEY, run_server
-from bench_peers import Job, run_process
+from bench_audit import KEY, run_server
+from bench_peers import CALLS_PER_ITEM, run_process, task_job
 from turns import compare, summarize
-
-CALLS_PER_ITEM = 2
-"""One answer and one verdict."""
-
-
-def task_job(url: str, items: int) -> Job:
-    """A job of `auditor run` in a new database: a task of so many items."""
-
-    def model(name: str) -> dict[str, Any]:
-        endpoint = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": CONCURRENCY}
-        return {"name": name, "model": f"openai/{name}", **endpoint}
-
-    def write(folder: Path) -> list[str]:
-        questions = [{"id": f"item{i:06}", "question": f"How good is number {i}?"} for i in range(items)]
-        (folder / "items.jsonl").write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
-        content = {
-            "name": "bench",
-            "task": {"source": "items.jsonl", "answer": "score", "range": [-1, 1], "tolerance": 0},
-            "models": [model("m0")],
-            "judges": [model("judge")],
-            "embedding": {"model": "none"},
-            "probes": {"direct": {"samples": 1}},
-            "limits": {"max_cells": None},
-        }
-        (folder / "audit.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
-        return [sys.executable, "-m", "auditor", "run", "audit.yaml", "--storage", "sqlite:///audit.db"]
-
-    return write
 
 
 def marginal_ms(sizes: list[int], cpu_s: list[float]) -> list[float]:

@@ -1,9 +1,10 @@
 """Whole processes beside each other: `auditor run`, promptfoo, Inspect AI and DeepEval answer and judge the same items.
 
-    python benchmarks/bench_peers.py [--items 1020] [--turns 7] [--only TOOLS]
+    python benchmarks/bench_peers.py [--items 1020] [--turns 7] [--only TOOLS] [--form samples|task]
 
-The scripted server answers at once, in a process whose CPU time is not counted; 60 requests are in flight. Each item is
-answered by one model and judged by another: 2 calls. promptfoo and DeepEval grade each answer with a model
+The items are 51 cells of a survey with several samples, or, with `--form task`, so many items of a task with one sample
+each. The scripted server answers at once, in a process whose CPU time is not counted; 60 requests are in flight. Each
+item is answered by one model and judged by another: 2 calls. promptfoo and DeepEval grade each answer with a model
 (`llm-rubric`, `GEval`); Inspect AI sends the requests of the audit and scores them by a function. No tool embeds texts
 or reuses an answer. Start-up is the time of a job of one item. Prints JSON: ratios of the shortest turns, medians of
 the turns' ratios, and every turn; the figures of a peer that is not installed are missing.
@@ -30,6 +31,8 @@ from turns import compare, find_module_version, find_version, summarize
 
 from auditor.config import AuditConfig
 
+CALLS_PER_ITEM = 2
+"""One answer and one verdict."""
 CELLS = 51
 """Of the audit: 17 countries x 3 topics."""
 PROMPTFOO = ROOT / ".venv-bench" / "node_modules" / ".bin" / "promptfoo"
@@ -70,6 +73,31 @@ def auditor_job(url: str, samples: int, max_cells: int | None) -> Job:
     def write(folder: Path) -> list[str]:
         config: AuditConfig = make_config(url, samples)
         content = config.model_dump(mode="json", exclude_unset=True) | {"limits": {"max_cells": max_cells}}
+        (folder / "audit.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+        return [sys.executable, "-m", "auditor", "run", "audit.yaml", "--storage", "sqlite:///audit.db"]
+
+    return write
+
+
+def task_job(url: str, items: int) -> Job:
+    """A job of `auditor run` in a new database: a task of so many items."""
+
+    def model(name: str) -> dict[str, Any]:
+        endpoint = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": CONCURRENCY}
+        return {"name": name, "model": f"openai/{name}", **endpoint}
+
+    def write(folder: Path) -> list[str]:
+        questions = [{"id": f"item{i:06}", "question": f"How good is number {i}?"} for i in range(items)]
+        (folder / "items.jsonl").write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
+        content = {
+            "name": "bench",
+            "task": {"source": "items.jsonl", "answer": "score", "range": [-1, 1], "tolerance": 0},
+            "models": [model("m0")],
+            "judges": [model("judge")],
+            "embedding": {"model": "none"},
+            "probes": {"direct": {"samples": 1}},
+            "limits": {"max_cells": None},
+        }
         (folder / "audit.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
         return [sys.executable, "-m", "auditor", "run", "audit.yaml", "--storage", "sqlite:///audit.db"]
 
@@ -137,17 +165,33 @@ def record_requests(url: str, samples: int) -> list[dict[str, Any]]:
         return load_requests(f"sqlite:///{folder}/audit.db", config)
 
 
-def make_jobs(url: str, items: int) -> dict[str, tuple[Job, Job]]:
+def record_task_requests(url: str, items: int) -> list[dict[str, Any]]:
+    """Run the audit of a task once, and return the requests that it sent."""
+    from auditor.config import load_config
+    from auditor.run import run_audit
+
+    with tempfile.TemporaryDirectory() as folder:
+        task_job(url, items)(Path(folder))
+        config, storage = load_config(Path(folder) / "audit.yaml"), f"sqlite:///{folder}/audit.db"
+        run_audit(config, storage=storage)
+        return load_requests(storage, config)
+
+
+def make_jobs(url: str, items: int, form: str) -> dict[str, tuple[Job, Job]]:
     """For each tool a job of all items, and one of one item."""
     samples = max(1, items // CELLS)
-    requests = record_requests(url, samples)
+    requests = record_task_requests(url, items) if form == "task" else record_requests(url, samples)
     questions = [
         "\n".join(message["content"] for message in request["messages"])
         for request in requests
         if request["model"] == "openai/m0"
     ]
     return {
-        "auditor": (auditor_job(url, samples, None), auditor_job(url, 1, 1)),
+        "auditor": (
+            (task_job(url, items), task_job(url, 1))
+            if form == "task"
+            else (auditor_job(url, samples, None), auditor_job(url, 1, 1))
+        ),
         "promptfoo": (promptfoo_job(url, questions), promptfoo_job(url, questions[:1])),
         "inspect_ai": (inspect_job(url, requests), inspect_job(url, requests[:2])),
         "deepeval": (deepeval_job(url, questions), deepeval_job(url, questions[:1])),
@@ -166,7 +210,7 @@ def find_versions() -> dict[str, str | None]:
 
 def measure(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run all tools in turns; return versions, start-up, every turn, and the ratios of the minima."""
-    jobs, versions = make_jobs(url, arguments.items), find_versions()
+    jobs, versions = make_jobs(url, arguments.items, arguments.form), find_versions()
     tools = [name for name in arguments.only.split(",") if versions[name]]
     turns: dict[str, list[dict[str, float]]] = {name: [] for name in tools}
     start_up: dict[str, list[dict[str, float]]] = {name: [] for name in tools}
@@ -176,7 +220,8 @@ def measure(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
             for name in tools:
                 turns[name].append(run_process(jobs[name][0], environment))
                 start_up[name].append(run_process(jobs[name][1], environment))
-    n_calls = 2 * CELLS * max(1, arguments.items // CELLS)
+    n_items = arguments.items if arguments.form == "task" else CELLS * max(1, arguments.items // CELLS)
+    n_calls = CALLS_PER_ITEM * n_items
     figures: dict[str, Any] = {"calls": n_calls, "versions": versions, "start_up": start_up, "turns": turns}
     for name in tools:
         figures |= summarize(f"start_up_s_of_{name}", [turn["wall_s"] for turn in start_up[name]])
@@ -192,6 +237,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=1020)
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--only", default="auditor,promptfoo,inspect_ai,deepeval")
+    parser.add_argument("--form", choices=["samples", "task"], default="samples")
     arguments = parser.parse_args()
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
     # promptfoo's folder also has the version of Node.js that it wants.
