@@ -76,21 +76,21 @@ def _peer_figures(size: str, max_goal: float, *others: Figure) -> tuple[Figure, 
 
 def _start_figures() -> tuple[Figure, ...]:
     """Rows of each command compared with an import that it needs."""
-    light_import = "pydantic, sqlalchemy and numpy"
+    light_import, heavy_import = "beside its imports", "compared with importing litellm"
     rows = (
-        ("status", "`auditor status`", light_import, 2.8),
-        ("estimate", "`auditor estimate`", light_import, 2.8),
+        ("status", "`auditor status`", light_import, 1.64),
+        ("estimate", "`auditor estimate`", light_import, 2.17),
         ("verify", "`auditor verify`", light_import, None),
-        ("report_json", "`auditor report --format json`", light_import, 3.5),
-        ("report_html", "`auditor report`", light_import, 5.5),
-        ("second_run", "A run whose answers are all recorded", "litellm", 0.6),
+        ("report_json", "`auditor report --format json`", light_import, 4.0),
+        ("report_html", "`auditor report`", light_import, 5.8),
+        ("second_run", "A run whose answers are all recorded", heavy_import, 0.54),
     )
     return tuple(
         figure
         for name, label, reference, goal in rows
         for figure in (
-            Figure(f"{label}, CPU compared with importing {reference}", f"{name}.ratio", "×", goal),
-            Figure(f"{label}, wall time compared with importing {reference}", f"{name}.wall_ratio", "×"),
+            Figure(f"{label}, CPU {reference}", f"{name}.ratio", "×", goal),
+            Figure(f"{label}, wall time {reference}", f"{name}.wall_ratio", "×"),
         )
     )
 
@@ -102,12 +102,12 @@ def _report_figures() -> tuple[Figure, ...]:
         figure
         for name, n_calls in sizes
         for figure in (
-            Figure(f"Report of {n_calls} calls, time", f"{name}.seconds", "s", 60.0 if name == "large" else None),
+            Figure(f"Report of {n_calls} calls, time", f"{name}.seconds", "s", 40.0 if name == "large" else None),
             Figure(
                 f"Report of {n_calls} calls, memory",
                 f"{name}.peak_memory_mb",
                 "MB",
-                1500.0 if name == "large" else None,
+                1050.0 if name == "large" else None,
             ),
         )
     )
@@ -240,12 +240,12 @@ SUITE = {
         ("--items", "51", "--turns", "1"),
         _peer_figures(
             "2,000 calls",
-            0.9,
+            0.85,
             Figure(
                 "Whole process, wall time compared with Inspect AI, 2,000 calls",
                 "wall_ratio_to_inspect_ai",
                 "×",
-                max_goal=0.25,
+                max_goal=0.2,
             ),
             Figure("Whole process, wall time compared with DeepEval, 2,000 calls", "wall_ratio_to_deepeval", "×"),
         ),
@@ -254,7 +254,7 @@ SUITE = {
         "bench_peers.py",
         ("--items", "10200", "--only", "auditor,promptfoo"),
         ("--items", "102", "--turns", "1", "--only", "auditor,promptfoo"),
-        _peer_figures("20,000 calls", 0.6),
+        _peer_figures("20,000 calls", 0.45),
         turns=3,
     ),
     "items": Bench(
