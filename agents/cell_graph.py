@@ -20,6 +20,7 @@ from auditor.agents.audit_state import Batch, BranchResult, split_into_batches
 from auditor.agents.blinding_checks import ask_for_guesses, restate_traces, review_restated_traces
 from auditor.agents.call_builders import select_traces_for_review
 from auditor.agents.cell_schedule import MAX_CELLS_PER_BATCH, Lane, Role, Step, Task
+from auditor.agents.conflict_nodes import can_settle_cells, settle_cells
 from auditor.agents.elicitation import elicit_traces, find_surplus_samples
 from auditor.agents.peer_review import review_adaptively, review_traces
 from auditor.agents.run_context import RunContext
@@ -145,10 +146,21 @@ def _make_step_node(work: StepWork) -> StepNode:
         except AuditorError as error:
             context.stop_with(error)
         finally:
-            context.schedule.complete(step)
+            is_last = context.schedule.complete(step)
+        if is_last and can_settle_cells(context):
+            await _settle(context, step)
         return {}
 
     return work_on_step
+
+
+async def _settle(context: RunContext, step: Step) -> None:
+    """Store the conflicts on cells whose answers and reviews are complete."""
+    try:
+        cells = context.cells_in_elicitation_order[step.start : step.stop]
+        await asyncio.to_thread(settle_cells, context, cells)
+    except AuditorError as error:
+        context.stop_with(error)
 
 
 STAGES = {Task.ANSWER: "elicit", Task.REVIEW: "review"}

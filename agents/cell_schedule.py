@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -101,6 +101,7 @@ class CellSchedule:
         self._held: dict[str, list[Step]] = {model.name: [] for model in config.models}
         self._n_unanswered = dict.fromkeys(self._held, 0)
         self._n_open = 0
+        self._n_open_by_start = Counter[int]()
         self._steps: defaultdict[Lane, deque[Step]] = defaultdict(deque)
         self._waiting: defaultdict[Lane, deque[asyncio.Future[None]]] = defaultdict(deque)
         self._begun_tasks: set[Task] = set()
@@ -162,8 +163,13 @@ class CellSchedule:
         self._begun_tasks.add(task)
         return is_first
 
-    def complete(self, step: Step) -> None:
-        """Add the steps that follow from a step that a lane has finished; none if the run was stopped."""
+    def complete(self, step: Step) -> bool:
+        """Add the steps that follow from a step that a lane has finished; none if the run was stopped.
+
+        Returns:
+            Whether this was the last step on its batch of cells: all answers and reviews are there. Always False where
+            reviews wait for other batches.
+        """
         if step.task is Task.ANSWER:
             self._n_unanswered[step.author] -= 1
             self._held[step.author].append(step)
@@ -175,11 +181,14 @@ class CellSchedule:
                 if judge != self._config.probes.review.rewriter:
                     self._add(judge, step._replace(task=Task.REVIEW_RESTATED))
         self._n_open -= 1
+        self._n_open_by_start[step.start] -= 1
         if self._stop_event.is_set():
             self.answers_complete.set()
         if not self._n_open or self._stop_event.is_set():
             for lane, waiting in self._waiting.items():
                 self._wake(lane, len(waiting))
+        waits_for_others = self._config.direct.target_width is not None or self._config.batch is not None
+        return not (self._n_open_by_start[step.start] or waits_for_others or self._stop_event.is_set())
 
     def _add_held(self, author: str) -> None:
         """Add the reviews of an author's answers, unless they still have to wait."""
@@ -205,6 +214,7 @@ class CellSchedule:
         if not self._stop_event.is_set():
             lane = Lane(model, Role.ANSWER if step.task is Task.ANSWER else Role.REVIEW)
             self._n_open += 1
+            self._n_open_by_start[step.start] += 1
             self._steps[lane].append(step)
             self._wake(lane, 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from auditor.agents.answer_conflicts import add_answers, commonest_answer_filter, find_answer_conflicts
 from auditor.agents.audit_state import AuditState
 from auditor.agents.call_builders import select_traces_for_review
+from auditor.agents.cell_scoring import compute_cell_score
 from auditor.agents.conflict_resolution import (
     effective_threshold,
     find_cell_conflicts,
@@ -22,10 +23,11 @@ from auditor.agents.conflict_resolution import (
 from auditor.agents.peer_review import ask_panels_on_conflicts
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
-from auditor.domain import AnswerKind, Cell, Conflict, ConflictState, Method
+from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictState, Method, Trace
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.storage import results, tasks
 from auditor.storage.probe_answers import apply_vote_weights
+from auditor.storage.records import save_records
 
 CONFLICTS_PER_BATCH = 500
 
@@ -46,26 +48,64 @@ def detect_conflicts(context: RunContext) -> list[Conflict]:
         answer_conflicts = find_answer_conflicts(scores, [model.name for model in context.config.models], context.cells)
         results.replace_conflicts(context.db, context.audit_id, answer_conflicts)
         return answer_conflicts
+    conflicts, threshold = _find_score_conflicts(context, context.cells, scores)
+    if context.config.conflicts.methods:
+        conflicts += find_method_conflicts(scores, threshold)
+    results.replace_conflicts(context.db, context.audit_id, conflicts)
+    return conflicts
+
+
+def _find_score_conflicts(
+    context: RunContext, cells: Sequence[Cell], scores: Sequence[CellScore]
+) -> tuple[list[Conflict], float]:
+    """Find the conflicts between the direct scores of models on some cells, all open; also returns the threshold."""
     # One row per cell and one column per model; nan for a missing score.
-    score_table = np.full((len(context.cells), len(context.config.models)), np.nan)
-    row_by_cell = {cell: index for index, cell in enumerate(context.cells)}
+    score_table = np.full((len(cells), len(context.config.models)), np.nan)
+    row_by_cell = {cell: index for index, cell in enumerate(cells)}
     column_by_model = {model.name: index for index, model in enumerate(context.config.models)}
     for score in scores:
         if score.score is not None and score.method == Method.DIRECT:
             score_table[row_by_cell[score.cell], column_by_model[score.model]] = score.score
     threshold = effective_threshold(context.config.conflicts.threshold, score_table)
-    score_rows = zip(context.cells, score_table, strict=True)
     conflicts = [
         conflict
-        for cell, cell_scores in score_rows
+        for cell, cell_scores in zip(cells, score_table, strict=True)
         for conflict in find_cell_conflicts(cell, list(column_by_model), cell_scores, threshold)
     ]
     conflicts = mark_within_noise(conflicts, [score for score in scores if score.method == Method.DIRECT])
-    conflicts = add_answers(conflicts, scores) if task is not None else conflicts
-    if context.config.conflicts.methods:
-        conflicts += find_method_conflicts(scores, threshold)
-    results.replace_conflicts(context.db, context.audit_id, conflicts)
-    return conflicts
+    return (conflicts if context.survey.task is None else add_answers(conflicts, scores)), threshold
+
+
+def can_settle_cells(context: RunContext) -> bool:
+    """Whether the conflicts on a cell, and the votes on them, depend on its own answers and verdicts only."""
+    config, task = context.config, context.survey.task
+    has_local_conflicts = (
+        len(config.models) > 1
+        and config.conflicts.threshold != "auto"
+        and not config.direct.is_open_ended
+        and (task is None or task.kind is AnswerKind.SCORE)
+    )
+    panel = config.panel
+    has_local_votes = panel.vote != "dawid_skene" and panel.weights_from is None and panel.judges_per_trace is None
+    return has_local_conflicts and has_local_votes and not panel.adaptive
+
+
+def settle_cells(context: RunContext, cells: Sequence[Cell]) -> None:
+    """Find and settle the conflicts on cells whose answers and reviews are complete, and store them.
+
+    They can be reviewed while other cells are being asked about. `detect` and `resolve` store the same again, and
+    delete those of an earlier run that are none any more.
+    """
+    traces_by_model_cell: dict[tuple[str, Cell], list[Trace]] = {}
+    for trace in results.load_traces(context.db, context.audit_id, cells):
+        traces_by_model_cell.setdefault((trace.model, trace.cell), []).append(trace)
+    scores = [
+        compute_cell_score(model, cell, traces, len(traces), None, "")
+        for (model, cell), traces in traces_by_model_cell.items()
+    ]
+    conflicts, _ = _find_score_conflicts(context, cells, scores)
+    verdicts = results.load_verdicts(context.db, context.audit_id, cells)
+    save_records(context.db, context.audit_id, resolve_conflicts(context.config, conflicts, verdicts))
 
 
 async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:

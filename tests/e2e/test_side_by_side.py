@@ -7,10 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from auditor.agents import conflict_nodes
+from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig
+from auditor.domain import Conflict
 from auditor.domain.review_aspects import SURVEY_REVIEWS
 from auditor.run import run_audit
-from auditor.storage import audits
+from auditor.storage import audits, results
 from tests.e2e.test_run import stored
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import scripted
@@ -126,3 +131,25 @@ def test_a_probe_that_needs_all_answers_waits_for_no_review(server: FakeServer, 
     requests = list(server.requests)
     last_answer = max(r.number for r in requests if r.is_direct_question)
     assert min(r.number for r in requests if is_comparison(r)) > last_answer
+
+
+@pytest.mark.parametrize(("threshold", "is_early"), [(0.38, True), ("auto", False)])
+def test_conflicts_are_settled_when_their_cell_is_complete(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, threshold: float | str, is_early: bool
+) -> None:
+    """Before the stages that wait for all cells, which store the same again, in a second run too."""
+    early: list[list[Conflict]] = []
+    detect_conflicts = conflict_nodes.detect_conflicts
+
+    def keep_stored(context: RunContext) -> list[Conflict]:
+        early.append(results.load_conflicts(context.db, context.audit_id))
+        return detect_conflicts(context)
+
+    monkeypatch.setattr(conflict_nodes, "detect_conflicts", keep_stored)
+    audit = config(server.url, 4, conflicts={"threshold": threshold})
+    run_audit(audit, storage=storage)
+    conflicts = stored(storage)["conflicts"]
+    assert len({conflict.state for conflict in conflicts}) == 2
+    assert sorted(early[0], key=str) == (sorted(conflicts, key=str) if is_early else [])
+    run_audit(audit, storage=storage)
+    assert stored(storage)["conflicts"] == early[1] == conflicts
