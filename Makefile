@@ -21,6 +21,7 @@ help:
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
+	@echo "make flow    nothing waits for what it does not need, in whole runs"
 	@echo "make bench-search  opening and searching 100,000 answers in Chromium"
 	@echo "make coverage  how often each printed interval contains the truth: writes docs/coverage.md"
 	@echo "make install  install what is tested, each file verified by its hash"
@@ -270,6 +271,11 @@ wheel: dev
 .PHONY: bench-search
 bench-search: $(VENV)/.dev system
 	@$(BIN)/python benchmarks/bench_trace_search.py
+
+# Nothing waits for what it does not need, by the server's log: at a quiet time.
+.PHONY: flow
+flow: dev
+	@$(BIN)/python benchmarks/check_flow.py
 
 # Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time. Some rows only:
 # make bench ONLY=start,report
