@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import operator
 import unicodedata
@@ -106,12 +107,18 @@ def escape_json_controls(text: str) -> str:
     return text if text.isprintable() else text.translate(_JSON_ESCAPE_TABLE)
 
 
+@functools.cache
+def _field_names(dataclass_type: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(dataclass_type))
+
+
 def map_strings(value: T, transform: Callable[[str], str]) -> T:
     """Apply a function to every string in a dataclass instance or in decoded JSON.
 
     Returns a copy, or the same object if no string changes.
     """
-    value_type, mapped = type(value), cast(Any, value)
+    value_type: type = type(value)
+    mapped = cast(Any, value)
     if value_type is str:  # a StrEnum's member is not a text
         mapped = transform(mapped)
         return value if mapped == value else cast(T, mapped)
@@ -124,11 +131,11 @@ def map_strings(value: T, transform: Callable[[str], str]) -> T:
         return cast(T, {map_strings(name, transform): map_strings(item, transform) for name, item in value.items()})
     if isinstance(value, type) or not dataclasses.is_dataclass(value):
         return value
-    original_fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     changed_fields = {
         name: item
-        for name, original in original_fields.items()
-        if (item := map_strings(original, transform)) is not original
+        for name in _field_names(value_type)
+        if type(original := getattr(value, name)) not in _ATOMIC_TYPES  # as most fields
+        and (item := map_strings(original, transform)) is not original
     }
     return cast(T, dataclasses.replace(cast(Any, value), **changed_fields)) if changed_fields else value
 

@@ -9,7 +9,7 @@ import functools
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -279,7 +279,7 @@ def _insert_attempts(connection: Connection, attempts: Sequence[dict[str, Any]])
 def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
     """Build the row of a call's answer; `payload` is the SHA-256 of the last response's beginning, None without one."""
     request: dict[str, object] = {
-        "messages": [asdict(message) for message in call.messages],
+        "messages": [{"role": message.role, "content": message.content} for message in call.messages],
         "params": dict(call.params),
         "schema": [call.schema, call.max_words],
     }

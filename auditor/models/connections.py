@@ -158,7 +158,8 @@ def _transport_class() -> Any:
 
         async def _get_proxy_settings(self, request: httpx.Request) -> str | None:
             """URL of the proxy of a request; None for none. The environment is read once for each server."""
-            server = str(request.url.copy_with(raw_path=b"/"))
+            url = request.url
+            server = f"{url.scheme}://{url.host}:{url.port}"  # `copy_with` would parse the URL again
             if server not in self.proxy_cache:
                 proxy = find_proxy(request.url)
                 self.proxy_cache[server] = proxy and proxy.url

@@ -269,7 +269,7 @@ async def _skip_sending() -> None:
 def _copy_with_seed(template: Any, seed: int | None) -> Any:
     """Copy nested dicts and lists with the seed in place of `SEED_MARKER`."""
     if isinstance(template, dict):
-        return {name: _copy_with_seed(child, seed) for name, child in template.items()}
+        return {name: child if type(child) is str else _copy_with_seed(child, seed) for name, child in template.items()}
     if isinstance(template, list):
         return [_copy_with_seed(child, seed) for child in template]
     return seed if template == SEED_MARKER else template

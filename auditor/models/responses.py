@@ -97,7 +97,9 @@ def _classify_outcome(
     call: Call, response: Any, body: ResponseBody, text: str | None, capability: Capability
 ) -> tuple[Outcome, str | None]:
     """Return a call's outcome for a response with this text, and an error message, None if the outcome says enough."""
-    reason, category = finish_reason(response.choices[0], body), finish_category(response, body)
+    choice = response.choices[0]
+    reason = finish_reason(choice, body)
+    category = _category_of_reasons(choice, reason)
     is_empty = not (text and text.strip())
     if is_empty and reason is not None and category is FinishCategory.COMPLETE and _is_in_reasoning(call, response):
         return Outcome.UNPARSED, REASONING_ONLY_ERROR
@@ -214,8 +216,9 @@ def finish_reason(choice: Any, body: ResponseBody) -> str | None:
     """The finish reason as the provider wrote it, else litellm's name for it; None if the provider sent none."""
     provider_fields = getattr(choice, "provider_specific_fields", None) or {}
     litellm_reason = str(choice.finish_reason) if choice.finish_reason else None
-    reason = native_finish_reason(body) or provider_fields.get("native_finish_reason") or litellm_reason
-    if body is not None and native_finish_reason(body) is None and reason == "stop":
+    native_reason = native_finish_reason(body)
+    reason = native_reason or provider_fields.get("native_finish_reason") or litellm_reason
+    if body is not None and native_reason is None and reason == "stop":
         return None  # litellm fills in `stop` for a missing reason
     return None if reason is None else str(reason)[:MAX_FINISH_REASON_CHARS]
 
@@ -223,7 +226,12 @@ def finish_reason(choice: Any, body: ResponseBody) -> str | None:
 def finish_category(response: Any, body: ResponseBody) -> FinishCategory:
     """Category of a response's finish reason: the worse one of the provider's own and litellm's."""
     choice = response.choices[0]
-    return worst_category(finish_reason(choice, body), str(choice.finish_reason) if choice.finish_reason else None)
+    return _category_of_reasons(choice, finish_reason(choice, body))
+
+
+def _category_of_reasons(choice: Any, reason: str | None) -> FinishCategory:
+    """The worse category of a finish reason and of litellm's name for it."""
+    return worst_category(reason, str(choice.finish_reason) if choice.finish_reason else None)
 
 
 MAX_TOKEN_COUNT = 2**31

@@ -35,6 +35,8 @@ from auditor.text_safety import map_strings
 S = TypeVar("S", bound=BaseModel)
 FieldKind = Literal["number", "integer", "boolean", "label", "text", "numbers", "texts"]
 
+MAX_CACHED_READINGS = 512
+"""Answers of the batches in flight."""
 MAX_FIELDS = 100
 """Members of an object that may be an answer."""
 MAX_NESTING = 6
@@ -172,9 +174,19 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
     Raises:
         ModelSetupError: the answer is invalid, and the package that describes the problem cannot be imported.
     """
+    reading, unexplained = _read(structure, text, request)
+    return Reading(None, _explain(structure, *unexplained)) if explains and unexplained is not None else reading
+
+
+@functools.lru_cache(MAX_CACHED_READINGS)
+def _read(structure: type[S], text: str, request: str) -> tuple[Reading[S], tuple[str, Sequence[_Misfit]] | None]:
+    """Read an answer; the second value is what an explanation needs, None if the problem is said.
+
+    Cached, since keys that are ignored, the length of a text and its content are read one after another.
+    """
     visible_text, values = _find_visible_json(text)
     if values is None:
-        return Reading(None, "the answer is too long or too deeply nested to be read")
+        return Reading(None, "the answer is too long or too deeply nested to be read"), None
     fits: list[_Fit] = []
     misfits: list[_Misfit] = []
     is_repetition = False
@@ -194,18 +206,18 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
         fits += [result for result in results if isinstance(result, _Fit)]
         misfits += [result for result in results if isinstance(result, _Misfit)]
     if problem := next((misfit.problem for misfit in misfits if misfit.problem is not None), None):
-        return Reading(None, problem)
+        return Reading(None, problem), None
+    if not fits and is_repetition:
+        return Reading(None, REPEATS_REQUEST), None
     if not fits:
-        if is_repetition or not explains:
-            return Reading(None, REPEATS_REQUEST if is_repetition else UNREADABLE)
-        return Reading(None, _explain(structure, visible_text, misfits))
+        return Reading(None, UNREADABLE), (visible_text, misfits)
     surroundings.append(visible_text[end:])
     fields = _fields(structure)
     if any(_differs(fields.values(), fit.answer, fits[-1].answer) for fit in fits[:-1]):
-        return Reading(None, TWO_ANSWERS)
+        return Reading(None, TWO_ANSWERS), None
     if _is_contradicted(fields.values(), fits[-1].answer, surroundings):
-        return Reading(None, TWO_ANSWERS)
-    return Reading(fits[-1].answer, ignored_keys=fits[-1].ignored_keys)
+        return Reading(None, TWO_ANSWERS), None
+    return Reading(fits[-1].answer, ignored_keys=fits[-1].ignored_keys), None
 
 
 def is_complete_structure(schema_name: str, text: str) -> bool:
