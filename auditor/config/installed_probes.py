@@ -274,7 +274,7 @@ class InstalledProbe:
             return function()
         except AuditorError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ProbeError(
                 f"the hook '{hook}' of the probe '{self.name}' failed: {type(error).__name__}: {error}.", self._advice
             ) from error
@@ -316,7 +316,7 @@ def load_probe(name: str) -> InstalledProbe:
     start = f"the probe '{name}' of {source.package} cannot be used"
     try:
         probe_class = source.load()
-    except Exception as error:  # whatever another package's module raises
+    except (Exception, SystemExit) as error:  # whatever another package's module raises
         raise ProbeError(f"{start}: {type(error).__name__} at import: {error}.", advice) from error
     if not (isinstance(probe_class, type) and issubclass(probe_class, Probe)):
         raise ProbeError(f"{start}: its entry point is not a class below auditor.probes.Probe.", advice)
@@ -330,7 +330,10 @@ def load_probe(name: str) -> InstalledProbe:
     settings = getattr(probe_class, "settings", None)
     if not (isinstance(settings, type) and issubclass(settings, ConfigSection)):
         raise ProbeError(f"{start}: 'settings' is not a class below auditor.probes.ProbeSettings.", advice)
-    probe = probe_class()
+    try:
+        probe = probe_class()
+    except (Exception, SystemExit) as error:
+        raise ProbeError(f"{start}: its class cannot be created: {type(error).__name__}: {error}.", advice) from error
     probe.name = name
     return _LOADED.setdefault(name, InstalledProbe(probe, source))
 

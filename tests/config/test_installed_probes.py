@@ -18,7 +18,13 @@ from auditor.errors import ConfigError, ProbeError
 from auditor.probe_interface import Probe, ProbeAudit, Question
 from tests.support.probe_packages import TOY_MODULE, install_package, use_packages
 
-ENTRY_POINTS = "toy = toy:Toy\nold = toy:Old\nbroken = toy:nothing\ndirect = toy:Toy\nBad = toy:Toy"
+ENTRY_POINTS = """toy = toy:Toy
+old = toy:Old
+broken = toy:nothing
+exit = toy:Exit
+absent = exiting:Toy
+direct = toy:Toy
+Bad = toy:Toy"""
 CONFIG = """name = "simulated-toy"
 survey = { source = "wvs7-sample" }
 judges = []
@@ -33,6 +39,7 @@ model = "simulated/inconsistent"
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "packages"
     install_package(folder, ENTRY_POINTS)
+    (folder / "exiting.py").write_text("raise SystemExit(4)\n")
     use_packages(monkeypatch, folder)
     return folder
 
@@ -70,6 +77,8 @@ def test_an_installed_probe_changes_no_hash_and_a_used_one_does(
         ("old = {}", "it is written for version 7 of the interface, and this program has version 1."),
         ("broken = {}", "the probe 'broken' of toy-probes cannot be used: AttributeError at import"),
         ("Bad = {}", "has a name that cannot be used"),
+        ("exit = {}", "the probe 'exit' of toy-probes cannot be used: its class cannot be created: SystemExit: 3."),
+        ("absent = {}", "the probe 'absent' of toy-probes cannot be used: SystemExit at import: 4."),
     ],
 )
 def test_errors_name_the_key_or_the_package(tmp_path: Path, probes: str, message: str) -> None:
@@ -134,6 +143,7 @@ def test_a_stored_audit_opens_without_its_probe(tmp_path: Path, stored: dict[str
         ("plan", "return [5]", "'plan' of the probe 'toy' returned a list with a value of the type int"),
         ("plan", "return [(1, 2)]", "it must return tuples of texts"),
         ("plan", "return [('a',), ('a',)]", "'plan' of the probe 'toy' returned a unit twice"),
+        ("plan", "raise SystemExit(3)", "the hook 'plan' of the probe 'toy' failed: SystemExit: 3"),
         ("plan", "raise KeyError('x')", "the hook 'plan' of the probe 'toy' failed: KeyError: 'x'"),
         ("ask", "return 'text'", "'ask' of the probe 'toy' returned a value of the type str"),
         ("ask", "yield None", "'ask' of the probe 'toy' returned a list with a value of the type NoneType"),

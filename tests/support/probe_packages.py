@@ -20,6 +20,10 @@ class Toy(Probe):
     interface_version = 1
     settings = ToySettings
 
+class Exit(Toy):
+    def __init__(self):
+        raise SystemExit(3)
+
 class Old(Toy):
     interface_version = 7
 """
