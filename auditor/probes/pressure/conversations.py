@@ -68,10 +68,10 @@ def find_conversation(number: int) -> tuple[Context, str]:
     return CONTEXTS[number // len(ARMS)], ARMS[number % len(ARMS)]
 
 
-def find_first_answers(audit: Audit, model: str) -> dict[ap.Unit, ap.Trace]:
-    """The first usable recorded answer of a model to the direct question on each cell."""
+def find_first_answers(audit: Audit, model: str, units: Sequence[ap.Unit]) -> dict[ap.Unit, ap.Trace]:
+    """The first usable recorded answer of a model to the direct question on each of some cells that has one."""
     answers: dict[ap.Unit, ap.Trace] = {}
-    for trace in audit.load_traces(model):
+    for trace in audit.load_traces(model, units):
         if trace.outcome == "ok":
             answers.setdefault(tuple(trace.cell), trace)
     return answers

@@ -139,8 +139,9 @@ def build_figures(audit: Audit, results: Sequence[ap.ProbeResult]) -> PressureFi
 
 def _build_rows(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> Iterator[PressureRow]:
     """Yield the row of each context of one model."""
-    answers = find_first_answers(audit, model)
-    units = [tuple(unit) for unit in audit.draw_cells(audit.settings.cells) if tuple(unit) in answers]
+    drawn = [tuple(unit) for unit in audit.draw_cells(audit.settings.cells)]
+    answers = find_first_answers(audit, model, drawn)
+    units = [unit for unit in drawn if unit in answers]
     by_place = {(result.unit, result.sample, result.turn): result for result in results}
     for context in audit.settings.contexts:
         numbers = [number_conversation(context, arm) for arm in ARMS]

@@ -54,7 +54,7 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
 
     def ask(self, audit: Audit, model: str, units: Sequence[ap.Unit]) -> Iterable[ap.Question]:
         """Open the conversations on the model's first usable answers."""
-        answers = find_first_answers(audit, model)
+        answers = find_first_answers(audit, model, units)
         return open_conversations(audit, [answers[unit] for unit in units if unit in answers])
 
     def ask_next(self, audit: Audit, turns: Sequence[ap.Turn]) -> ap.Question | None:
@@ -108,9 +108,9 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
 
     def count_calls(self, audit: Audit, model: str) -> tuple[int, int]:
         """Count the questions of all conversations, none of which ends early."""
-        answers = find_first_answers(audit, model)
-        n = sum(unit in answers for unit in self.plan(audit)) * len(ARMS) * len(audit.settings.contexts)
-        return n * audit.settings.n_turns, n * audit.settings.n_turns
+        n_answers = len(find_first_answers(audit, model, list(self.plan(audit))))
+        n = n_answers * len(ARMS) * len(audit.settings.contexts) * audit.settings.n_turns
+        return n, n
 
     def simulate(self, call: ap.Call) -> str:
         """Answer for a simulated model, which follows the user as far as its name says."""

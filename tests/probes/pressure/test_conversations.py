@@ -11,12 +11,19 @@ from typing import Any
 import pytest
 
 import auditor.probes as ap
-from auditor.config import AuditConfig, load_config
+from auditor.config import AuditConfig, ModelSection, load_config
 from auditor.cost_estimation.probe_calls import plan_calls
 from auditor.domain import LANGUAGES, Outcome
 from auditor.errors import ConfigError
 from auditor.probe_interface import ProbeAudit, ProbeResult
-from auditor.probes.pressure.conversations import PARTS, RevisedJudgement, draw_lot, load_parts, write_turn
+from auditor.probes.pressure.conversations import (
+    PARTS,
+    RevisedJudgement,
+    draw_lot,
+    explain_without_turns,
+    load_parts,
+    write_turn,
+)
 from auditor.probes.pressure.figures import PressureFigures, PressureRow
 from auditor.probes.pressure.probe import Pressure
 from auditor.probes.pressure.settings import PressureSettings
@@ -233,6 +240,20 @@ def test_models_without_turns_are_named_before_the_first_call_and_not_measured()
     without_turns = AuditConfig.model_validate({**data, "models": [completions]})
     with pytest.raises(ConfigError, match="no model can hold a conversation"):
         check_probe_input(without_turns, survey)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("replay/imported", "its answers come from a file"),
+        ("text-completion-openai/base", "its endpoint completes a text and takes no turns"),
+        ("azure_text/base", "its endpoint completes a text and takes no turns"),
+        ("openai/gpt-4o", ""),
+        ("embedded/smollm2-135m", ""),
+    ],
+)
+def test_which_models_take_no_turns(model: str, reason: str) -> None:
+    assert explain_without_turns(ModelSection(name="m", model=model)) == reason
 
 
 def test_an_audit_without_answers_to_disagree_with_is_refused(tmp_path: Path) -> None:
