@@ -139,11 +139,14 @@ def _design_cautions(report: Report) -> Iterator[str]:
     if report.designs is not None:
         yield _describe_designs(report.designs)
     elif report.audit.survey.wordings:
-        yield f"Intervals include the wording, but no other choices of the design, such as {choices}."
+        yield (
+            f"Intervals include the wording, but no other choices of the design, such as {choices}: run auditor "
+            "experiment robustness."
+        )
     else:
         yield (
             f"Intervals do not include how answers change with choices of the design, such as the wording, {choices}: "
-            "set survey.wordings."
+            "set survey.wordings, or run auditor experiment robustness."
         )
 
 

@@ -76,7 +76,7 @@ def test_a_family_of_topics_that_moves_the_error_out_of_its_interval_is_named(re
 def test_one_wording_is_a_choice_of_the_design_that_is_in_no_interval(report: Report) -> None:
     [line] = [caution for caution in list_cautions(report) if "choices of the design" in caution]
     assert "such as the wording, the direction" in line
-    assert line.endswith("set survey.wordings.")
+    assert line.endswith("set survey.wordings, or run auditor experiment robustness.")
     several = report.audit.survey.model_copy(update={"wordings": {"en": ["{topic}?"]}})
     asked_in_several = _changed(report, audit=report.audit.model_copy(update={"survey": several}))
     assert not any("such as the wording" in caution for caution in list_cautions(asked_in_several))

@@ -10,7 +10,7 @@ from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.experiments.common import build_experiment_document
 from auditor.reports.sections.experiments.robustness import build_robustness_document
 
-MAX_NAMED = 12
+MAX_NAMED = 6
 """Confounded pairs that are listed; the JSON has all."""
 
 
@@ -37,13 +37,13 @@ def _describe_design(report: DesignReport) -> Iterator[Block]:
         f"Run 0 has the audit’s settings. {format_count(report.planned)} calls, "
         f"{format_count(report.recorded)} recorded{rest}."
     )
-    yield List([f"{factor}: {', '.join(levels)}." for factor, levels in report.factors.items()])
     if report.omitted:
         reasons = "; ".join(f"{name} ({reason})" for name, reason in report.omitted.items())
         yield Paragraph(f"Left out: {reasons}.", "note")
     if report.panels:
         yield Paragraph(_describe_panels(report))
-    yield Disclosure("What is confounded with what", list(_describe_confounding(report)))
+    levels = List([f"{factor}: {', '.join(levels)}." for factor, levels in report.factors.items()])
+    yield Disclosure("The choices, and what is confounded with what", [levels, *_describe_confounding(report)])
 
 
 def _describe_panels(report: DesignReport) -> str:

@@ -32,10 +32,10 @@ from auditor.reports.sections.tables import sort_by_p_value, tabulate
 
 MAX_SENTENCES = 2
 """Findings of one kind that are stated; the table and the JSON output have all."""
-MAX_MODELS = 8
+MAX_MODELS = 4
 N_QUOTED_CELLS = 2
-MAX_QUOTED_WORDS = 12
-MAX_QUOTED_LEVELS = 2
+MAX_QUOTED_WORDS = 10
+MAX_QUOTED_LEVELS = 1
 MAX_ROWS = 4
 """Rows of the table that the page shows."""
 SOURCE_NAMES = {
@@ -123,6 +123,8 @@ def _list_models(report: RobustnessReport) -> list[Block]:
     """The figures over all designs, and in how many designs a model is closer to people than the next one."""
     rows = sorted(report.averages, key=lambda row: 9.0 if row.mae.value is None else row.mae.value)
     items = [_describe_average(row) for row in rows[:MAX_MODELS] if row.mae.value is not None]
+    if len(rows) > MAX_MODELS:
+        items.append(f"{pluralize(len(rows) - MAX_MODELS, 'further model')}: see the figure.")
     order = {row.model: i for i, row in enumerate(rows)}
     adjacent = [row for row in report.counts if order[row.second] == order[row.first] + 1]
     items += [_describe_count(row) for row in adjacent[:MAX_SENTENCES]]
