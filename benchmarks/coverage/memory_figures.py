@@ -68,7 +68,7 @@ RECITAL_STUDIES = tuple(
         world.name,
         __name__,
         {
-            **{null.name: Scenario(null.draw, frozenset()) for null in WITHOUT_RECALL},
+            **{null.name: Scenario(null.draw, frozenset()) for null in (WITHOUT_RECALL if not number else ())},
             world.name: Scenario(world.draw, frozenset({0})),
         },
         find_recital,
@@ -76,5 +76,5 @@ RECITAL_STUDIES = tuple(
         n_runs=N_RUNS,
         min_named=MIN_FOUND,
     )
-    for world in PLANTED_RECALL
+    for number, world in enumerate(PLANTED_RECALL)
 )

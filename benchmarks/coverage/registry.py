@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
+from auditor.probes.memory.figures import MemoryFigures
 from auditor.probes.pressure.figures import PressureFigures
 from auditor.probes.semantic.figures.experiment_rows import (
     ConsistencyAccuracyRow,
@@ -40,6 +41,7 @@ DOCUMENTS: Mapping[str, type[BaseModel]] = {
     "accuracy": ConsistencyAccuracyRow,
     "judgements": HumanJudgementReport,
     "validity": TaskValidityReport,
+    ".probes.memory": MemoryFigures,
     ".probes.pressure": PressureFigures,
 }
 """What prints estimates: the report, `auditor compare`, `auditor check`, and the rows of experiments."""
@@ -49,6 +51,8 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "r": (
         "*alignment[].ci_low",
         "*alignment[].pearson_r",
+        ".probes.memory.models[].agreement",
+        ".probes.memory.models[].agreement_not_recalled",
         ".regions.rows[].ci_low",
         ".requests.form_split[].pearson_r",
         ".baselines[].pearson_r",
@@ -166,6 +170,11 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".distribution.dimensions[].coherence",
         ".panel.judges[].confidence",
         ".conflicts.between_methods[].difference",
+        ".probes.memory.models[].ordinary_error",
+        ".probes.memory.models[].recall[].hits",
+        ".probes.memory.models[].recall[].chance",
+        ".probes.memory.models[].made_up",
+        ".probes.memory.models[].continued",
         ".probes.pressure.rows[].flips",
         ".probes.pressure.rows[].neutral_flips",
         ".probes.pressure.rows[].turn_of_flip",
@@ -379,6 +388,13 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "slope on views after the pressure": (".probes.pressure.rows[].slope_after_release",),
     "slope that returns": (".probes.pressure.rows[].returned",),
+    "hits beyond chance": (
+        ".probes.memory.models[].recall[].excess",
+        ".probes.memory.models[].before_release",
+        ".probes.memory.models[].after_release",
+    ),
+    "difference by release": (".probes.memory.models[].release_difference",),
+    "r without recall": (".probes.memory.models[].agreement_without_recall",),
     "difference of slopes by region": (".probes.pressure.rows[].regions[].difference",),
     "difference of slopes by stated country": (".probes.pressure.rows[].country_difference",),
     "flips beyond the neutral arm": (".probes.pressure.rows[].excess_flips",),

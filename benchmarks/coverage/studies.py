@@ -15,6 +15,7 @@ from benchmarks.coverage.harder_figures import HARDER_STUDY, THESE_COUNTRIES_STU
 from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.label_figures import LABEL_STUDY
+from benchmarks.coverage.memory_figures import MEMORY_STUDY, RECITAL_STUDIES
 from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.obedience_figures import OBEDIENCE_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
@@ -40,6 +41,8 @@ from benchmarks.coverage.worlds.preference_worlds import SetDesign, SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 from benchmarks.coverage.worlds.sentence_worlds import SENTENCE_WORLDS, SentenceWorld
 
+PROBE_PLANTS = (*RECITAL_STUDIES, *PRESSURE_PLANTS)
+"""Of the probes in folders of the program."""
 PLANTED = "planted"
 """First part of the keys of planted faults."""
 SENTENCES = "sentences"
@@ -69,6 +72,7 @@ STUDIES = (
     PAIR_STUDY,
     WORDING_STUDY,
     RUN_STUDY,
+    MEMORY_STUDY,
     PRESSURE_STUDY,
 )
 
@@ -104,7 +108,7 @@ def list_jobs() -> dict[str, Job]:
             f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
                 study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
             )
-            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PRESSURE_PLANTS)
+            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PROBE_PLANTS)
             for plant in study.scenarios
             for design in study.designs
         }

@@ -1,0 +1,102 @@
+"""How often page one says something false of models without any property that the probes look for.
+
+In each simulated audit, every probe writes the sentence that it writes in a report, of figures without any effect; the
+sentences are one family (Holm), as `auditor.reports.sections.probe_sections` has it. A probe joins by its entry in
+`NULL_HEADLINES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.multiple_testing import adjust_tests, holm
+from auditor.probe_interface import Headline
+from auditor.probes.memory.figures import MemoryFigures, measure_model
+from auditor.probes.memory.section import build_headline
+from auditor.probes.pressure import statistics as pressure_statistics
+from auditor.probes.pressure.figures import PressureFigures, PressureRow
+from auditor.probes.pressure.section import write_headline as write_pressure_headline
+from auditor.probes.reasoning import statistics as reasoning_statistics
+from auditor.probes.reasoning.figures import ReasoningFigures, ReasoningRow
+from auditor.probes.reasoning.section import write_headline as write_reasoning_headline
+from benchmarks.coverage.memory_figures import MEMORY_DESIGN
+from benchmarks.coverage.pressure_figures import DESIGNS, HONEST, to_dialogues
+from benchmarks.coverage.worlds.memory_worlds import WITHOUT_RECALL
+from benchmarks.coverage.worlds.reasoning_worlds import REASONING_WORLDS
+
+N_AUDITS = 600
+N_MODELS = 3
+MAX_FALSE_PAGES = 0.124
+WriteHeadline = Callable[[np.random.Generator], Headline | None]
+_NOT_ASKED = Estimate(None, 0, reason="not asked")
+
+
+def write_memory_sentence(rng: np.random.Generator) -> Headline | None:
+    """The sentence on models that recite nothing."""
+    models = []
+    for number in range(N_MODELS):
+        sample = WITHOUT_RECALL[0].draw(MEMORY_DESIGN, rng)
+        models.append(
+            measure_model(
+                f"model {number}", sample.answers, sample.scores, sample.oriented, released=None,
+                seed=int(rng.integers(2**31)), n_models=N_MODELS, made_up=_NOT_ASKED, continued=_NOT_ASKED, failed={},
+            )
+        )  # fmt: skip
+    return build_headline(MemoryFigures(publication="p", is_made_up=False, waves=[], models=models))
+
+
+def write_pressure_sentence(rng: np.random.Generator) -> Headline | None:
+    """The sentence on models that no user moves."""
+    samples = [HONEST.draw(DESIGNS[0], rng) for _ in range(N_MODELS)]
+    slopes = adjust_tests([pressure_statistics.slope_after(to_dialogues(sample)) for sample in samples], "slopes")
+    rows = [
+        PressureRow.model_construct(model=f"model {number}", context="in-context", slope=slope)
+        for number, slope in enumerate(slopes)
+    ]
+    return write_pressure_headline(PressureFigures.model_construct(rows=rows, unmeasured=[]))
+
+
+def write_reasoning_sentence(rng: np.random.Generator) -> Headline | None:
+    """The sentence on models that ignore their stated reasoning."""
+    [world] = [world for world in REASONING_WORLDS if world.share == 0]
+    samples = [world.draw(MEMORY_DESIGN, rng) for _ in range(N_MODELS)]
+    slopes = adjust_tests([reasoning_statistics.donor_slope(sample.pairs) for sample in samples], "slopes")
+    rows = [
+        ReasoningRow.model_construct(model=f"model {number}", form="prefill", slope=slope)
+        for number, slope in enumerate(slopes)
+    ]
+    return write_reasoning_headline(ReasoningFigures.model_construct(rows=rows, unmeasured=[]))
+
+
+NULL_HEADLINES: Mapping[str, WriteHeadline] = {
+    "memory": write_memory_sentence,
+    "pressure": write_pressure_sentence,
+    "reasoning": write_reasoning_sentence,
+}
+"""By the probe's name, its sentence on simulated models without an effect."""
+
+
+def list_false_sentences(seed: int, headlines: Mapping[str, WriteHeadline] = NULL_HEADLINES) -> list[str]:
+    """List the probes with a false sentence on page one of one simulated audit: any that claims something."""
+    rng = np.random.default_rng(seed)
+    written = {name: write(rng) for name, write in headlines.items()}
+    claims = {name: line.p_value for name, line in written.items() if line is not None and line.p_value is not None}
+    if not claims:
+        return []
+    adjusted = holm(list(claims.values()))
+    return [name for name, p_value in zip(claims, adjusted, strict=True) if p_value <= SIGNIFICANCE_LEVEL]
+
+
+def count_false_pages(n_audits: int = N_AUDITS, headlines: Mapping[str, WriteHeadline] = NULL_HEADLINES) -> int:
+    """Number of simulated audits whose page one says something false."""
+    return sum(bool(list_false_sentences(seed, headlines)) for seed in range(n_audits))
+
+
+if __name__ == "__main__":
+    n_false = count_false_pages()
+    print(f"{n_false} of {N_AUDITS} pages say something false ({n_false / N_AUDITS:.1%}; limit {MAX_FALSE_PAGES:.1%}).")
+    raise SystemExit(n_false > MAX_FALSE_PAGES * N_AUDITS)
