@@ -144,6 +144,7 @@ class RunContext:
         run_id: id of this run, unique among all runs of the audit.
         capabilities: what the servers of the models accept.
         preflight: whether that is found out before other calls are sent.
+        is_recorded: whether all answers are recorded, so that no request is waited for.
         repeated: model and outcome of the answers that the user wants to be asked for again, once.
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
         open_calls: calls that some stage is getting the answer to, by key; the answer is None if the run is stopped.
@@ -167,6 +168,7 @@ class RunContext:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     capabilities: ModelCapabilities = field(default_factory=UnknownCapabilities)
     preflight: bool = True
+    is_recorded: bool = False
     repeated: Collection[tuple[str, Outcome]] = frozenset()
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
     open_calls: dict[str, asyncio.Future[Answer | None]] = field(default_factory=dict)
@@ -183,7 +185,9 @@ class RunContext:
     def schedule(self) -> CellSchedule:
         """The order of the run's work on cells."""
         n_cells = len(self.cells_in_elicitation_order)
-        return CellSchedule(self.config, n_cells, self.max_concurrent_calls, self.stop_event)
+        return CellSchedule(
+            self.config, n_cells, self.max_concurrent_calls, self.stop_event, is_recorded=self.is_recorded
+        )
 
     @cached_property
     def unread_answers(self) -> UnreadAnswers:

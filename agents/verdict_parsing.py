@@ -78,6 +78,8 @@ def build_shorter_call(call: Call, answer: Answer, max_words: int, max_chars: in
     """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return None
+    if _word_count(answer.text.replace("\\", " ")) <= max_words:  # an escape may stand for a space
+        return None
     review = parse_structured_answer(review_schema(call), answer.text, call.request_text)
     if isinstance(review, str) or _word_count(review.justification) <= max_words:
         return None

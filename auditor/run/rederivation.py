@@ -176,6 +176,7 @@ async def _derive(
         client,
         encoder_loaders=_stored_encoder_loaders(db, audit, config),
         preflight=False,
+        is_recorded=True,
         recorded_verdicts=_load_recorded_verdicts(db, audit, config),
     )
     await run_graph(context)
