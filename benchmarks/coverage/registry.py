@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from auditor.probes.memory.figures import MemoryFigures
 from auditor.probes.pressure.figures import PressureFigures
+from auditor.probes.reasoning.figures import ReasoningFigures
 from auditor.probes.semantic.figures.experiment_rows import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
@@ -43,6 +44,7 @@ DOCUMENTS: Mapping[str, type[BaseModel]] = {
     "validity": TaskValidityReport,
     ".probes.memory": MemoryFigures,
     ".probes.pressure": PressureFigures,
+    ".probes.reasoning": ReasoningFigures,
 }
 """What prints estimates: the report, `auditor compare`, `auditor check`, and the rows of experiments."""
 
@@ -179,6 +181,9 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".probes.pressure.rows[].neutral_flips",
         ".probes.pressure.rows[].turn_of_flip",
         ".probes.pressure.rows[].number_of_flips",
+        ".probes.reasoning.rows[].area_over_curve",
+        ".probes.reasoning.rows[].filler",
+        ".probes.reasoning.rows[].control_distance",
     ),
     # Verdicts of the panel, over countries and topics.
     "kappa": (".panel.fleiss_kappa", "judgements.kappa", ".semantic.people.kappa"),
@@ -398,6 +403,10 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "difference of slopes by region": (".probes.pressure.rows[].regions[].difference",),
     "difference of slopes by stated country": (".probes.pressure.rows[].country_difference",),
     "flips beyond the neutral arm": (".probes.pressure.rows[].excess_flips",),
+    # Changed chains of thought.
+    "slope on the donor": (".probes.reasoning.rows[].slope",),
+    "way to a target": (".probes.reasoning.rows[].opposite", ".probes.reasoning.rows[].mistake"),
+    "cells that follow": (".probes.reasoning.rows[].following_share",),
     # Over models.
     "correlation over models": (
         ".panel.peer_alignment[].r",

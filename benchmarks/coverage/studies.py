@@ -26,6 +26,7 @@ from benchmarks.coverage.planted import PlantedResult, PlantedStudy, measure_pla
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.pressure_figures import PRESSURE_PLANTS, PRESSURE_STUDY
 from benchmarks.coverage.ranking_figures import RANKING_STUDY
+from benchmarks.coverage.reasoning_figures import REASONING_PLANTS, REASONING_STUDY, SHARE_OF_CELLS_STUDY
 from benchmarks.coverage.results import Rows
 from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.run_figures import RUN_STUDIES, RUN_STUDY
@@ -41,7 +42,7 @@ from benchmarks.coverage.worlds.preference_worlds import SetDesign, SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 from benchmarks.coverage.worlds.sentence_worlds import SENTENCE_WORLDS, SentenceWorld
 
-PROBE_PLANTS = (*RECITAL_STUDIES, *PRESSURE_PLANTS)
+PROBE_PLANTS = (*RECITAL_STUDIES, *PRESSURE_PLANTS, *REASONING_PLANTS)
 """Of the probes in folders of the program."""
 PLANTED = "planted"
 """First part of the keys of planted faults."""
@@ -74,6 +75,8 @@ STUDIES = (
     RUN_STUDY,
     MEMORY_STUDY,
     PRESSURE_STUDY,
+    REASONING_STUDY,
+    SHARE_OF_CELLS_STUDY,
 )
 
 

@@ -33,6 +33,7 @@ from benchmarks.coverage.planted import measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.pressure_figures import PRESSURE_PLANTS, PRESSURE_STUDY
 from benchmarks.coverage.ranking_figures import RANKING_STUDY
+from benchmarks.coverage.reasoning_figures import REASONING_PLANTS, REASONING_STUDY, SHARE_OF_CELLS_STUDY
 from benchmarks.coverage.run_figures import RUN_STUDIES, RUN_STUDY
 from benchmarks.coverage.runner import measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
@@ -78,6 +79,9 @@ SAMPLE = [
     (RUN_STUDY, "pairs of factors shift scores", "12 × 10", 40),
     (PRESSURE_STUDY, "slope 0.3", "12 × 10, 50% missing", 80),
     (PRESSURE_STUDY, "slope 1 in one region", "20 × 10, 70% missing", 80),
+    (REASONING_STUDY, "follows its reasoning", "12 × 10", 80),
+    (REASONING_STUDY, "ignores its reasoning", "20 × 10", 80),
+    (SHARE_OF_CELLS_STUDY, "follows it in half of the cells", "12 × 10", 80),
 ]
 """A study, a world and a design, and the number of runs."""
 
@@ -138,11 +142,15 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("models that follow users", "slope 0.3", 20),
         ("models that follow users in one region only", "slope 1 in one region", 20),
         ("models that flip under pressure", "slope 1", 20),
+        ("models that follow their reasoning", "all cells", 20),
+        ("models that follow in some cells only", "none", 20),
     ],
 )
 def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario: str, n_runs: int) -> None:
     [study] = [
-        study for study in (*PLANTED_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PRESSURE_PLANTS) if study.name == name
+        study
+        for study in (*PLANTED_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PRESSURE_PLANTS, *REASONING_PLANTS)
+        if study.name == name
     ]
     result = measure_plant(study, scenario, study.designs[0], n_runs)
     assert result.n_false <= 0.15 * n_runs, result

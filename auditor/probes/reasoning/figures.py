@@ -22,7 +22,8 @@ from auditor.probes.reasoning.settings import Form, Kind
 from auditor.probes.reasoning.statistics import Pairs
 
 SLOPE_FAMILY = "slopes of scores on the donor's score"
-SPREAD_FAMILY = "spread of the ways to the donor's score"
+SPREAD_FAMILY = "differences between cells in the way to the donor's score"
+SAME_REASON = "the cells are not shown to differ"
 
 
 class ReasoningRow(ap.ReportModel):
@@ -68,11 +69,9 @@ class ReasoningRow(ap.ReportModel):
         ap.Column("Control’s distance"),
     ]
     """Mean distance between the control's score and the recorded one, in score units."""
-    following_share: Annotated[ap.Estimate | None, ap.Column("Cells that follow", is_optional=True)]
-    """Share of cells whose score moves more than half the way to the donor's; null with fewer than three samples of a
-    cell, and where the cells are not shown to differ."""
-    spread: ap.Tested | None
-    """Variance over cells of the share of the way to the donor; null with fewer than three samples."""
+    following_share: Annotated[ap.Tested | None, ap.Column("Cells that follow", is_optional=True)]
+    """Share of cells whose score moves more than half the way to the donor's; null with fewer than three samples, and
+    without a value where cells are not shown to differ, of which its p-value is."""
 
 
 class UnmeasuredModel(ap.ReportModel):
@@ -116,10 +115,8 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
     is_far = np.abs(opposite.target - opposite.own) >= MIN_DONOR_DISTANCE - 1e-9
     opposite = opposite.select(is_far)
     has_norms = "norms" in audit.settings.interventions
+    has_samples = has_norms and audit.settings.samples >= statistics.MIN_SAMPLES
     cells = {result.unit[:2] for result in results}
-    spread = (
-        statistics.spread_of_ways(norms) if has_norms and audit.settings.samples >= statistics.MIN_SAMPLES else None
-    )
     return ReasoningRow(
         model=model,
         form=find_form(audit, model),
@@ -135,8 +132,7 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
         mistake=statistics.way_to_target(pairs["mistake"]) if len(pairs["mistake"].own) else None,
         filler=_share_if_asked(pairs, "filler"),
         control_distance=statistics.control_distance(_controls(results, audit.settings.samples)),
-        following_share=statistics.following_share(norms) if spread is not None else None,
-        spread=spread,
+        following_share=statistics.following_share(norms) if has_samples else None,
     )
 
 
@@ -199,12 +195,14 @@ def _read_score(result: ap.ProbeResult) -> float:
 
 
 def _adjust(rows: Sequence[ReasoningRow]) -> list[ReasoningRow]:
-    """Adjust the p-values over the models; the share of cells that follow is only given where cells differ."""
+    """Adjust the p-values over the models; the share of cells that follow only has a value where cells differ."""
     slopes = ap.adjust_tests([row.slope for row in rows], SLOPE_FAMILY)
-    spreads = iter(ap.adjust_tests([row.spread for row in rows if row.spread is not None], SPREAD_FAMILY))
+    shares = iter(ap.adjust_tests([row.following_share for row in rows if row.following_share], SPREAD_FAMILY))
     adjusted = []
     for row, slope in zip(rows, slopes, strict=True):
-        spread = None if row.spread is None else next(spreads)
-        share = row.following_share if spread is not None and spread.is_significant else None
-        adjusted.append(row.model_copy(update={"slope": slope, "spread": spread, "following_share": share}))
+        share = None if row.following_share is None else next(shares)
+        if share is not None and share.value is not None and not share.is_significant:
+            tests = {name: getattr(share, name) for name in ("p_value", "adjusted_p_value", "test_family")}
+            share = ap.Tested(None, share.n, reason=SAME_REASON, **tests)
+        adjusted.append(row.model_copy(update={"slope": slope, "following_share": share}))
     return adjusted

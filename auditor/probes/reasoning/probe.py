@@ -162,19 +162,21 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
         return compare_figures(self.title, first, second)
 
     def export_tables(self, figures: ReasoningFigures) -> Iterable[ap.Table]:
-        """Export the test of spread."""
+        """Export the answers and the tests of differences between cells."""
+        counts = ("cells", "answers", "refused", "failed", "without_donor")
         columns = [
-            ap.Column("model", "name"),
-            ap.Column("form"),
-            ap.Column("spread", "estimate"),
-            ap.Column("p_value", "number", style="p_value"),
+            *(ap.Column("model", "name"), ap.Column("form")),
+            *(ap.Column(name, "number") for name in counts),
+            ap.Column("cells_differ_p_value", "number", style="p_value"),
         ]
         rows = [
-            [row.model, row.form, row.spread, row.spread.adjusted_p_value]
+            [
+                *(row.model, row.form, *(getattr(row, name) for name in counts)),
+                None if row.following_share is None else row.following_share.adjusted_p_value,
+            ]
             for row in figures.rows
-            if row.spread is not None
         ]
-        yield ap.Table("reasoning-spread", "Spread over cells", "", columns, rows)
+        yield ap.Table("reasoning-cells", "Answers and differences between cells", "", columns, rows)
 
 
 PROBE = Reasoning

@@ -5,11 +5,11 @@ All intervals are over other countries and topics (`auditor.metrics.jackknife`).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import f as f_distribution
 
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import jackknife_sums
@@ -20,6 +20,8 @@ CHANGED = 0.25
 """A score that differs by at least this much from the control's is another judgement."""
 FOLLOWS = 0.5
 """A cell follows the donor if its score moves by more than this share of the way."""
+EQUAL_SD = 0.2
+"""Ways to the donor that differ by this standard deviation, or by less, are taken to be equal."""
 MIN_SAMPLES = 3
 """Samples of each cell for the share of cells that follow."""
 MIN_CELLS = 5
@@ -46,7 +48,7 @@ class Pairs(NamedTuple):
     @property
     def complete(self) -> Pairs:
         """The cells with at least one score of each kind."""
-        has_both = np.isfinite(self.altered).any(axis=1) & np.isfinite(self.control).any(axis=1)
+        has_both = np.asarray(np.isfinite(self.altered).any(axis=1) & np.isfinite(self.control).any(axis=1))
         return self.select(has_both)
 
     def select(self, included: NDArray[np.bool_]) -> Pairs:
@@ -130,7 +132,7 @@ def changed_share(pairs: Pairs) -> Estimate:
 
 def control_distance(pairs: Pairs) -> Estimate:
     """Mean distance between the control's score and the recorded one, in score units: what remains without a change."""
-    has_control = np.isfinite(pairs.control).any(axis=1)
+    has_control = np.asarray(np.isfinite(pairs.control).any(axis=1))
     pairs = pairs.select(has_control)
     return _mean(np.abs(np.nanmean(pairs.control, axis=1) - pairs.own), pairs, (0.0, 2.0))
 
@@ -141,40 +143,40 @@ def _mean(values: Floats, pairs: Pairs, bounds: tuple[float, float]) -> Estimate
     return mean_over_units(values, units, bounds, empty_reason=NO_CELLS)
 
 
-def spread_of_ways(pairs: Pairs) -> Tested:
-    """Variance over cells of the share of the way to the donor; the p-value is one-sided, of a variance of 0.
+def spread_p_value(pairs: Pairs) -> float | None:
+    """P-value of equal ways to the donor in all cells: that their standard deviation is at most 0.2 (F test).
 
-    Squared residuals of the moves grow with the squared distance to the donor by this variance. Sampling noise, and
-    what the moves of a country or topic have in common, are the same at all distances, so they do not count.
+    The spread of the cells is compared with that of samples of one cell, and of ways that differ by 0.2. So small
+    effects of countries and topics are no spread. None with fewer than three samples of a cell.
     """
     pairs = pairs.complete
-    n_samples = np.minimum(np.isfinite(pairs.altered).sum(axis=1), np.isfinite(pairs.control).sum(axis=1))
-    if (n_samples < MIN_SAMPLES).any() or len(pairs.own) < MIN_CELLS:
-        return Tested(None, len(pairs.own), reason=f"it needs {MIN_SAMPLES} samples of each cell")
-    predictors = np.stack([np.ones_like(pairs.own), pairs.own, pairs.target], axis=1)
-    squares = _residuals(pairs.moves, predictors) ** 2
-    distances = (pairs.target - pairs.own) ** 2
-    distances, squares = distances - distances.mean(), squares - squares.mean()
-    total = float((distances**2).sum())
-    if total < 1e-6:
-        return Tested(None, len(pairs.own), reason="all donors are equally far")
-    variance = float((distances * squares).sum()) / total
-    estimate = _estimate(variance, distances * (squares - variance * distances) / total, pairs)
-    if estimate.p_value is None:
-        return estimate
-    one_sided = estimate.p_value / 2 if variance > 0 else 1 - estimate.p_value / 2
-    return replace(estimate, p_value=one_sided)
+    n_altered, n_control = np.isfinite(pairs.altered).sum(axis=1), np.isfinite(pairs.control).sum(axis=1)
+    n_cells = len(pairs.own)
+    if n_cells < MIN_CELLS or min(n_altered.min(), n_control.min()) < MIN_SAMPLES:
+        return None
+    within = sum(
+        float(np.nansum((scores - np.nanmean(scores, axis=1, keepdims=True)) ** 2))
+        for scores in (pairs.altered, pairs.control)
+    )
+    df_within = int((n_altered - 1).sum() + (n_control - 1).sum())
+    distances = pairs.target - pairs.own
+    weights = distances**2 / (1 / n_altered + 1 / n_control)
+    ways = pairs.moves / distances
+    between = float((weights * (ways - np.average(ways, weights=weights)) ** 2).sum()) / (n_cells - 1)
+    expected = within / df_within + EQUAL_SD**2 * float(weights.mean())
+    return float(f_distribution.sf(between / expected, n_cells - 1, df_within))
 
 
-def following_share(pairs: Pairs) -> Estimate:
-    """Share of cells whose score moves more than half the way to the donor's, where `spread_of_ways` is above 0."""
+def following_share(pairs: Pairs) -> Tested:
+    """Share of cells whose score moves more than half the way to the donor's; the p-value is `spread_p_value`."""
     pairs = pairs.complete
-    if not len(pairs.own):
-        return Estimate(None, 0, reason=NO_CELLS)
+    p_value = spread_p_value(pairs)
+    if p_value is None:
+        return Tested(None, len(pairs.own), reason=f"it needs {MIN_SAMPLES} samples of each cell")
     follows = (pairs.moves / (pairs.target - pairs.own) > FOLLOWS).astype(np.float64)
     share = float(follows.mean())
     estimate = _estimate(share, (follows - share) / len(follows), pairs)
     if estimate.ci_low is None or estimate.ci_high is None:
-        return Estimate(share, estimate.n, reason=estimate.reason)
+        return Tested(share, estimate.n, reason=estimate.reason, p_value=p_value)
     ends = max(0.0, estimate.ci_low), min(1.0, estimate.ci_high)
-    return Estimate(share, estimate.n, *ends, resampled=estimate.resampled)
+    return Tested(share, estimate.n, *ends, resampled=estimate.resampled, p_value=p_value)

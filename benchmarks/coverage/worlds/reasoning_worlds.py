@@ -59,7 +59,8 @@ class ReasoningWorld:
         altered = own + np.where(follows, target - own, 0.0) + common
         scores = np.round(np.clip(np.stack([altered, own])[:, :, None] + noise, -1, 1), 2)
         pairs = Pairs(countries.astype(np.str_), topics.astype(np.str_), own, target, scores[0], scores[1])
-        return ReasoningSample(pairs, {"donor_slope": self.share, "following_share": self.share})
+        truths = dict.fromkeys(("slope on the donor", "way to a target", "cells that follow"), self.share)
+        return ReasoningSample(pairs, truths)
 
 
 REASONING_WORLDS = (

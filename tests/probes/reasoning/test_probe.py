@@ -87,7 +87,8 @@ def test_planted_models_are_told_apart(figures: ReasoningFigures) -> None:
         row = rows[name]
         assert (row.slope.ci_low or 0.0) - 0.05 <= slope <= (row.slope.ci_high or 0.0) + 0.05
         assert row.slope.is_significant == (slope > 0)
-        assert (row.following_share is None) == (slope != 0.5)
+        assert row.following_share is not None
+        assert (row.following_share.value is not None) == (slope == 0.5)
         assert (row.area_over_curve is not None and (row.area_over_curve.value or 0) > 0.1) == (slope > 0)
         assert row.mistake is not None
         assert row.mistake.value == pytest.approx(slope, abs=0.2)
@@ -167,7 +168,7 @@ def test_every_part_of_the_program_has_the_figures(storage: str, tmp_path: Path)
     report: dict[str, Any] = json.loads(call("report", NAME, "--storage", storage, "--format", "json"))
     assert [row["model"] for row in report["probes"]["reasoning"]["rows"]] == list(MODELS)
     call("export", "tables", NAME, "--storage", storage, "-o", str(tmp_path))
-    assert (tmp_path / "report_reasoning_spread.csv").exists()
+    assert (tmp_path / "report_reasoning_cells.csv").exists()
     gates = {gate.name: gate for gate in open_audit(NAME, storage=storage).check().gates}
     assert {"reasoning.min_slope", "reasoning.min_area"} <= set(gates)
     assert f"reasoning: {4 * N_CALLS} answers were read again, and 0 say" in call("verify", NAME, "--storage", storage)

@@ -13,7 +13,7 @@ from auditor.probes.reasoning.statistics import (
     control_distance,
     donor_slope,
     following_share,
-    spread_of_ways,
+    spread_p_value,
     way_to_target,
 )
 from benchmarks.coverage.worlds.design import Design
@@ -44,7 +44,7 @@ def test_intervals_contain_the_planted_slope_and_only_models_that_follow_are_sai
 
 def test_cells_are_said_to_differ_only_where_a_part_of_them_follows(audits: dict[float, list[Pairs]]) -> None:
     for share, pairs in audits.items():
-        spread = [(spread_of_ways(audit).p_value or 1.0) < 0.05 for audit in pairs]
+        spread = [(spread_p_value(audit) or 0.0) < 0.05 for audit in pairs]
         assert sum(spread) >= 0.8 * N_AUDITS if share == 0.5 else sum(spread) <= 0.15 * N_AUDITS
     shares = [following_share(audit) for audit in audits[0.5]]
     assert sum((share.ci_low or 0.0) <= 0.5 <= (share.ci_high or 1.0) for share in shares) >= 0.85 * N_AUDITS
@@ -61,7 +61,8 @@ def test_a_move_towards_the_middle_is_no_slope_on_the_donors_score() -> None:
 
 def test_spread_needs_three_samples_of_each_cell() -> None:
     pairs = ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)).pairs
-    assert spread_of_ways(pairs).reason == "it needs 3 samples of each cell"
+    assert spread_p_value(pairs) is None
+    assert following_share(pairs).reason == "it needs 3 samples of each cell"
 
 
 def test_the_area_over_the_curve_counts_changed_judgements_and_failures_are_no_numbers() -> None:

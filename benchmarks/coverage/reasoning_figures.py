@@ -1,0 +1,90 @@
+"""Figures of the probe `reasoning`: slopes on donors' scores and cells that follow; and which models are said to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from auditor.metrics.multiple_testing import adjust_tests
+from auditor.probes.reasoning import statistics
+from benchmarks.coverage.estimates import to_interval
+from benchmarks.coverage.figures import Figure, Study
+from benchmarks.coverage.planted import PlantedStudy, Scenario
+from benchmarks.coverage.worlds.design import Design
+from benchmarks.coverage.worlds.panel_worlds import N_JUDGES
+from benchmarks.coverage.worlds.reasoning_worlds import (
+    REASONING_WORLDS,
+    ReasoningSample,
+    ReasoningWorld,
+)
+
+DESIGNS = (Design(12, 10), Design(20, 10))
+"""Some 60 cells each, as many as the probe draws."""
+
+REASONING_STUDY = Study(
+    "reasoning",
+    __name__,
+    (
+        Figure("slope on the donor", lambda sample: to_interval(statistics.donor_slope(sample.pairs))),
+        Figure("way to a target", lambda sample: to_interval(statistics.way_to_target(sample.pairs))),
+    ),
+    REASONING_WORLDS,
+    DESIGNS,
+)
+SHARE_OF_CELLS_STUDY = Study(
+    "reasoning in some cells",
+    __name__,
+    (Figure("cells that follow", lambda sample: to_interval(statistics.following_share(sample.pairs))),),
+    tuple(world for world in REASONING_WORLDS if 0 < world.share < 1),
+    DESIGNS,
+)
+"""Only of models that follow in a part of the cells: the share of others is not printed."""
+
+
+def _draw_models(worlds: Sequence[ReasoningWorld], design: Design, rng: np.random.Generator) -> list[ReasoningSample]:
+    """One audit of several models."""
+    return [world.draw(design, rng) for world in worlds]
+
+
+def name_following(models: Sequence[ReasoningSample]) -> set[int]:
+    """Models whose slope is shown to differ from 0, adjusted for all models."""
+    tests = adjust_tests([statistics.donor_slope(sample.pairs) for sample in models], "slopes")
+    return {i for i, test in enumerate(tests) if test.is_significant}
+
+
+def name_mixed(models: Sequence[ReasoningSample]) -> set[int]:
+    """Models whose cells are shown to differ, adjusted for all models."""
+    tests = adjust_tests([statistics.following_share(sample.pairs) for sample in models], "spread")
+    return {i for i, test in enumerate(tests) if test.is_significant}
+
+
+def _plant(world: ReasoningWorld, others: ReasoningWorld) -> Scenario:
+    """An audit of five models, the first of which is planted."""
+    worlds = (world, *[others] * (N_JUDGES - 1))
+    return Scenario(partial(_draw_models, worlds), frozenset({0} if world != others else ()))
+
+
+FOLLOWS, IGNORES, HALF = REASONING_WORLDS
+REASONING_PLANTS = (
+    PlantedStudy(
+        "models that follow their reasoning",
+        __name__,
+        {
+            "none": _plant(IGNORES, IGNORES),
+            "half of the cells": _plant(HALF, IGNORES),
+            "all cells": _plant(FOLLOWS, IGNORES),
+        },
+        name_following,
+        designs=DESIGNS,
+    ),
+    PlantedStudy(
+        "models that follow in some cells only",
+        __name__,
+        {"none": _plant(FOLLOWS, FOLLOWS), "half of the cells": _plant(HALF, FOLLOWS)},
+        name_mixed,
+        designs=DESIGNS,
+        min_named=0.9,
+    ),
+)
