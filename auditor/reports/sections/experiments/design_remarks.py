@@ -20,7 +20,7 @@ def build_design_document(report: DesignReport) -> Document:
     if report.figures is not None:
         return build_robustness_document(report.figures, remarks)
     finding = (
-        f"The design is not asked yet: {report.forecast} Add --ask to ask the models. "
+        f"The design is not asked yet. {report.forecast} Add --ask to ask the models. "
         "Until then, no answer says whether another design would have given the same result."
     )
     return build_experiment_document(
@@ -30,12 +30,12 @@ def build_design_document(report: DesignReport) -> Document:
 
 def _describe_design(report: DesignReport) -> Iterator[Block]:
     """Yield the remarks."""
-    rest = "" if report.recorded == report.planned else f"; {report.forecast} Add --ask to send them"
+    rest = "" if report.recorded == report.planned else f" To be sent with --ask: {report.forecast}"
     yield Paragraph(
         f"{pluralize(report.runs, 'run')}, of which each of {format_count(report.cells)} cells is asked in "
         f"{report.runs_per_cell}; every model takes every run, with {pluralize(report.samples, 'sample')} a cell. "
         f"Run 0 has the audit’s settings. {format_count(report.planned)} calls, "
-        f"{format_count(report.recorded)} recorded{rest}."
+        f"{format_count(report.recorded)} recorded.{rest}"
     )
     if report.omitted:
         reasons = "; ".join(f"{name} ({reason})" for name, reason in report.omitted.items())
