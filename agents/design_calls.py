@@ -104,42 +104,42 @@ class RunSetup:
 
     def build_call(self, model_name: str, cell: Cell, sample: int) -> Call:
         """Build the call that asks a model about a cell; the audit's own if the run changes nothing."""
-        how, model = self.presentation, self.config.models_by_name[model_name]
-        if how.has_standard_prompt and not how.wording:
+        presentation, model = self.presentation, self.config.models_by_name[model_name]
+        if presentation.has_standard_prompt and not presentation.wording:
             return build_direct_call(self.config, self.survey, model, cell, sample)
         probe, language = self.config.direct, self.find_language(cell.country)
-        wording = how.wording or wording_of_sample(self.config, self.survey, sample)
+        wording = presentation.wording or wording_of_sample(self.config, self.survey, sample)
         fields = question_prompt_fields(self.survey, cell, language, wording)
-        if how.has_standard_prompt:
+        if presentation.has_standard_prompt:
             prompt = load_prompt(probe.prompt_name, language)
             messages = prompt.render(preamble=model.system, **fields, max_words=str(probe.max_words))
             return build_question_call(self.config, model, cell, sample, messages, language)
-        if how.is_high_first:
+        if presentation.is_high_first:
             fields["question"] = _exchange(fields["question"], fields["never"], fields["always"])
         system = self._write_instructions(fields, cell, language)
         if model.system:
             system = f"{model.system}\n\n{system}"
         user = fill_placeholders(load_prompt(f"direct.{probe.mode}", language).user, fields)
         messages = (Message("system", system), Message("user", user))
-        schema = design_schema_name(how.reasoning, how.scale)
+        schema = design_schema_name(presentation.reasoning, presentation.scale)
         return build_question_call(self.config, model, cell, sample, messages, language, schema=schema)
 
     def _write_instructions(self, fields: Mapping[str, str], cell: Cell, language: str) -> str:
         """Write the system message."""
-        how, probe, texts = self.presentation, self.config.direct, load_design_texts(language)
-        if how.scale == "words":
+        presentation, probe, texts = self.presentation, self.config.direct, load_design_texts(language)
+        if presentation.scale == "words":
             answers = self.list_word_answers(cell, language)
             scale = fill_placeholders(
-                texts.words, {"answers": "; ".join(reversed(answers) if how.is_high_first else answers)}
+                texts.words, {"answers": "; ".join(reversed(answers) if presentation.is_high_first else answers)}
             )
         else:
-            low, high = _PRINTED_ENDS[how.scale]
+            low, high = _PRINTED_ENDS[presentation.scale]
             ends = [f"{low} ({fields['never']})", f"{high} ({fields['always']})"]
-            first, last = reversed(ends) if how.is_high_first else ends
+            first, last = reversed(ends) if presentation.is_high_first else ends
             scale = fill_placeholders(texts.numbers, {"first": first, "last": last})
-        instruction = getattr(texts.structured if probe.mode == "structured" else texts.text, how.reasoning)
+        instruction = getattr(texts.structured if probe.mode == "structured" else texts.text, presentation.reasoning)
         values = {"scale": scale, "max_words": str(probe.max_words), "country": fields["country"]}
-        parts = [texts.role] if how.has_role else []
+        parts = [texts.role] if presentation.has_role else []
         return " ".join(fill_placeholders(part, values) for part in [*parts, texts.expert, instruction])
 
     def list_word_answers(self, cell: Cell, language: str) -> list[str]:
@@ -155,8 +155,8 @@ class RunSetup:
 
         `run` of the result is 0.
         """
-        how, mode, language = self.presentation, self.config.direct.mode, self.find_language(cell.country)
-        if how.has_standard_prompt:
+        presentation, mode, language = self.presentation, self.config.direct.mode, self.find_language(cell.country)
+        if presentation.has_standard_prompt:
             trace = parse_trace(answer, model, cell, sample, mode, language, call.request_text)
             return DesignAnswer(0, model, cell, sample, trace.outcome, trace.score, answer.key)
         score, outcome = None, answer.outcome

@@ -221,8 +221,8 @@ def _compare_panels(db: Database, audit_id: int, config: AuditConfig) -> tuple[i
             panel="as audited", settled=sum(conflict.winner is not None for conflict in conflicts), changed=0
         )
     ]
-    for name, (changed_config, kept) in variants.items():
-        resolved = resolve_conflicts(changed_config, conflicts, kept)
+    for name, (changed_config, judge_verdicts) in variants.items():
+        resolved = resolve_conflicts(changed_config, conflicts, judge_verdicts)
         rows.append(
             PanelVariantRow(
                 panel=name,

@@ -91,7 +91,7 @@ def _choose_combinations(n_levels: Sequence[int], n_runs: int) -> Levels:
     n_repeats, n_left = divmod(n_runs, len(candidates))
     chosen = [candidates] * n_repeats
     if n_left:
-        coded = np.hstack([_contrasts(column, count) for column, count in zip(candidates.T, n_levels, strict=True)])
+        coded = np.hstack([_code_levels(column, count) for column, count in zip(candidates.T, n_levels, strict=True)])
         if n_left > coded.shape[1]:
             points = fedorov(coded, n_left, 1)
             rows = [int(np.argmin(np.abs(coded - point).sum(axis=1))) for point in points]
@@ -106,7 +106,7 @@ def _match_rows(two_level: Levels, chosen: Levels, rng: np.random.Generator) -> 
     signs = 1.0 - 2.0 * two_level
     pairs = [signs[:, i] * signs[:, j] for i, j in itertools.combinations(range(signs.shape[1]), 2)]
     effects = np.column_stack([2 * signs, *pairs]) if pairs else 2 * signs
-    coded = np.hstack([_contrasts(column, int(column.max()) + 1) for column in chosen.T])
+    coded = np.hstack([_code_levels(column, int(column.max()) + 1) for column in chosen.T])
     base = np.unique(two_level, axis=0, return_inverse=True)[1].ravel()
     combination = np.unique(chosen, axis=0, return_inverse=True)[1].ravel()
 
@@ -141,7 +141,7 @@ def _put_first_levels_first(levels: Levels, n_levels: Sequence[int]) -> Levels:
     return renamed
 
 
-def _contrasts(column: Levels, n_levels: int) -> NDArray[np.float64]:
+def _code_levels(column: Levels, n_levels: int) -> NDArray[np.float64]:
     """Orthonormal contrasts of a factor's levels, one column fewer than levels."""
     basis = np.linalg.qr(np.column_stack([np.ones(n_levels), np.eye(n_levels)[:, : n_levels - 1]]))[0][:, 1:]
     return np.asarray(basis[column] * np.sqrt(n_levels))
@@ -215,7 +215,7 @@ def list_confounding(levels: Mapping[str, Sequence[object]]) -> list[Confounding
     codes = {
         name: np.unique([str(value) for value in values], return_inverse=True)[1] for name, values in levels.items()
     }
-    effects = {name: _contrasts(code, int(code.max()) + 1) for name, code in codes.items()}
+    effects = {name: _code_levels(code, int(code.max()) + 1) for name, code in codes.items()}
     rows = []
     for name, effect in effects.items():
         others = [other for other in effects if other != name]

@@ -112,11 +112,11 @@ def test_a_design_is_asked_once_and_resumed_without_a_request(
     assert {row.score for row in answers if row.run not in standard} == {0.5}
     assert report.conflicts == 0 or report.panels[0].panel == "as audited"
     server.requests.clear()
-    again = robustness(context, audit.name, ask=True)
+    second = robustness(context, audit.name, ask=True)
     assert not server.requests
-    assert again.data.figures == report.figures
+    assert second.data.figures == report.figures
     assert robustness(ExperimentContext(storage), audit.name).data.figures == report.figures
-    assert len(render_document(again.document, "markdown").split()) < 900
+    assert len(render_document(second.document, "markdown").split()) < 900
 
 
 def test_refused_and_unread_answers_are_counted_and_are_no_scores(

@@ -30,12 +30,12 @@ def build_design_document(report: DesignReport) -> Document:
 
 def _describe_design(report: DesignReport) -> Iterator[Block]:
     """Yield the remarks."""
-    rest = "" if report.recorded == report.planned else f" To be sent with --ask: {report.forecast}"
+    remaining = "" if report.recorded == report.planned else f" To be sent with --ask: {report.forecast}"
     yield Paragraph(
         f"{pluralize(report.runs, 'run')}, of which each of {format_count(report.cells)} cells is asked in "
         f"{report.runs_per_cell}; every model takes every run, with {pluralize(report.samples, 'sample')} a cell. "
         f"Run 0 has the audit’s settings. {format_count(report.planned)} calls, "
-        f"{format_count(report.recorded)} recorded.{rest}"
+        f"{format_count(report.recorded)} recorded.{remaining}"
     )
     if report.omitted:
         reasons = "; ".join(f"{name} ({reason})" for name, reason in report.omitted.items())
