@@ -64,7 +64,7 @@ class ProbeSource:
 
 
 def _list_built_in_sources() -> dict[str, ProbeSource]:
-    """List the probes in folders below `auditor/probes` by name, in alphabetical order."""
+    """List the probes in folders below `auditor/probes` by name, in alphabetical order; no probe is imported."""
     return {
         module.name: ProbeSource(module.name, "auditor", "", functools.partial(_load_built_in, module.name))
         for module in pkgutil.iter_modules(map(str, FOLDERS))
@@ -347,8 +347,12 @@ def load_built_in(name: str) -> BuiltInProbe:
 
 def list_folder_probes() -> list[InstalledProbe]:
     """Import the probes in folders of the program that have no stage of their own, in alphabetical order."""
-    probes = [load_probe(name) for name in _list_built_in_sources()]
-    return [probe for probe in probes if not isinstance(probe.probe, BuiltInProbe)]
+    return [load_probe(name) for name in _list_built_in_sources() if not _has_stage(name)]
+
+
+def _has_stage(name: str) -> bool:
+    """Whether the probe in a folder has a stage of its own, the module `stage`: a class below `BuiltInProbe`."""
+    return any((folder / name / "stage.py").is_file() for folder in FOLDERS)
 
 
 def list_built_in_names() -> tuple[str, ...]:
@@ -359,8 +363,8 @@ def list_built_in_names() -> tuple[str, ...]:
 @functools.cache
 def list_built_in_probes() -> list[BuiltInProbe]:
     """Import the probes in folders of the program that have a stage of their own, in the order of their stages."""
-    probes = [load_probe(name).probe for name in _list_built_in_sources()]
-    return sorted((probe for probe in probes if isinstance(probe, BuiltInProbe)), key=lambda probe: probe.position)
+    probes = [load_built_in(name) for name in _list_built_in_sources() if _has_stage(name)]
+    return sorted(probes, key=lambda probe: probe.position)
 
 
 def add_probe_fields(model: type[BaseModel], types: Mapping[str, type]) -> None:

@@ -55,7 +55,14 @@ class ProbeSettings(ConfigSection):
 
 
 class ProbeSection(ProbeSettings):
-    """A table under `[probes]` of a built-in probe that has a stage of its own in the graph."""
+    """A table under `[probes]` of a built-in probe that has a stage of its own in the graph.
+
+    Attributes:
+        keys_hashed_at_defaults: see `auditor.config.result_settings.KEYS_HASHED_AT_DEFAULTS`; by the path below the
+            probe's table, such as "" and ".consistency".
+    """
+
+    keys_hashed_at_defaults: ClassVar[Mapping[str, str]] = {}
 
     @property
     def unestimated_reason(self) -> str | None:

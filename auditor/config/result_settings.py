@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +37,6 @@ KEYS_HASHED_AT_DEFAULTS = {
     "repair",
     "probes.logprob": "method",
     "probes.review": "max_words schema_version max_tokens temperature traces guess rewrite rewriter",
-    "probes.distribution": "modes samples temperature orders groups min_n control repair max_tokens min_mass",
-    "probes.semantic": "questions foundations limit paraphrases paraphraser threshold attempts rot rot_model "
-    "rot_weight variant alpha temperature mode max_words rot_words max_tokens encoder rivals consistency contradiction "
-    "worst",
-    "probes.semantic.consistency": "judge samples temperature pairs",
-    "probes.logic": "items countries relation negated both_orders answer cot max_words max_tokens temperature "
-    "paraphrases samples sampled_pairs sample_temperature k max_subsets max_items max_pairs",
     "conflicts": "threshold methods",
     "panel": "vote weights weights_from bench_below adaptive exclude_family judges_per_trace",
     "embedding": "model",
@@ -50,8 +44,9 @@ KEYS_HASHED_AT_DEFAULTS = {
 }
 """Keys of each table that are hashed whatever their values are, as the hashes of stored audits have them.
 
-This list is closed. A key that is not in it, such as every new one, is hashed only if its value is not its default:
-audits that were stored before there was such a key then keep their hash.
+Those of the tables of built-in probes are in `ProbeSection.keys_hashed_at_defaults`. This list is closed. A key that is
+not in it, such as every new one, is hashed only if its value is not its default: audits that were stored before there
+was such a key then keep their hash.
 """
 
 
@@ -64,7 +59,10 @@ def select_result_settings(config: AuditConfig) -> dict[str, Any]:
     settings = drop_settings_without_effect(config.model_dump(mode="json"))
     _restore_earlier_defaults(settings)
     changed = config.model_dump(mode="json", exclude_defaults=True)
-    return dict(_strip_folders(_drop_new_defaults(settings, changed)))
+    hashed_keys = dict(KEYS_HASHED_AT_DEFAULTS)
+    for name, section in config.probes.stages.items():
+        hashed_keys |= {f"probes.{name}{path}": keys for path, keys in section.keys_hashed_at_defaults.items()}
+    return dict(_strip_folders(_drop_new_defaults(settings, changed, hashed_keys)))
 
 
 def drop_settings_without_effect(settings: Any, path: str = "") -> Any:
@@ -85,24 +83,26 @@ def drop_settings_without_effect(settings: Any, path: str = "") -> Any:
     }
 
 
-def _drop_new_defaults(settings: Any, changed: Any, path: str = "") -> Any:
-    """A copy of a configuration as JSON without keys at their defaults, unless `KEYS_HASHED_AT_DEFAULTS` has them.
+def _drop_new_defaults(settings: Any, changed: Any, always_hashed: Mapping[str, str], path: str = "") -> Any:
+    """A copy of a configuration as JSON without keys at their defaults, unless they are always hashed.
 
     Args:
         settings: the configuration, or the part of it at `path`.
         changed: the same without any key at its default; None if the part is at its default.
+        always_hashed: keys by table, as `KEYS_HASHED_AT_DEFAULTS`.
     """
     if isinstance(settings, list):
         items = changed if isinstance(changed, list) else [None] * len(settings)
-        return [_drop_new_defaults(item, other, f"{path}[]") for item, other in zip(settings, items, strict=True)]
+        pairs = zip(settings, items, strict=True)
+        return [_drop_new_defaults(item, other, always_hashed, f"{path}[]") for item, other in pairs]
     if not isinstance(settings, dict):
         return settings
-    if path not in KEYS_HASHED_AT_DEFAULTS:  # a new table, or a table whose keys the user chooses
+    if path not in always_hashed:  # a new table, or a table whose keys the user chooses
         return settings if changed is None else changed
     changed = changed or {}
-    hashed_keys = {*KEYS_HASHED_AT_DEFAULTS[path].split(), *changed}
+    hashed_keys = {*always_hashed[path].split(), *changed}
     return {
-        key: _drop_new_defaults(value, changed.get(key), f"{path}.{key}" if path else key)
+        key: _drop_new_defaults(value, changed.get(key), always_hashed, f"{path}.{key}" if path else key)
         for key, value in settings.items()
         if key in hashed_keys
     }

@@ -9,7 +9,13 @@ import sys
 import pytest
 
 from auditor.agents.graph import build_graph
-from auditor.config.installed_probes import list_built_in_names, list_probe_names, load_built_in
+from auditor.config.installed_probes import (
+    list_built_in_names,
+    list_probe_names,
+    list_probe_sources,
+    load_built_in,
+    load_probe,
+)
 from auditor.config.probe_section import BuiltInProbe, ProbeSection
 from auditor.domain import Purpose
 from auditor.domain.records import RowPolicy, table_declaration
@@ -17,6 +23,7 @@ from auditor.errors import ProbeError
 from auditor.reports.data.report_schema import Report
 from auditor.storage.row_writing import table_of
 
+FOLDER_PROBES = {name: load_probe(name).probe for name, source in list_probe_sources().items() if not source.version}
 REQUIRED_HOOKS = {
     *("list_records", "answer_record", "build_stage", "check_input", "plan_calls"),
     *("build_report", "measure_coverage", "build_section", "build_summary_tables"),
@@ -25,6 +32,18 @@ REQUIRED_HOOKS = {
 
 def test_the_probes_are_known() -> None:
     assert list_built_in_names() == ("distribution", "semantic", "logic")
+
+
+def test_a_folder_has_a_stage_where_its_class_is_below_that_of_built_in_probes() -> None:
+    with_stage = {name for name, probe in FOLDER_PROBES.items() if isinstance(probe, BuiltInProbe)}
+    assert with_stage == set(list_built_in_names())
+
+
+def test_status_imports_no_probe_that_the_database_does_not_have_tables_of() -> None:
+    code = "import sys; import auditor.storage.tables; print(*(name for name in sys.modules if name.count('.') == 2))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = {name.split(".")[2] for name in result.stdout.split() if name.startswith("auditor.probes.")}
+    assert imported == set(list_built_in_names())
 
 
 def test_they_are_listed_with_the_other_probes() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,10 @@ MIN_SAMPLES_PER_ORDER = 2
 
 class DistributionProbe(ProbeSection):
     """How people's answers are spread: the shares that a model states, and its own answers as single people."""
+
+    keys_hashed_at_defaults: ClassVar = {
+        "": "modes samples temperature orders groups min_n control repair max_tokens min_mass"
+    }
 
     modes: Annotated[list[Mode], Field(min_length=1)] = Field(default_factory=lambda: list(DEFAULT_MODES))
     """How models are asked: `verbalized`, how many of 100 people would choose each answer; `sampled`, to answer as one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -20,6 +20,11 @@ ENGLISH_ONLY = ("paper", "coherence")
 
 class LogicProbe(ProbeSection):
     """Logical consistency of a judge's pairwise preferences, in both orders and in a negated form."""
+
+    keys_hashed_at_defaults: ClassVar = {
+        "": "items countries relation negated both_orders answer cot max_words max_tokens temperature paraphrases "
+        "samples sampled_pairs sample_temperature k max_subsets max_items max_pairs"
+    }
 
     items: str = "topics"
     """What judges compare in pairs: `topics` of a country, `traces` (models' reasoning on one country and topic), or

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -44,6 +44,12 @@ class ConsistencySection(ConfigSection):
 
 class SemanticProbe(ProbeSection):
     """Consistency of the answers to moral questions in several wordings, and of the rules of thumb behind them."""
+
+    keys_hashed_at_defaults: ClassVar = {
+        "": "questions foundations limit paraphrases paraphraser threshold attempts rot rot_model rot_weight variant "
+        "alpha temperature mode max_words rot_words max_tokens encoder rivals consistency contradiction worst",
+        ".consistency": "judge samples temperature pairs",
+    }
 
     questions: str = BUILT_IN_QUESTIONS
     """`built-in`, or the path of a file: TOML in the format of the built-in questions, or CSV, JSONL or Parquet with
