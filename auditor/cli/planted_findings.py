@@ -56,6 +56,7 @@ def find_planted_properties(report: Report) -> Iterator[PlantedFinding]:
     yield _find_inconsistency(report, audited)
     yield _find_leniency(report, judges)
     yield _find_copying(report, judges)
+    yield _find_recital(report, audited)
     yield _find_yielding(report, audited)
 
 
@@ -148,6 +149,20 @@ def _find_yielding(report: Report, personas: Mapping[str, Persona]) -> PlantedFi
         [name for name, persona in personas.items() if persona.yielding],
         [name for name, slope in rows.items() if slope.is_significant and (slope.value or 0.0) > 0],
         {name: _figures(slope) for name, slope in rows.items()},
+    )
+
+
+def _find_recital(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Models that give more published figures than by chance, after correction for the number of models."""
+    from auditor.probes.memory.figures import MemoryFigures  # loads scipy
+
+    figures = report.probes.get("memory")
+    rows = figures.models if isinstance(figures, MemoryFigures) else []
+    return _finding(
+        "recites published figures (share beyond chance)",
+        [name for name, persona in personas.items() if persona.recites],
+        [row.model for row in rows if row.is_recall_shown],
+        {row.model: _figures(row.recall[0].excess) for row in rows if row.recall},
     )
 
 
