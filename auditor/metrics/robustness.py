@@ -421,18 +421,20 @@ class RegionGap:
         if self.high is None:
             return TwoWayEstimate(None, 0, reason=NO_REGION_REASON)
         values, names, topics, is_second = [], [], [], []
+        confounded = (0.0, 0)
+        fits = [side[2] for side in self._sides]
         for i, (_, is_in, means) in enumerate(self._sides):
             weights = self.table.level_contrasts.difference(*pair, means.is_run)
             if weights is None:
                 return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
+            confounded = self.table.level_contrasts.confounded_variance(weights, fits)
             values.append(means.by_cell @ weights)
             names.append(np.asarray(self.table.units)[is_in][means.is_used])
             topics.append(self.table.topics[is_in][means.is_used])
             is_second.append(np.full(len(values[-1]), i == 1))
         units = UnitLabels(np.concatenate(names), self.table.units.unit)
-        columns = (np.concatenate(column) for column in (topics, is_second))
-        confounded = self.table.level_contrasts.confounded_variance(weights, [side[2] for side in self._sides])
-        return estimate_contrast(np.concatenate(values), units, *columns, confounded=confounded)
+        places = np.concatenate(topics)
+        return estimate_contrast(np.concatenate(values), units, places, np.concatenate(is_second), confounded)
 
 
 def _list_compared(labels: NDArray[np.str_], countries: NDArray[np.str_]) -> list[str]:
