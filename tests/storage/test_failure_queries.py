@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
+from auditor.domain.design_records import DesignAnswer
 from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, PairVerdict
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_records import StoredAttempt
@@ -25,7 +26,9 @@ from tests.storage.test_writer import make_answer, make_call
 from tests.support.synthetic_audit import populate
 
 AUDIT = 1
-LISTED_BY_REQUEST: set[type] = {AlteredTraceVerdict, Contest, Guess, MoralTranslation, PairVerdict, Restatement}
+LISTED_BY_REQUEST: set[type] = {
+    *(AlteredTraceVerdict, Contest, DesignAnswer, Guess, MoralTranslation, PairVerdict, Restatement),
+}
 """Their failures are listed by request only: an audit is complete without them."""
 
 
