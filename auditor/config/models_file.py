@@ -18,7 +18,6 @@ from auditor.config.sections import Limits
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError
 
-SEMANTIC_PATH = ("probes", "semantic")
 LIMITS = ("budget_usd", "max_attempts", "deadline_s", "max_retry_wait_s")
 """Keys of `[limits]` that bear on cost and time only."""
 
@@ -39,7 +38,7 @@ class ModelsFile(ConfigSection):
 
     Attributes:
         limits: `LIMITS`, as far as the file has them.
-        helpers: models and weights that help with the probe `semantic`, by the key that names them.
+        helpers: models and weights that help with the probe `helper_probe`, by the key that names them.
         ignored: dotted keys of the file that are not used, without those of the audit's name.
     """
 
@@ -50,11 +49,12 @@ class ModelsFile(ConfigSection):
     ignored: list[str]
 
 
-def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFile:
+def load_models_file(path: Path, helper_probe: str = "", helper_keys: Collection[str] = ()) -> ModelsFile:
     """Read the models, judges and limits of a configuration, which need not be complete otherwise.
 
     Args:
-        helper_keys: keys of `[probes.semantic]` that are used, too.
+        helper_probe: the probe of whose table some keys are used, too; empty for none.
+        helper_keys: these keys.
 
     Raises:
         ConfigError: the file cannot be read, or a model or judge cannot be used.
@@ -70,7 +70,7 @@ def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFil
         raise ConfigError(f"{path}: {explain_validation_error(error, sections, ModelsSection, syntax)}") from None
     helpers = {
         key: resolve_path(name, path.parent) if os.sep in name else name
-        for key, name in _read_helpers(data, helper_keys).items()
+        for key, name in _read_helpers(data, helper_probe, helper_keys).items()
     }
     limits = parsed.limits.model_dump(exclude_unset=True, include=set(LIMITS))
     judges = parsed.judges if parsed.judges == "peers" else resolve_model_paths(parsed.judges, path.parent)
@@ -79,7 +79,7 @@ def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFil
         judges=judges,
         limits=limits,
         helpers=helpers,
-        ignored=_list_ignored(data, {"limits": limits, ".".join(SEMANTIC_PATH): helpers}),
+        ignored=_list_ignored(data, {"limits": limits, f"probes.{helper_probe}": helpers}),
     )
 
 
@@ -90,9 +90,9 @@ def _list_ignored(data: dict[str, Any], used: Mapping[str, Collection[str]]) -> 
     return [key for key, _ in iterate_leaves(others) if key not in used_keys]
 
 
-def _read_helpers(data: dict[str, Any], helper_keys: Collection[str]) -> dict[str, str]:
-    """The names of models, and names or folders of weights, that help with the probe `semantic`."""
+def _read_helpers(data: dict[str, Any], probe: str, helper_keys: Collection[str]) -> dict[str, str]:
+    """The names of models, and names or folders of weights, that help with a probe."""
     table: Any = data
-    for name in SEMANTIC_PATH:
+    for name in ("probes", probe):
         table = table.get(name, {}) if isinstance(table, dict) else {}
     return {key: str(table[key]) for key in helper_keys if key in table} if isinstance(table, dict) else {}

@@ -186,7 +186,7 @@ def _read_models(options: ReplicationOptions, experiment: Experiment) -> dict[st
 
 def _load_models(path: Path, experiment: Experiment) -> ModelsFile:
     """Load the part of a configuration file that an experiment uses."""
-    return load_models_file(path, HELPER_KEYS if _compares_wordings(experiment) else ())
+    return load_models_file(path, "semantic", HELPER_KEYS) if _compares_wordings(experiment) else load_models_file(path)
 
 
 def list_ignored_settings(paper: Paper, options: ReplicationOptions) -> list[str]:
