@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import Counter
 from collections.abc import Callable
 from itertools import groupby
 from typing import TypeVar
@@ -49,6 +50,9 @@ def exclude_answers(name: str, selection: AnswerSelection, reason: str, *, stora
 
 def undo_exclusion(name: str, exclusion_id: int, reason: str = "", *, storage: str | None = None) -> None:
     """Undo a declaration; its answers, verdicts and conflicts count again as before.
+
+    If the audit was run with another configuration since, verdicts on these answers are not stored: then the audit is
+    not complete until the next run, which takes recorded ones.
 
     Raises:
         UsageError: the audit has no such declaration in force.
@@ -100,8 +104,24 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
         )
         recompute_results(context)
         update_final_stage(db, audit)
+        if audit.stage in audits.FINAL_STAGES and _lacks_verdicts(db, audit):
+            audits.set_stage(db, audit.id, "review")
 
     return recompute
+
+
+def _lacks_verdicts(db: Database, audit: audits.Audit) -> bool:
+    """Whether a planned verdict has no row."""
+    from auditor.reports.data.coverage.build import measure_coverage
+    from auditor.reports.data.source_loading import load_source
+
+    for stage in measure_coverage(load_source(db, audit.name)):
+        recorded = Counter[object]()
+        for unit, _, n in stage.recorded:
+            recorded[unit] += n
+        if stage.stage == "review" and any(n > recorded[unit] for unit, n in stage.planned.items()):
+            return True
+    return False
 
 
 def update_final_stage(db: Database, audit: audits.Audit) -> None:

@@ -12,10 +12,12 @@ import pytest
 from auditor import run_audit
 from auditor.agents import answer_parsing
 from auditor.config import AuditConfig
+from auditor.domain.exclusions import AnswerSelection
 from auditor.errors import UsageError
 from auditor.reports.data.build import build_report
 from auditor.reports.data.verification import verify_audit
 from auditor.run import fingerprints
+from auditor.run.exclusions import exclude_answers, undo_exclusion
 from auditor.run.rederivation import derive_again
 from auditor.run.rereading import reread_audit, undo_reread
 from auditor.storage import audits, results
@@ -140,3 +142,24 @@ def test_a_run_after_a_rereading_changes_nothing(db: Database) -> None:
     run_audit(AuditConfig.model_validate(CONFIG | {"probes": {"direct": {"samples": 2}}}), storage=storage_of(db))
     assert scores_of(db) == scores
     assert [act["act"] for act in verify_audit(db, NAME).records.acts] == ["reread"]
+
+
+@pytest.mark.parametrize("changes", [{"probes": {"direct": {"samples": 1}}}, {"conflicts": {"threshold": 0.2}}])
+def test_an_exclusion_a_changed_configuration_and_an_undo_verify(db: Database, changes: dict[str, Any]) -> None:
+    exclusion = exclude_answers(NAME, AnswerSelection(model="a", country="Germany"), "test", storage=storage_of(db))
+    assert_verifies(db)
+    changed = AuditConfig.model_validate(CONFIG | {"probes": {"direct": {"samples": 2}}} | changes)
+    run_audit(changed, storage=storage_of(db))
+    assert_verifies(db)
+    undo_exclusion(NAME, exclusion.id, storage=storage_of(db))
+    assert_verifies(db)
+    assert audits.get_audit(db, NAME).stage == "review"  # verdicts on these answers are missing until the next run
+    run_audit(changed, storage=storage_of(db))
+    assert_verifies(db)
+
+
+def assert_verifies(db: Database) -> None:
+    verification, derivation = verify_audit(db, NAME), derive_again(db, audits.get_audit(db, NAME))
+    assert verification.is_consistent, verification
+    assert derivation.comparison is not None
+    assert derivation.comparison.differences == []

@@ -147,6 +147,38 @@ def test_a_database_of_the_first_release_is_upgraded_with_all_its_rows(two_stora
         assert hash_chain.contains_head(db, str(link["digest"]))
 
 
+def test_all_kinds_of_rows_are_covered_from_the_upgrade_on(two_storages: list[str]) -> None:
+    """Numbers, texts and bytes, on both engines; a row that is changed afterwards is found."""
+    storage, _ = two_storages
+    engine = make_engine(storage, foreign_keys=False)
+    times: dict[str, object] = {"created_at": "1", "updated_at": "1"}
+    audit: dict[str, object] = {"name": "a", "survey": "{}", "stage": "done", "environment": "{}", "config": "{}"}
+    cell: dict[str, object] = {"audit_id": 1, "country": "Côte d'Ivoire", "topic": "t"}
+    score = cell | {"model": "m", "method": "direct", "score": 0.5, "n_planned": 2, "n_ok": 2}
+    rows: list[tuple[str, dict[str, object]]] = [
+        ("audit", audit | times),
+        ("survey_cell", cell | {"score": 0.25, "n": 3, "position": 0}),
+        ("vector", {"revision": "r", "text": "t", "values": b"\x00\xff"}),
+        ("score", score | {"self_consistency": 1.0, "evidence": "e"}),
+    ]
+    with engine.begin() as connection:
+        migrations.upgrade(connection, "0020")
+        for table, row in rows:
+            names, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
+            connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
+    engine.dispose()
+    upgrade_database(storage)
+    with open_database(storage, create=False) as db:
+        check = hash_chain.verify_chain(db)
+        assert check.breaks == []
+        assert check.n_by_kind == {"act": 1, "audit": 1, "survey_cell": 1, "vector": 1, "self_consistency": 1}
+        changes = {"survey_cell": "score = 0.5", "score": "self_consistency = 0.5", "vector": "text = 'x'"}
+        statements = [text(f"UPDATE {table} SET {change}") for table, change in changes.items()]
+        db.write(lambda connection: [connection.execute(statement) for statement in statements])
+        kinds = [broken.record_kind for broken in hash_chain.verify_chain(db).breaks]
+        assert kinds == ["vector", "survey_cell", "self_consistency", "vector"]
+
+
 def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(two_storages: list[str]) -> None:
     storage, _ = two_storages
     engine = make_engine(storage, foreign_keys=False)
