@@ -131,6 +131,8 @@ def write_block_files(folder: Path) -> None:
     shutil.copy(ROOT / "prompts" / "en" / "review.md", folder / "stern.md")
     items = [f"q{i},Is {i} an even number?,{'no' if i % 2 else 'yes'},yes|no" for i in range(4)]
     (folder / "items.csv").write_text("\n".join(["id,question,truth,options", *items]), encoding="utf-8")
+    figures = "country,topic,wave,statistic,value,decimals\nJapan,divorce,2013,percent,37,0\n"
+    (folder / "published.csv").write_text(figures, encoding="utf-8")
     duck = ["The duck crossed the road.", "The duck did not cross the road.", "The animal crossed the road."]
     answers = [f"duck,What did the duck do?,{i},{text}" for i, text in enumerate(duck, 1)]
     (folder / "duck.csv").write_text("\n".join(["question_id,question,sample,answer", *answers]), encoding="utf-8")
