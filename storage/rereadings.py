@@ -85,8 +85,8 @@ def undo_rereading(db: Database, audit: Audit) -> int:
     Raises:
         UsageError: there is none, or a run came after it.
     """
-    audits, kept = table_of(Audit), table_of(ExcludedContent)
-    query = select(kept.c.source, kept.c.row, kept.c.content).where(_is_kept(audit.id))
+    audits, earlier_rows = table_of(Audit), table_of(ExcludedContent)
+    query = select(earlier_rows.c.source, earlier_rows.c.row, earlier_rows.c.content).where(_is_kept(audit.id))
 
     def job(connection: Connection) -> int:
         rows = connection.execute(query).all()

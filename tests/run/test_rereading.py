@@ -118,8 +118,8 @@ def test_a_rereading_is_undone(db: Database, monkeypatch: pytest.MonkeyPatch, re
     assert verification.is_consistent
     assert [act["act"] for act in verification.records.acts] == ["reread", "undo reread"]
     assert derive_again(db, audits.get_audit(db, NAME)).is_consistent
-    again = json.loads(build_report(db, NAME).model_dump_json())
-    assert without_times(again) == without_times(report)
+    report_after = json.loads(build_report(db, NAME).model_dump_json())
+    assert without_times(report_after) == without_times(report)
     with pytest.raises(UsageError, match="no rereading"):
         undo_reread(NAME, storage=storage_of(db))
 
