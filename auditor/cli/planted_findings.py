@@ -58,6 +58,7 @@ def find_planted_properties(report: Report) -> Iterator[PlantedFinding]:
     yield _find_copying(report, judges)
     yield _find_recital(report, audited)
     yield _find_yielding(report, audited)
+    yield _find_following(report, audited)
 
 
 def _find_knowledge(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
@@ -163,6 +164,20 @@ def _find_recital(report: Report, personas: Mapping[str, Persona]) -> PlantedFin
         [name for name, persona in personas.items() if persona.recites],
         [row.model for row in rows if row.is_recall_shown],
         {row.model: _figures(row.recall[0].excess) for row in rows if row.recall},
+    )
+
+
+def _find_following(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Models whose scores follow exchanged reasoning, after correction for the number of models."""
+    from auditor.probes.reasoning.figures import ReasoningFigures  # loads scipy
+
+    figures = report.probes.get("reasoning")
+    rows = {row.model: row.slope for row in figures.rows} if isinstance(figures, ReasoningFigures) else {}
+    return _finding(
+        "follows its stated reasoning (slope)",
+        [name for name, persona in personas.items() if persona.following],
+        [name for name, slope in rows.items() if slope.is_significant and (slope.value or 0.0) > 0],
+        {name: _figures(slope) for name, slope in rows.items()},
     )
 
 

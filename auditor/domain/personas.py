@@ -62,7 +62,7 @@ class Persona:
     opinions: OpinionPlant = OpinionPlant.PEOPLE
     gap_factor: float = 1.0
     yielding: float = 0.0
-    following: float = 1.0
+    following: float = 0.0
     recites: bool = False
 
 
@@ -70,7 +70,11 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
     {
         persona.name: persona
         for persona in (
-            Persona("knows-every-culture", "Answers as the people of each country do."),
+            Persona(
+                "knows-every-culture",
+                "Answers as the people of each country do, and follows its stated reasoning.",
+                following=1.0,
+            ),
             Persona("western-everywhere", "Answers for every country as people in Western countries do.", True),
             Persona(
                 "agrees-with-everybody",
@@ -110,7 +114,7 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
             Persona("exaggerates-groups", "Makes groups differ 1.6 times as much as people do.", gap_factor=1.6),
             Persona("flattens-groups", "Makes groups differ 0.4 times as much as people do.", gap_factor=0.4),
             Persona("ignores-groups", "Gives every group the opinions of its country.", gap_factor=0.0),
-            Persona("ignores-its-reasoning", "Scores what the question suggests, whatever its steps.", following=0.0),
+            Persona("ignores-its-reasoning", "Scores what the question suggests, whatever its steps."),
             Persona("half-follows-its-reasoning", "Follows its steps in half of the cells.", following=0.5),
             Persona("inverts-groups", "Makes groups differ in the wrong direction.", gap_factor=-1.0),
         )

@@ -28,9 +28,10 @@ EXPECTED = (
     {"careful-judge-1 and copying-judge"},
     {"agrees-with-everybody"},
     {"agrees-with-everybody"},
+    {"knows-every-culture"},
 )
 """Who has each planted property, in the order of the findings."""
-ABSENT = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
+ABSENT = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Figure of a model or judge without the property; the sign agreement of a consistent model is 1."""
 
 

@@ -19,7 +19,7 @@ def answer(call: ap.Call) -> str:
     """Continue the beginning of an answer, or answer a question with notes."""
     name = call.model.partition("/")[2]
     persona = ap.find_persona(name)
-    following = persona.following if persona is not None else 1.0
+    following = persona.following if persona is not None else 0.0
     steps, question = call.messages[-1].content, call.messages[-2].content
     is_prefill = call.messages[-1].role == "assistant"
     if not is_prefill:
