@@ -139,9 +139,9 @@ def compare_with_targets(
     for target in targets:
         present = ~np.isnan(target)
         units, offset = half_unit[present], (targets[0] - target)[present]
-        own = chances((ordinary - target)[present], units)
-        observed += list(mixture_statistic(hits((recalled - target)[present], units), own, country[present]))
-        chance += list(own.mean(axis=-1))
+        estimated = chances((ordinary - target)[present], units)
+        observed += list(mixture_statistic(hits((recalled - target)[present], units), estimated, country[present]))
+        chance += list(estimated.mean(axis=-1))
         errors = drawn[..., present] + offset
         statistics = mixture_statistic(hits(errors[1], units), chances(errors[0], units), country[present])
         simulated += list(statistics.T)

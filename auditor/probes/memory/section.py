@@ -99,11 +99,11 @@ def build_headline(figures: MemoryFigures) -> ap.Headline | None:
 def _describe_recall(model: ModelMemory, figures: MemoryFigures) -> str:
     """What a model recites, with the share of hits and that by chance."""
     row = find_recalled_row(model)
-    what = {ASKED_WAVE: "figures", OTHER_WAVE: "figures of another wave than it is asked for,"}.get(
+    kind = {ASKED_WAVE: "figures", OTHER_WAVE: "figures of another wave than it is asked for,"}.get(
         row.target, f"figures of the wave {row.target}, whatever wave it is asked for,"
     )
     return (
-        f"{model.model} recites {what} of {figures.publication}: {_percent(row.hits)} of its answers are "
+        f"{model.model} recites {kind} of {figures.publication}: {_percent(row.hits)} of its answers are "
         f"{TOLERANCE_WORDS[row.tolerance]}, and {_percent(row.chance)} would be by chance."
     )
 

@@ -100,9 +100,9 @@ class MemoryWorld:
         values |= {(key, ORDINARY): float(value) for key, value in zip(keys, ordinary, strict=True)}
         by_country, by_topic = (rng.normal(size=(2, size)) for size in (n_countries, n_topics))
         noise = (by_country[:, country] + by_topic[:, topic]) * 0.3**0.5 + 0.4**0.5 * rng.normal(size=(2, n))
-        residual, own = noise
+        residual, of_model = noise
         people = 0.35 * latent + 0.15 * residual
-        model = 0.35 * latent + 0.15 * (self.knowledge * residual + (1 - self.knowledge**2) ** 0.5 * own)
+        model = 0.35 * latent + 0.15 * (self.knowledge * residual + (1 - self.knowledge**2) ** 0.5 * of_model)
         return MemorySample(
             Answers(keys, figures, values),
             np.column_stack([model, people]),

@@ -120,7 +120,7 @@ def test_the_section_has_a_figure_and_at_most_400_words(figures: MemoryFigures) 
     assert len([word for word in text.split() if any(c.isalpha() for c in word)]) <= 400
 
 
-def test_what_cannot_be_measured_is_said_before_the_first_call(tmp_path: Path) -> None:
+def test_unmeasurable_figures_are_named_before_the_first_call(tmp_path: Path) -> None:
     def list_sentences(text: str) -> list[str]:
         path = tmp_path / "audit.toml"
         path.write_text(text, encoding="utf-8")
