@@ -144,9 +144,10 @@ def test_the_report_has_both_forms_apart_the_link_and_at_most_400_words(figures:
     tables = {block.id: block for block in blocks if isinstance(block, Table)}
     assert {"reasoning-prefill", "reasoning-notes"} <= set(tables)
     assert len([block for block in blocks if isinstance(block, Figure)]) == 2
-    assert [str(row.cells[0]) for row in tables["reasoning-notes"].rows] == ["notes"]
-    paragraphs = [block.content for block in blocks if isinstance(block, Paragraph)]
-    texts = " ".join(text if isinstance(text, str) else " ".join(map(str, text)) for text in paragraphs)
+    forms = {form: str(tables[f"reasoning-{form}"].rows) for form in ("prefill", "notes")}
+    assert ["'notes'" in forms[form] for form in forms] == [False, True]
+    assert ["'half'" in forms[form] for form in forms] == [True, False]
+    texts = str([block.content for block in blocks if isinstance(block, Paragraph)])
     assert "rejected them" in texts
     assert str(Code("auditor experiment planted")) in texts
     headline = probe.headline(figures)
