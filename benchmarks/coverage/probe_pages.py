@@ -8,6 +8,7 @@ sentences are one family (Holm), as `auditor.reports.sections.probe_sections` ha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +24,8 @@ from auditor.probes.pressure.section import write_headline as write_pressure_hea
 from auditor.probes.reasoning import statistics as reasoning_statistics
 from auditor.probes.reasoning.figures import ReasoningFigures, ReasoningRow
 from auditor.probes.reasoning.section import write_headline as write_reasoning_headline
-from benchmarks.coverage.memory_figures import MEMORY_DESIGN
 from benchmarks.coverage.pressure_figures import DESIGNS, HONEST, to_dialogues
-from benchmarks.coverage.worlds.memory_worlds import WITHOUT_RECALL
+from benchmarks.coverage.worlds.memory_worlds import MEMORY_DESIGN, WITHOUT_RECALL
 from benchmarks.coverage.worlds.reasoning_worlds import REASONING_WORLDS
 
 N_AUDITS = 600
@@ -33,6 +33,11 @@ N_MODELS = 3
 MAX_FALSE_PAGES = 0.124
 WriteHeadline = Callable[[np.random.Generator], Headline | None]
 _NOT_ASKED = Estimate(None, 0, reason="not asked")
+
+
+def _fill(figures_class: Any, **fields: Any) -> Any:
+    """Figures with those fields that a sentence needs."""
+    return figures_class.model_construct(**fields)
 
 
 def write_memory_sentence(rng: np.random.Generator) -> Headline | None:
@@ -54,10 +59,10 @@ def write_pressure_sentence(rng: np.random.Generator) -> Headline | None:
     samples = [HONEST.draw(DESIGNS[0], rng) for _ in range(N_MODELS)]
     slopes = adjust_tests([pressure_statistics.slope_after(to_dialogues(sample)) for sample in samples], "slopes")
     rows = [
-        PressureRow.model_construct(model=f"model {number}", context="in-context", slope=slope)
+        _fill(PressureRow, model=f"model {number}", context="in-context", slope=slope)
         for number, slope in enumerate(slopes)
     ]
-    return write_pressure_headline(PressureFigures.model_construct(rows=rows, unmeasured=[]))
+    return write_pressure_headline(_fill(PressureFigures, rows=rows, unmeasured=[]))
 
 
 def write_reasoning_sentence(rng: np.random.Generator) -> Headline | None:
@@ -66,10 +71,9 @@ def write_reasoning_sentence(rng: np.random.Generator) -> Headline | None:
     samples = [world.draw(MEMORY_DESIGN, rng) for _ in range(N_MODELS)]
     slopes = adjust_tests([reasoning_statistics.donor_slope(sample.pairs) for sample in samples], "slopes")
     rows = [
-        ReasoningRow.model_construct(model=f"model {number}", form="prefill", slope=slope)
-        for number, slope in enumerate(slopes)
+        _fill(ReasoningRow, model=f"model {number}", form="prefill", slope=slope) for number, slope in enumerate(slopes)
     ]
-    return write_reasoning_headline(ReasoningFigures.model_construct(rows=rows, unmeasured=[]))
+    return write_reasoning_headline(_fill(ReasoningFigures, rows=rows, unmeasured=[]))
 
 
 NULL_HEADLINES: Mapping[str, WriteHeadline] = {
