@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from scipy.stats import norm
 
-from auditor.probes.memory.figures import ORDINARY, RECALL, Answers
-from auditor.probes.memory.published import FigureKey, PublishedFigure
+from auditor.probes.memory.figures import Answers
+from auditor.probes.memory.published import ORDINARY, RECALL, FigureKey, PublishedFigure
 from auditor.probes.memory.recall import POINTS, Floats
 from benchmarks.coverage.worlds.design import Design
 
@@ -70,7 +70,7 @@ class MemoryWorld:
     @property
     def sd(self) -> float:
         """Standard deviation of ordinary errors."""
-        return self.mean_error / (2 / np.pi) ** 0.5
+        return float(self.mean_error / (2 / np.pi) ** 0.5)
 
     def draw(self, design: Design, rng: np.random.Generator, /) -> MemorySample:
         """Simulate one audit."""
