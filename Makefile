@@ -63,15 +63,16 @@ dev: $(VENV)/.dev
 models: $(VENV)/.installed
 	@for name in $(MODELS); do $(BIN)/auditor models pull $$name || exit 1; done
 
-# After a change of what is needed, or of constraints.txt. What torch needs is locked, too, but not torch itself.
+# After a change of what is needed, or of constraints.txt. What torch needs is locked, too, but not torch itself. One
+# version of numpy and scipy is locked for all versions of Python, though pydoe wants newer ones for Python 3.15.
 .PHONY: lock
 lock: $(VENV)/bin/python
 	@$(PIP) install -c constraints.txt uv
-	@echo "torch; python_version < '3'" > $(VENV)/without.txt
+	@{ echo "torch; python_version < '3'"; grep -E '^(numpy|scipy)==' constraints.txt; } > $(VENV)/overrides.txt
 	@printf 'mpmath\nsetuptools\nsympy\n' > $(VENV)/of-torch.txt
 	@for pair in "requirements.lock --extra all" "requirements-dev.lock --extra all --extra dev"; do \
 	  $(BIN)/uv pip compile -q pyproject.toml $(VENV)/of-torch.txt $${pair#* } -c constraints.txt \
-	    --override $(VENV)/without.txt --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+	    --override $(VENV)/overrides.txt --universal --python-version 3.11.5 --generate-hashes --no-annotate \
 	    --no-emit-index-url --custom-compile-command "make lock" -o $${pair%% *} || exit 1; \
 	done
 
