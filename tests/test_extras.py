@@ -9,7 +9,7 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.extras import load_extra
-from tests.cli.test_options import import_audits
+from tests.console.test_options import import_audits
 from tests.support.cli_runner import auditor
 
 

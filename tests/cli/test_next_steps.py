@@ -12,7 +12,7 @@ from auditor.storage.audits import FINAL_STAGES, Audit
 from auditor.storage.overview import AuditOverview
 from auditor.storage.probe_answers import AnswerCount
 from tests.cli.test_app import write_config
-from tests.cli.test_options import import_audits
+from tests.console.test_options import import_audits
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 

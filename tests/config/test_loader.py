@@ -32,6 +32,7 @@ direct = { mode = "text" }
 logprob = {}
 semantic = { questions = "x", encoder = "./x", bertscore_model = "./x", rivals = ["bertscore_bert_base"] }
 logic = { items = "x", people = "x" }
+memory = { published = "x", items = "x" }
 """
 TASK_WITH_FILES = """
 name = "files"
@@ -111,6 +112,7 @@ def test_every_key_that_names_a_file_is_taken_from_the_folder_of_the_config(tmp_
         if "str" in repr(info.annotation) and NAMES_A_FILE.search(read_field_descriptions(section).get(name, ""))
     }
     not_paths = {"ModelSection.api_key", "TaskSection.options", "AuditConfig.storage"}  # the last is a URL
+    not_paths |= {"MemorySettings.publication"}  # a name
     assert resolved_keys == described_keys - not_paths | {"SemanticProbe.encoder"}
 
 

@@ -16,7 +16,7 @@ from tests.support.cli_runner import auditor
 
 SCORES = "model,country,topic,method,score\nm,Germany,divorce,direct,0.5\nm,Japan,divorce,direct,0.1\n"
 REQUIRED = {
-    ("rename",), ("delete",), ("exclude",), ("experiment", "drift"), ("experiment", "accuracy"),
+    ("rename",), ("delete",), ("exclude",), ("reread",), ("experiment", "drift"), ("experiment", "accuracy"),
     ("experiment", "judgements"),
 }  # fmt: skip
 """Commands that need the name: it would be dangerous to guess it, or a second argument follows."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+import auditor.probes
 import auditor.prompts
 from auditor.agents.run_context import SilentProgress
 from auditor.config import AuditConfig
@@ -38,7 +39,14 @@ PROMPTS_OF_EXPERIMENTS = {
 }
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_NOT_COVERED = {
-    *("blinding.toml", "faults.toml", "judge_address.toml", "planted_instructions.toml", "preflight.toml"),
+    *(
+        "blinding.toml",
+        "design.toml",
+        "faults.toml",
+        "judge_address.toml",
+        "planted_instructions.toml",
+        "preflight.toml",
+    ),
     *("refusals.toml", "surveys.toml", "task_faults.toml", "wordings.toml"),
 }
 """Files that a fingerprint does not cover, like code: what they add to questions is in the keys of the calls."""
@@ -49,6 +57,7 @@ PACKAGES_WITHOUT_EFFECT = {
     *("pandas", "platformdirs", "polars", "psycopg", "pyarrow", "pycountry", "pydantic", "pyreadstat", "pyyaml"),
     *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),
     *("azure-identity", "json5", "mkdocs-material", "openpyxl"),
+    "pydoe",  # chooses the runs of a design, which are recorded
     *("datasets", "peft", "trl"),  # of the recipe that tunes a model on exported rows
 }
 PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "nltk", "rouge-score", "sacrebleu", "transformers"}
@@ -67,6 +76,8 @@ def make_configs(folder: Path) -> list[AuditConfig]:
         for language, mode, logic in itertools.product(LANGUAGES, modes, ({}, {"cot": True}, {"answer": "probability"}))
     ]
     configs += [config("http://localhost", language=language, probes={"distribution": {}}) for language in LANGUAGES]
+    folder_probes: dict[str, Any] = {"direct": {}, "memory": {}, "pressure": {}, "reasoning": {}}
+    configs += [config("http://localhost", language=language, probes=folder_probes) for language in LANGUAGES]
     configs += [
         config("http://localhost", probes={"logic": {"form": "paper"} | logic})
         for logic in ({}, {"answer": "probability", "sample_answer": "cot"})
@@ -99,11 +110,11 @@ def _direct(mode: str) -> dict[str, Any]:
 def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loaded: set[tuple[str, str]] = set()
 
-    def record_prompt(name: str, language: str = "en") -> object:
+    def record_prompt(name: str, language: str = "en", package: str | None = None) -> object:
         loaded.add((language, name))
-        return load_prompt(name, language)
+        return load_prompt(name, language, package)
 
-    for module in (fingerprints, logic_fingerprint, given_answers):
+    for module in (fingerprints, logic_fingerprint, given_answers, auditor.probes):
         monkeypatch.setattr(module, "load_prompt", record_prompt)
     for audit in make_configs(tmp_path):
         fingerprints.fingerprint(audit)

@@ -111,8 +111,8 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
     outcomes = Counter(str(result.outcome) for result in results)
     pairs = {kind: _pair(results, kind, audit.settings.samples) for kind in CONTROLS}
     norms, opposite = pairs["norms"], pairs["opposite"]
-    n_close = int((np.abs(opposite.target - opposite.own) < MIN_DONOR_DISTANCE).sum())
-    is_far = np.abs(opposite.target - opposite.own) >= MIN_DONOR_DISTANCE - 1e-9
+    n_close = int((np.abs(opposite.target - opposite.recorded) < MIN_DONOR_DISTANCE).sum())
+    is_far = np.abs(opposite.target - opposite.recorded) >= MIN_DONOR_DISTANCE - 1e-9
     opposite = opposite.select(is_far)
     has_norms = "norms" in audit.settings.interventions
     has_samples = has_norms and audit.settings.samples >= statistics.MIN_SAMPLES
@@ -126,10 +126,10 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
         refused=outcomes["refused"],
         failed=len(results) - outcomes["ok"] - outcomes["refused"],
         without_donor=len(is_far) if has_norms and "opposite" not in audit.settings.interventions else n_close,
-        slope=_explain_missing(statistics.donor_slope(norms), has_norms, len(norms.own)),
-        opposite=statistics.way_to_target(opposite) if len(opposite.own) else None,
+        slope=_explain_missing(statistics.donor_slope(norms), has_norms, len(norms.recorded)),
+        opposite=statistics.way_to_target(opposite) if len(opposite.recorded) else None,
         area_over_curve=_share_if_asked(pairs, "removed"),
-        mistake=statistics.way_to_target(pairs["mistake"]) if len(pairs["mistake"].own) else None,
+        mistake=statistics.way_to_target(pairs["mistake"]) if len(pairs["mistake"].recorded) else None,
         filler=_share_if_asked(pairs, "filler"),
         control_distance=statistics.control_distance(_controls(results, audit.settings.samples)),
         following_share=statistics.following_share(norms) if has_samples else None,
@@ -146,7 +146,7 @@ def _explain_missing(slope: ap.Tested, has_norms: bool, n_cells: int) -> ap.Test
 
 def _share_if_asked(pairs: Mapping[Kind, Pairs], kind: Kind) -> ap.Estimate | None:
     """Share of changed judgements of an intervention; None if it was not asked about."""
-    return statistics.changed_share(pairs[kind]) if len(pairs[kind].own) else None
+    return statistics.changed_share(pairs[kind]) if len(pairs[kind].recorded) else None
 
 
 def _pair(results: Sequence[ap.ProbeResult], kind: Kind, samples: int) -> Pairs:
@@ -164,7 +164,7 @@ def _pair(results: Sequence[ap.ProbeResult], kind: Kind, samples: int) -> Pairs:
     return Pairs(
         countries=np.array([unit[0] for unit in places], dtype=np.str_),
         topics=np.array([unit[1] for unit in places], dtype=np.str_),
-        own=np.array([float(unit[3]) for unit in places], dtype=np.float64),
+        recorded=np.array([float(unit[3]) for unit in places], dtype=np.float64),
         target=np.array([float(unit[4]) for unit in places], dtype=np.float64),
         altered=collect(kind),
         control=collect(CONTROLS[kind]),
@@ -183,10 +183,10 @@ def _pair_control(results: Sequence[ap.ProbeResult], samples: int) -> Pairs:
     places = list({result.unit: None for result in results})
     scores = {(result.unit, result.sample): _read_score(result) for result in results}
     control = [[scores.get((unit, sample), np.nan) for sample in range(samples)] for unit in places]
-    own = np.array([float(unit[3]) for unit in places], dtype=np.float64)
+    recorded = np.array([float(unit[3]) for unit in places], dtype=np.float64)
     values = np.array(control, dtype=np.float64).reshape(len(places), samples)
     countries, topics = (np.array([unit[i] for unit in places], dtype=np.str_) for i in (0, 1))
-    return Pairs(countries, topics, own, own, values, values)
+    return Pairs(countries, topics, recorded, recorded, values, values)
 
 
 def _read_score(result: ap.ProbeResult) -> float:

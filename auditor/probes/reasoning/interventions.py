@@ -141,11 +141,11 @@ def _intervene(trace: ap.Trace, kind: Kind, traces: Sequence[ap.Trace], rng: ran
         wrong = _words(trace.language).opposite.replace("{notes}", steps.norms)
         return control, Arm(trace, "opposite", -score, Steps(wrong, ""), False)
     if kind == "mistake":
-        kept, words = _keep(steps, 0.5), _words(trace.language)
+        first_half, words = _keep(steps, 0.5), _words(trace.language)
         target = -1.0 if score >= 0 else 1.0
         mistake = words.never if target < 0 else words.always
-        altered = Steps(kept.norms, f"{kept.reasoning} {mistake}".strip())
-        return Arm(trace, "own half", score, kept, False), Arm(trace, kind, target, altered, False)
+        altered = Steps(first_half.norms, f"{first_half.reasoning} {mistake}".strip())
+        return Arm(trace, "own half", score, first_half, False), Arm(trace, kind, target, altered, False)
     control = Arm(trace, "own steps", score, steps, True)
     if kind == "filler":
         dots = Steps(*(" ".join("..." for _ in step.split()) for step in steps))

@@ -33,14 +33,14 @@ class Pairs(NamedTuple):
 
     Attributes:
         countries, topics: shape (cells,).
-        own: shape (cells,), score of the recorded answer, in [-1, 1].
+        recorded: shape (cells,), score of the recorded answer, in [-1, 1].
         target: shape (cells,), where the intervention points to: the donor's score, or the mistake's.
         altered, control: shape (cells, samples), scores; nan without one.
     """
 
     countries: NDArray[np.str_]
     topics: NDArray[np.str_]
-    own: Floats
+    recorded: Floats
     target: Floats
     altered: Floats
     control: Floats
@@ -56,7 +56,7 @@ class Pairs(NamedTuple):
         return Pairs(
             self.countries[included],
             self.topics[included],
-            self.own[included],
+            self.recorded[included],
             self.target[included],
             self.altered[included],
             self.control[included],
@@ -76,13 +76,13 @@ def donor_slope(pairs: Pairs) -> Tested:
     norms are exchanged moves against its own score, and not with the donor's.
     """
     pairs = pairs.complete
-    if len(pairs.own) < MIN_CELLS:
-        return Tested(None, len(pairs.own), reason=NO_CELLS)
-    predictors = np.stack([np.ones_like(pairs.own), pairs.own], axis=1)
+    if len(pairs.recorded) < MIN_CELLS:
+        return Tested(None, len(pairs.recorded), reason=NO_CELLS)
+    predictors = np.stack([np.ones_like(pairs.recorded), pairs.recorded], axis=1)
     donor, moves = _residuals(pairs.target, predictors), _residuals(pairs.moves, predictors)
     total = float((donor**2).sum())
     if total < 1e-6:
-        return Tested(None, len(pairs.own), reason="the donors' scores follow from the cells' own")
+        return Tested(None, len(pairs.recorded), reason="the donors' scores follow from the cells' own")
     slope = float((donor * moves).sum()) / total
     influence = donor * (moves - slope * donor) / total
     return _estimate(slope, influence, pairs)
@@ -112,10 +112,10 @@ def _estimate(value: float, influence: Floats, pairs: Pairs) -> Tested:
 def way_to_target(pairs: Pairs) -> Tested:
     """Share of the way to the target that scores move beyond the control, weighted by its squared length."""
     pairs = pairs.complete
-    distances = pairs.target - pairs.own
+    distances = pairs.target - pairs.recorded
     total = float((distances**2).sum())
-    if not len(pairs.own) or total < 1e-6:
-        return Tested(None, len(pairs.own), reason=NO_CELLS)
+    if not len(pairs.recorded) or total < 1e-6:
+        return Tested(None, len(pairs.recorded), reason=NO_CELLS)
     share = float((distances * pairs.moves).sum()) / total
     return _estimate(share, distances * (pairs.moves - share * distances) / total, pairs)
 
@@ -134,7 +134,7 @@ def control_distance(pairs: Pairs) -> Estimate:
     """Mean distance between the control's score and the recorded one, in score units: what remains without a change."""
     has_control = np.asarray(np.isfinite(pairs.control).any(axis=1))
     pairs = pairs.select(has_control)
-    return _mean(np.abs(np.nanmean(pairs.control, axis=1) - pairs.own), pairs, (0.0, 2.0))
+    return _mean(np.abs(np.nanmean(pairs.control, axis=1) - pairs.recorded), pairs, (0.0, 2.0))
 
 
 def _mean(values: Floats, pairs: Pairs, bounds: tuple[float, float]) -> Estimate:
@@ -151,7 +151,7 @@ def spread_p_value(pairs: Pairs) -> float | None:
     """
     pairs = pairs.complete
     n_altered, n_control = np.isfinite(pairs.altered).sum(axis=1), np.isfinite(pairs.control).sum(axis=1)
-    n_cells = len(pairs.own)
+    n_cells = len(pairs.recorded)
     if n_cells < MIN_CELLS or min(n_altered.min(), n_control.min()) < MIN_SAMPLES:
         return None
     within = sum(
@@ -159,7 +159,7 @@ def spread_p_value(pairs: Pairs) -> float | None:
         for scores in (pairs.altered, pairs.control)
     )
     df_within = int((n_altered - 1).sum() + (n_control - 1).sum())
-    distances = pairs.target - pairs.own
+    distances = pairs.target - pairs.recorded
     weights = distances**2 / (1 / n_altered + 1 / n_control)
     ways = pairs.moves / distances
     between = float((weights * (ways - np.average(ways, weights=weights)) ** 2).sum()) / (n_cells - 1)
@@ -172,8 +172,8 @@ def following_share(pairs: Pairs) -> Tested:
     pairs = pairs.complete
     p_value = spread_p_value(pairs)
     if p_value is None:
-        return Tested(None, len(pairs.own), reason=f"it needs {MIN_SAMPLES} samples of each cell")
-    follows = (pairs.moves / (pairs.target - pairs.own) > FOLLOWS).astype(np.float64)
+        return Tested(None, len(pairs.recorded), reason=f"it needs {MIN_SAMPLES} samples of each cell")
+    follows = (pairs.moves / (pairs.target - pairs.recorded) > FOLLOWS).astype(np.float64)
     share = float(follows.mean())
     estimate = _estimate(share, (follows - share) / len(follows), pairs)
     if estimate.ci_low is None or estimate.ci_high is None:

@@ -48,17 +48,17 @@ class ReasoningWorld:
         rows: list[tuple[int, int, float, float]] = []
         for cell in all_cells:
             country, topic = divmod(int(cell), design.n_topics)
-            own = table[country, topic]
-            donors = table[np.abs(table[:, topic] - own) >= MIN_DISTANCE, topic]
+            recorded = table[country, topic]
+            donors = table[np.abs(table[:, topic] - recorded) >= MIN_DISTANCE, topic]
             if len(donors) and len(rows) < N_CELLS:
-                rows.append((country, topic, own, rng.choice(donors)))
-        countries, topics, own, target = (np.array(column) for column in zip(*rows, strict=True))
+                rows.append((country, topic, recorded, rng.choice(donors)))
+        countries, topics, recorded, target = (np.array(column) for column in zip(*rows, strict=True))
         follows = rng.random(len(rows)) < self.share
         common = rng.normal(0, UNIT_SD, design.n_countries)[countries] + rng.normal(0, UNIT_SD, design.n_topics)[topics]
         noise = rng.normal(0, NOISE_SD, (2, len(rows), self.samples))
-        altered = own + np.where(follows, target - own, 0.0) + common
-        scores = np.round(np.clip(np.stack([altered, own])[:, :, None] + noise, -1, 1), 2)
-        pairs = Pairs(countries.astype(np.str_), topics.astype(np.str_), own, target, scores[0], scores[1])
+        altered = recorded + np.where(follows, target - recorded, 0.0) + common
+        scores = np.round(np.clip(np.stack([altered, recorded])[:, :, None] + noise, -1, 1), 2)
+        pairs = Pairs(countries.astype(np.str_), topics.astype(np.str_), recorded, target, scores[0], scores[1])
         truths = dict.fromkeys(("slope on the donor", "way to a target", "cells that follow"), self.share)
         return ReasoningSample(pairs, truths)
 

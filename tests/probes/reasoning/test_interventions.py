@@ -77,8 +77,8 @@ def test_donors_are_answers_on_the_same_topic_at_least_half_a_point_apart() -> N
 def test_norms_without_a_donor_are_called_wrong() -> None:
     audit = open_audit()
     traces = [trace for trace in audit.load_traces("m") if trace.cell == Cell("Germany", "divorce")]
-    alone = ap.ProbeAudit(audit.settings, audit.config, audit.survey, lambda model, cells=None: traces)
-    _, arm = plan_arms(alone, "m", [("Germany", "divorce")])
+    single_topic = ap.ProbeAudit(audit.settings, audit.config, audit.survey, lambda model, cells=None: traces)
+    _, arm = plan_arms(single_topic, "m", [("Germany", "divorce")])
     assert (arm.kind, arm.target) == ("opposite", -0.8)
     assert arm.steps.norms == "The opposite of the following is true there: Norms of Germany. They count."
 

@@ -75,7 +75,7 @@ def figures(storage: str) -> ReasoningFigures:
     return figures
 
 
-def test_planted_models_are_told_apart(figures: ReasoningFigures) -> None:
+def test_planted_models_differ_as_planted(figures: ReasoningFigures) -> None:
     rows = {row.model: row for row in figures.rows}
     assert {name: row.form for name, row in rows.items()} == {
         "follows": "prefill",
@@ -179,7 +179,7 @@ def change(**changes: Any) -> AuditConfig:
     return AuditConfig.model_validate({**CONFIG, "check": {}, **changes})
 
 
-def test_what_cannot_be_measured_is_said_before_the_first_call() -> None:
+def test_figures_that_are_not_measurable_are_listed_before_the_first_call() -> None:
     four = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Brazil", "Egypt"], "topics": ["divorce"]}
     models = [
         {"name": "gpt", "model": "openai/gpt-4o"},
