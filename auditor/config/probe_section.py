@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from auditor.domain.labels import LabelKind, LabelUnit
     from auditor.imports.published.rows import DatasetFormat
     from auditor.models.simulated.world import PeopleOpinions, World
+    from auditor.reports.data.agreement.model_attributes import AttributeFigure, FiguresByModel
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
     from auditor.reports.data.gates.gate_estimates import GatedFigure
     from auditor.reports.data.judge_quality.pair_labels import Decisions
@@ -150,6 +151,7 @@ class BuiltInProbe(Probe[Any, Any]):
         weighs_votes: whether `panel.weights_from` may name the probe, which then has `measure_vote_weights`.
         thresholds: names under `[check]` of limits on the probe's figures, `min_…` or `max_…`.
         suggested_thresholds: those that a report suggests.
+        attribute_figures: names and titles of the figures of `list_attribute_figures`.
     """
 
     interface_version = INTERFACE_VERSION
@@ -162,6 +164,7 @@ class BuiltInProbe(Probe[Any, Any]):
     weighs_votes: ClassVar[bool] = False
     thresholds: ClassVar[tuple[str, ...]] = ()
     suggested_thresholds: ClassVar[tuple[str, ...]] = ()
+    attribute_figures: ClassVar[Mapping[AttributeFigure, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Check what the hooks of a probe return, each time that they are called."""
@@ -234,6 +237,10 @@ class BuiltInProbe(Probe[Any, Any]):
         """List the figures that `auditor check` compares with one of `thresholds`."""
         raise NotImplementedError
 
+    def list_attribute_figures(self, figures: Any) -> FiguresByModel:
+        """List the values of `attribute_figures` by model, from what `build_report` returned."""
+        return {}
+
     def build_page_one(self, report: Report) -> PageOne | None:
         """Build the beginning of page one of an audit without scores; None for none."""
         return None
@@ -300,7 +307,7 @@ H = TypeVar("H", bound=Callable[..., Any])
 _COLLECTIONS: Mapping[str, type] = {
     "Iterable": Iterable, "Sequence": Sequence, "Mapping": Mapping, "list": list, "tuple": tuple,
 }  # fmt: skip
-_ALIASES = {"UnitQuery": "tuple", "Decisions": "Mapping"}
+_ALIASES = {"UnitQuery": "tuple", "Decisions": "Mapping", "FiguresByModel": "Mapping"}
 """What names of types in the hooks of a built-in probe stand for."""
 
 

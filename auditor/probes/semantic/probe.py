@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from auditor.imports.published.rows import DatasetFormat
     from auditor.models.simulated.world import World
     from auditor.probes.semantic.figures.schema import SemanticReport
+    from auditor.reports.data.agreement.model_attributes import FiguresByModel
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
@@ -51,6 +52,7 @@ class Semantic(BuiltInProbe):
     sampled_purpose = Purpose.MORAL
     sampled_figures = "Consistency under paraphrase"
     label_kind = LabelKind.ANSWER_PAIR
+    attribute_figures: ClassVar = {"semantic_consistency": "Consistency under paraphrase"}
 
     def list_records(self) -> list[type]:
         from auditor.probes.semantic import records as semantic
@@ -108,6 +110,9 @@ class Semantic(BuiltInProbe):
         from auditor.probes.semantic.figures.build import build_semantic_report
 
         return build_semantic_report(db, source, sampling)
+
+    def list_attribute_figures(self, figures: SemanticReport) -> FiguresByModel:
+        return {"semantic_consistency": {row.model: row.consistency.value for row in figures.models}}
 
     def measure_coverage(self, figures: SemanticReport) -> Iterable[StageCoverage]:
         from auditor.probes.semantic.figures.build import measure_semantic_coverage

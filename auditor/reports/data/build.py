@@ -50,6 +50,7 @@ from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
 from auditor.reports.data.probe_reports import (
     build_probe_reports,
+    list_attribute_figures,
     measure_installed_probes,
     measure_probe_coverage,
 )
@@ -113,7 +114,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     self_consistency = compute_self_consistency(source, sampling)
     probe_reports = build_probe_reports(db, source, sampling)
     task = build_task_report(source)
-    figures = collect_report_figures(alignment, self_consistency, probe_reports.get("semantic"), task)
+    figures = collect_report_figures(alignment, self_consistency, list_attribute_figures(probe_reports), task)
     regions, methods = build_regions_report(source), compare_methods(source)
     equal_series = find_equal_series(source)
     judge_quality = build_judge_quality(source)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from auditor.config.installed_probes import InstalledProbe, list_built_in_names, load_built_in, load_probe
 from auditor.errors import ProbeError
 from auditor.probe_interface import ProbeAudit, ProbeResult
+from auditor.reports.data.agreement.model_attributes import FiguresByModel
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
@@ -40,6 +41,16 @@ def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingRe
     return {
         name: load_built_in(name).build_report(db, source, sampling) if name in stored_probes else None
         for name in list_built_in_names()
+    }
+
+
+def list_attribute_figures(probe_reports: ProbeReports) -> FiguresByModel:
+    """List the figures of built-in probes that are compared with the models' attributes, by figure, then model."""
+    return {
+        figure: by_model
+        for name, report in probe_reports.items()
+        if report is not None
+        for figure, by_model in load_built_in(name).list_attribute_figures(report).items()
     }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.metrics.model_trend import MIN_TREND_MODELS
 from auditor.reports.data.agreement.model_attributes import (
+    AttributeFigure,
     AttributeFigureRow,
     AttributesReport,
     AttributeTrendRow,
@@ -16,12 +18,11 @@ from auditor.reports.document import Block, Column, List, Name, Paragraph, Secti
 from auditor.reports.number_format import describe_estimate
 from auditor.reports.sections.tables import tabulate
 
-TITLES = {
+TITLES: Mapping[AttributeFigure, str] = {
     "mae": "MAE",
     "concordance": "Concordance",
     "pearson_r": "r",
     "self_consistency": "Self-consistency (cosine)",
-    "semantic_consistency": "Consistency under paraphrase",
     "accuracy": "Share of right answers",
 }
 NO_TREND = "No figure is shown to change with the number of parameters, after correction for all trends."
@@ -35,7 +36,7 @@ def build_model_attributes_section(report: Report) -> Section | None:
 def build_attributes_section(attributes: AttributesReport) -> Section:
     """Build the section: what changes with size, the trends, and figures by attribute."""
     blocks: list[Block] = [*_build_trends(attributes.trends)]
-    derived = {"figure": lambda row: TITLES[row.figure]}
+    derived = {"figure": lambda row: _name_figure(row.figure)}
     blocks.append(
         tabulate(
             "attribute-figures",
@@ -66,7 +67,7 @@ def _build_trends(trends: list[AttributeTrendRow]) -> Iterator[Block]:
         return
     findings: list[Text] = [
         [
-            f"{TITLES[row.figure]} {'rises' if (row.slope.value or 0.0) > 0 else 'falls'} with the number of "
+            f"{_name_figure(row.figure)} {'rises' if (row.slope.value or 0.0) > 0 else 'falls'} with the number of "
             "parameters within ",
             *(["families"] if row.family is None else ["the family ", Name(row.family)]),
             f" ({describe_estimate('change per tenfold', row.slope, 'model', digits=3, style='signed')}).",
@@ -85,7 +86,14 @@ def _build_trends(trends: list[AttributeTrendRow]) -> Iterator[Block]:
         "counts models.",
         trends,
         AttributeTrendRow,
-        {"figure": lambda row: TITLES[row.figure]},
+        {"figure": lambda row: _name_figure(row.figure)},
+    )
+
+
+def _name_figure(figure: AttributeFigure) -> str:
+    """The title of a figure: of this list, or as a built-in probe declares it."""
+    return TITLES.get(figure) or next(
+        probe.attribute_figures[figure] for probe in list_built_in_probes() if figure in probe.attribute_figures
     )
 
 

@@ -43,6 +43,11 @@ def find_page_one(report: Report) -> PageOne | None:
     return None if report.alignment else next((page for page in pages if page is not None), None)
 
 
+def has_probes_only(report: Report) -> bool:
+    """Whether the audit has figures of probes below the public interface, and no score was planned."""
+    return bool(report.probes) and not report.alignment and all(row.stage != "direct" for row in report.coverage.total)
+
+
 class ProbeFinding(NamedTuple):
     """A sentence of a probe on page one.
 
@@ -98,7 +103,9 @@ def _find_headlines(report: Report) -> Iterator[ProbeFinding]:
 
 
 def list_probe_cautions(report: Report) -> list[str]:
-    """List the sentences of probes that are reasons to doubt the figures, as far as page one has them."""
+    """List the sentences of probes that are reasons to doubt the scores, as far as page one has them."""
+    if has_probes_only(report):
+        return []  # they are its answer
     return [str(finding.finding) for finding in list_probe_findings(report) if finding.is_caution]
 
 

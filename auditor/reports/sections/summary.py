@@ -33,7 +33,7 @@ from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, find_first_finding, name_finding
 from auditor.reports.sections.population import list_corrections, summarize_structure
-from auditor.reports.sections.probe_sections import find_page_one, list_probe_findings
+from auditor.reports.sections.probe_sections import find_page_one, has_probes_only, list_probe_findings
 from auditor.reports.sections.task import build_task_section
 from auditor.reports.sections.tiers import describe_closest
 from auditor.reports.sections.weaknesses import list_weaknesses
@@ -42,6 +42,7 @@ MAX_FINDINGS = 4
 """Findings of page one, besides the answer."""
 MAX_PROBE_FINDINGS = 5
 NOT_MEASURED = "Nothing has been measured yet."
+NO_PROBE_FINDING = "The figures of the probes are in their sections; none of them has a finding for this page."
 SURVEY_TITLE = "Do the models know what people accept?"
 OTHER_TITLE = "What did the audit find?"
 
@@ -53,7 +54,8 @@ def build_summary_section(report: Report) -> Section:
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
     blocks = blocks if has_answer else [Paragraph(NOT_MEASURED, "lead"), *blocks]
     of_probe = find_page_one(report)
-    title = of_probe.title if of_probe is not None else SURVEY_TITLE if report.audit.survey.title else OTHER_TITLE
+    is_about_people = report.audit.survey.title and not has_probes_only(report)
+    title = of_probe.title if of_probe is not None else SURVEY_TITLE if is_about_people else OTHER_TITLE
     return Section("summary", title, [*blocks, steps], "Summary")
 
 
@@ -61,12 +63,15 @@ def build_summary_section(report: Report) -> Section:
 
 
 def _build_answer(report: Report) -> Iterator[Block]:
-    """1. The answer, by mean absolute error, with the question; of a probe alone, its findings."""
+    """1. The answer, by mean absolute error, with the question; of probes alone, their findings."""
     if (of_probe := find_page_one(report)) is not None:
         yield List(of_probe.findings[:MAX_PROBE_FINDINGS], is_findings=True)
         if len(of_probe.findings) > MAX_PROBE_FINDINGS:
             others = pluralize(len(of_probe.findings) - MAX_PROBE_FINDINGS, "more model")
             yield Paragraph(f"“{of_probe.title}” has {others}.", "note")
+    elif has_probes_only(report):
+        findings = [finding.finding for finding in list_probe_findings(report) if finding.title is None]
+        yield List(findings, is_findings=True) if findings else Paragraph(NO_PROBE_FINDING, "lead")
     elif report.audit.survey.title:
         answer = " ".join(filter(None, (describe_closest(report), summarize_alignment(report.alignment))))
         yield Paragraph(answer, "lead")
@@ -153,7 +158,8 @@ def _build_probes(report: Report) -> Iterator[Block]:
     for finding in findings:
         if finding.title is not None:
             yield Section(f"summary-{finding.probe}", finding.title, [List([finding.finding], is_findings=True)])
-    if others := [finding.finding for finding in findings if finding.title is None and not finding.is_caution]:
+    others = [finding.finding for finding in findings if finding.title is None and not finding.is_caution]
+    if others and not has_probes_only(report):
         yield Section("summary-probes", "What other probes found", [List(others, is_findings=True)])
 
 

@@ -14,9 +14,10 @@ from auditor.errors import ProbeError
 from auditor.metrics.estimate import Estimate
 from auditor.probe_interface import Headline, Probe
 from auditor.reports.data.report_schema import Report
+from auditor.reports.document import List
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.probe_sections import list_probe_findings
-from auditor.reports.sections.summary import build_summary_section
+from auditor.reports.sections.summary import NO_PROBE_FINDING, build_summary_section
 from tests.probes.distribution.test_section import make_distribution, make_row
 from tests.reports.sections.node_text import text_of
 
@@ -71,6 +72,28 @@ def test_a_reason_to_doubt_the_figures_is_among_the_cautions(monkeypatch: pytest
     weak = make_probe(Headline("It recites.", 0.2, is_caution=True))
     monkeypatch.setitem(installed_probes._LOADED, "p", weak)
     assert "It recites." not in list_cautions(changed)
+
+
+def test_page_one_of_probes_alone_leads_with_what_they_found(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+    coverage = report.coverage.model_copy(update={"total": []})
+    only_probes = report.model_copy(update={"alignment": [], "coverage": coverage})
+    probe = make_probe(Headline("It recites.", 0.001, is_caution=True))
+    monkeypatch.setitem(installed_probes._LOADED, "p", probe)
+    spoken = say(("One.", 0.001), ("Two.", 0.4), monkeypatch=monkeypatch, report=only_probes)
+    spoken = spoken.model_copy(update={"probes": {**spoken.probes, "p": Figures()}})
+    section = build_summary_section(spoken)
+    assert section.title == "What did the audit find?"
+    [lead, *_] = section.blocks
+    assert isinstance(lead, List)
+    assert [text_of(item) for item in lead.items] == ["One.", "It recites."]
+    text = text_of(section)
+    assert text.count("One.") == text.count("It recites.") == 1
+    assert "Agreement with people is not available" not in text
+    assert "Each model was asked" not in text
+    silent = say(("Two.", 0.4), monkeypatch=monkeypatch, report=only_probes)
+    assert NO_PROBE_FINDING in text_of(build_summary_section(silent).blocks[0])
+    planned = spoken.model_copy(update={"coverage": report.coverage})
+    assert "Agreement with people is not available" in text_of(build_summary_section(planned))
 
 
 @pytest.mark.parametrize("headline", ["a sentence", Headline("x", 1.5), Headline(None, 0.1)])  # type: ignore[arg-type]

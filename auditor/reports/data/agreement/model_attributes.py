@@ -22,7 +22,7 @@ from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.document import Column
 
 AttributeFigure = Literal["mae", "concordance", "pearson_r", "self_consistency", "semantic_consistency", "accuracy"]
-"""Figures of a model; `semantic_consistency` is the main score of the probe `semantic`, `accuracy` that of a task."""
+"""Figures of a model, as published; `semantic_consistency` is of the probe `semantic`, `accuracy` of a task."""
 FiguresByModel = Mapping[AttributeFigure, Mapping[str, float | None]]
 SIZE_CLASSES = ((1e9, "below 1B"), (1e10, "1B to 10B"), (1e11, "10B to 100B"), (float("inf"), "100B and more"))
 """Upper end of each class of parameters, and its name."""
@@ -152,12 +152,13 @@ def _measure_trends(rows: Sequence[ModelAttributesRow], figures: FiguresByModel)
 
 
 def collect_report_figures(
-    alignment: Iterable[AlignmentRow], self_consistency: Iterable[ConsistencyRow], semantic: Any, task: Any
+    alignment: Iterable[AlignmentRow], self_consistency: Iterable[ConsistencyRow], of_probes: FiguresByModel, task: Any
 ) -> FiguresByModel:
     """The figures of an audit's models; of scores by several methods, those of direct questions.
 
     Args:
-        semantic, task: the report's sections, None where nothing was measured.
+        of_probes: the figures of built-in probes.
+        task: the report's section, None where nothing was measured.
     """
     rows = list(alignment)
     methods = {row.method for row in rows}
@@ -168,7 +169,7 @@ def collect_report_figures(
         "concordance": {row.model: row.concordance.value for row in rows},
         "pearson_r": {row.model: row.pearson_r.value for row in rows},
         "self_consistency": {row.model: row.cosine.value for row in self_consistency},
-        "semantic_consistency": {row.model: row.consistency.value for row in semantic.models} if semantic else {},
+        **of_probes,
         "accuracy": {row.model: row.accuracy.value for row in task.models} if task else {},
     }
 
