@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,24 +15,30 @@ from auditor.metrics.estimate import Tested
 AnyTested = TypeVar("AnyTested", bound=Tested)
 
 
-def holm(p_values: ArrayLike) -> Floats:
+def holm(p_values: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """P-values adjusted for multiple testing (Holm, Scandinavian J. of Statistics 6, 1979).
 
     The adjustment controls the probability of any false finding, however the tests depend on each other.
 
     Args:
         p_values: shape (m,), in [0, 1]; nan where there was no test, which is not counted.
+        weights: shape (m,), above 0, fixed whatever the p-values are: tests with a larger one need a smaller effect
+            (section 4 of the paper). Equal ones without it.
 
     Returns:
         Shape (m,), each at least as large as before; nan stays nan.
 
     Raises:
-        ValueError: not one-dimensional, or a value outside [0, 1].
+        ValueError: not one-dimensional, or a value outside [0, 1]; a weight that is not above 0, or too few weights.
     """
     p, order = _sort_tests(p_values)
+    shares = np.ones_like(p) if weights is None else np.asarray(weights, dtype=np.float64)
+    if shares.shape != p.shape or not np.all(shares > 0):
+        raise ValueError("weights must be above 0, one for each p-value")
+    order = order[np.argsort(p[order] / shares[order], kind="stable")]
     adjusted = np.full_like(p, np.nan)
-    n_remaining = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * n_remaining), 1.0)
+    remaining = np.cumsum(shares[order][::-1])[::-1]
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] / shares[order] * remaining), 1.0)
     return adjusted
 
 
@@ -54,13 +60,13 @@ def intersection_union(p_values: ArrayLike) -> float:
     return float(p.max()) if len(p) and not np.isnan(p).any() else float("nan")
 
 
-def adjust_tests(tests: Iterable[AnyTested], family: str) -> list[AnyTested]:
+def adjust_tests(tests: Iterable[AnyTested], family: str, weights: Sequence[float] | None = None) -> list[AnyTested]:
     """Copy the tests with p-values adjusted for all of them (Holm): any false finding has a probability of 5%.
 
-    Estimates without a p-value are not counted, and have no adjusted one.
+    Estimates without a p-value are not counted, and have no adjusted one. The weights are those of `holm`.
     """
     members = list(tests)
-    adjusted = holm([np.nan if test.p_value is None else test.p_value for test in members])
+    adjusted = holm([np.nan if test.p_value is None else test.p_value for test in members], weights)
     return [
         replace(test, adjusted_p_value=None if np.isnan(p_value) else float(p_value), test_family=family)
         for test, p_value in zip(members, adjusted, strict=True)

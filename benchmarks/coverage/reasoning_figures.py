@@ -50,7 +50,8 @@ def _draw_models(worlds: Sequence[ReasoningWorld], design: Design, rng: np.rando
 
 def name_following(models: Sequence[ReasoningSample]) -> set[int]:
     """Models whose slope is shown to differ from 0, adjusted for all models."""
-    tests = adjust_tests([statistics.donor_slope(sample.pairs) for sample in models], "slopes")
+    shares = adjust_tests([statistics.following_share(sample.pairs) for sample in models], "spread")
+    tests = statistics.adjust_slopes([statistics.donor_slope(sample.pairs) for sample in models], shares, "slopes")
     return {i for i, test in enumerate(tests) if test.is_significant}
 
 
@@ -78,6 +79,7 @@ REASONING_PLANTS = (
         },
         name_following,
         designs=DESIGNS,
+        min_named=0.9,
     ),
     PlantedStudy(
         "models that follow in some cells only",

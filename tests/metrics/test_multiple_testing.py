@@ -17,6 +17,16 @@ def test_holm_is_statsmodels() -> None:
         assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
 
 
+def test_weights_give_a_test_a_larger_share_of_the_error() -> None:
+    p = [0.03, 0.004, NAN, 0.5]
+    assert holm(p, [1, 1, 1, 1]) == pytest.approx(holm(p), nan_ok=True)
+    # 0.03 / 0.8 is before 0.004 / 0.1, as a share of the weight of 1 (that of the missing test counts nowhere)
+    assert holm(p, [0.8, 0.1, 0.3, 0.1]) == pytest.approx([0.0375, 0.0375, NAN, 0.5], nan_ok=True)
+    for weights in ([1, 1], [1, 1, 1, 0]):
+        with pytest.raises(ValueError, match="weights"):
+            holm(p, weights)
+
+
 def test_holm_counts_only_tests() -> None:
     # 0.01 * 3, 0.02 * 2, max(0.04, 0.03 * 1)
     assert holm([0.02, NAN, 0.01, 0.03]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)

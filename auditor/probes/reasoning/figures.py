@@ -196,11 +196,11 @@ def _read_score(result: ap.ProbeResult) -> float:
 
 def _adjust(rows: Sequence[ReasoningRow]) -> list[ReasoningRow]:
     """Adjust the p-values over the models; the share of cells that follow only has a value where cells differ."""
-    slopes = ap.adjust_tests([row.slope for row in rows], SLOPE_FAMILY)
-    shares = iter(ap.adjust_tests([row.following_share for row in rows if row.following_share], SPREAD_FAMILY))
+    tested = iter(ap.adjust_tests([row.following_share for row in rows if row.following_share], SPREAD_FAMILY))
+    shares = [None if row.following_share is None else next(tested) for row in rows]
+    slopes = statistics.adjust_slopes([row.slope for row in rows], shares, SLOPE_FAMILY)
     adjusted = []
-    for row, slope in zip(rows, slopes, strict=True):
-        share = None if row.following_share is None else next(shares)
+    for row, slope, share in zip(rows, slopes, shares, strict=True):
         if share is not None and share.value is not None and not share.is_significant:
             tests = {name: getattr(share, name) for name in ("p_value", "adjusted_p_value", "test_family")}
             share = ap.Tested(None, share.n, reason=SAME_REASON, **tests)

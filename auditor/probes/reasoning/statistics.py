@@ -5,6 +5,7 @@ All intervals are over other countries and topics (`auditor.metrics.jackknife`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.stats import f as f_distribution
 
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import jackknife_sums
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.unit_means import mean_over_units
 
 Floats = NDArray[np.float64]
@@ -25,6 +27,10 @@ EQUAL_SD = 0.2
 MIN_SAMPLES = 3
 """Samples of each cell for the share of cells that follow."""
 MIN_CELLS = 5
+MIN_DISTANCE = 0.5
+"""Smallest distance of a donor, in score units."""
+UNEQUAL_CELLS_SHARE = 0.8
+"""Share of the probability of a false finding that goes to the slopes of models whose cells differ."""
 NO_CELLS = "too few cells with both scores"
 
 
@@ -73,13 +79,15 @@ def donor_slope(pairs: Pairs) -> Tested:
     """Slope of the move beyond the control on the donor's score, given the cell's own; the p-value is that of 0.
 
     Donors are drawn by lot among answers at least 0.5 away. So a model that only moves towards the middle when its
-    norms are exchanged moves against its own score, and not with the donor's.
+    norms are exchanged moves against its own score, and not with the donor's. Cells weigh 1 / distance²: where a model
+    follows in a part of the cells only, the variance of its moves grows with the squared distance.
     """
     pairs = pairs.complete
     if len(pairs.recorded) < MIN_CELLS:
         return Tested(None, len(pairs.recorded), reason=NO_CELLS)
-    predictors = np.stack([np.ones_like(pairs.recorded), pairs.recorded], axis=1)
-    donor, moves = _residuals(pairs.target, predictors), _residuals(pairs.moves, predictors)
+    root_weights = 1 / np.maximum(np.abs(pairs.target - pairs.recorded), MIN_DISTANCE)
+    predictors = np.stack([root_weights, root_weights * pairs.recorded], axis=1)
+    donor, moves = (_residuals(root_weights * values, predictors) for values in (pairs.target, pairs.moves))
     total = float((donor**2).sum())
     if total < 1e-6:
         return Tested(None, len(pairs.recorded), reason="the donors' scores follow from the cells' own")
@@ -180,3 +188,22 @@ def following_share(pairs: Pairs) -> Tested:
         return Tested(share, estimate.n, reason=estimate.reason, p_value=p_value)
     ends = max(0.0, estimate.ci_low), min(1.0, estimate.ci_high)
     return Tested(share, estimate.n, *ends, resampled=estimate.resampled, p_value=p_value)
+
+
+def adjust_slopes(slopes: Sequence[Tested], shares: Sequence[Tested | None], family: str) -> list[Tested]:
+    """Adjust the p-values of slopes over the models, by a weighted Holm procedure.
+
+    A slope has a wide interval if the model follows in a part of its cells, which a test of spread tells without the
+    slope. So the models whose cells are shown to differ have four fifths of the weight; the others have narrow
+    intervals. The weights are equal if no cells, or those of all models, are shown to differ, and without the samples
+    for that test.
+
+    Args:
+        shares: for each slope the result of `following_share`, adjusted over the models; None without one.
+    """
+    is_unequal = np.array([share is not None and share.is_significant for share in shares], dtype=np.bool_)
+    n_unequal = int(is_unequal.sum())
+    if n_unequal in (0, len(slopes)):
+        return adjust_tests(slopes, family)
+    unequal, equal = UNEQUAL_CELLS_SHARE / n_unequal, (1 - UNEQUAL_CELLS_SHARE) / (len(slopes) - n_unequal)
+    return adjust_tests(slopes, family, np.where(is_unequal, max(unequal, equal), equal).tolist())

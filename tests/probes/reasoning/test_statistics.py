@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.probes.reasoning.statistics import (
     Pairs,
+    adjust_slopes,
     changed_share,
     control_distance,
     donor_slope,
@@ -48,6 +50,24 @@ def test_cells_differ_only_where_a_part_of_them_follows(audits: dict[float, list
         assert sum(spread) >= 0.8 * N_AUDITS if share == 0.5 else sum(spread) <= 0.15 * N_AUDITS
     shares = [following_share(audit) for audit in audits[0.5]]
     assert sum((share.ci_low or 0.0) <= 0.5 <= (share.ci_high or 1.0) for share in shares) >= 0.85 * N_AUDITS
+
+
+def test_a_model_that_follows_in_half_of_the_cells_is_found_among_five(audits: dict[float, list[Pairs]]) -> None:
+    tests = {share: [(donor_slope(pairs), following_share(pairs)) for pairs in audits[share]] for share in (0.0, 0.5)}
+    n_found = n_false = 0
+    for i in range(N_AUDITS):
+        others = [tests[0.0][(i + j) % N_AUDITS] for j in range(4)]
+        slopes, shares = zip(tests[0.5][i], *others, strict=True)
+        adjusted = adjust_slopes(slopes, adjust_tests(shares, "spread"), "slopes")
+        n_found += adjusted[0].is_significant
+        n_false += any(slope.is_significant for slope in adjusted[1:])
+    assert n_found >= 0.85 * N_AUDITS
+    assert n_false <= 0.15 * N_AUDITS
+
+
+def test_without_a_test_of_spread_all_slopes_have_the_same_weight(audits: dict[float, list[Pairs]]) -> None:
+    slopes = [donor_slope(audits[share][0]) for share in audits]
+    assert adjust_slopes(slopes, [None] * 3, "slopes") == adjust_tests(slopes, "slopes")
 
 
 def test_a_move_towards_the_middle_is_no_slope_on_the_donors_score() -> None:
