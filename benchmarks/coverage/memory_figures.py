@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from auditor.probes.memory.figures import (
     SIGNIFICANCE_LEVEL,
+    Answers,
     compare_releases,
     estimate_correlation,
     estimate_excess,
     find_hits,
 )
+from auditor.probes.memory.published import ORDINARY, RECALL, FigureKey, PublishedFigure
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.planted import PlantedStudy, Scenario
@@ -20,6 +22,7 @@ from benchmarks.coverage.worlds.memory_worlds import (
     MEMORY_WORLDS,
     PLANTED_RECALL,
     RELEASED,
+    WAVES,
     WITHOUT_RECALL,
     MemorySample,
 )
@@ -28,25 +31,42 @@ N_RUNS = 400
 MIN_FOUND = 0.9
 
 
+def to_answers(sample: MemorySample) -> Answers:
+    """The sample as the probe's figures take it."""
+    places = [(f"c{country}", f"t{topic}") for country, topic in zip(sample.country, sample.topic, strict=True)]
+    keys, siblings = (
+        [FigureKey(*place, WAVES[wave], "s") for place, wave in zip(places, waves, strict=True)]
+        for waves in (sample.wave, sample.other_wave)
+    )
+    published = zip([*keys, *siblings], [*sample.published, *sample.sibling], strict=True)
+    figures = {key: PublishedFigure(float(value), 0) for key, value in published}
+    values = {
+        (key, question): float(value)
+        for question, answers in ((RECALL, sample.recalled), (ORDINARY, sample.ordinary))
+        for key, value in zip(keys, answers, strict=True)
+    }
+    return Answers(keys, figures, values)
+
+
 def _excess(tolerance: int) -> Callable[[MemorySample], Interval]:
     def compute(sample: MemorySample) -> Interval:
-        answers = sample.answers
+        answers = to_answers(sample)
         return to_interval(estimate_excess(answers, answers.published, answers.is_answered, tolerance)[2])
 
     return compute
 
 
 def _agreement(sample: MemorySample) -> Interval:
-    return to_interval(estimate_correlation(sample.scores, sample.oriented, sample.answers))
+    return to_interval(estimate_correlation(sample.scores, sample.oriented, to_answers(sample)))
 
 
 def _release_difference(sample: MemorySample) -> Interval:
-    return to_interval(compare_releases(sample.answers, RELEASED)[2])
+    return to_interval(compare_releases(to_answers(sample), RELEASED)[2])
 
 
 def find_recital(sample: MemorySample) -> set[int]:
     """0 if recall is shown, as the statement says it of an audit with one model."""
-    rows, _ = find_hits(sample.answers, seed=7, n_models=1)
+    rows, _ = find_hits(to_answers(sample), seed=7, n_models=1)
     return {0} if min(row.excess.adjusted_p_value or 1.0 for row in rows) <= SIGNIFICANCE_LEVEL else set()
 
 

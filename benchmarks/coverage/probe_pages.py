@@ -24,7 +24,9 @@ from auditor.probes.pressure.section import write_headline as write_pressure_hea
 from auditor.probes.reasoning import statistics as reasoning_statistics
 from auditor.probes.reasoning.figures import ReasoningFigures, ReasoningRow
 from auditor.probes.reasoning.section import write_headline as write_reasoning_headline
+from benchmarks.coverage.memory_figures import to_answers
 from benchmarks.coverage.pressure_figures import DESIGNS, HONEST, to_dialogues
+from benchmarks.coverage.reasoning_figures import to_pairs
 from benchmarks.coverage.worlds.memory_worlds import MEMORY_DESIGN, WITHOUT_RECALL
 from benchmarks.coverage.worlds.reasoning_worlds import REASONING_WORLDS
 
@@ -47,7 +49,7 @@ def write_memory_sentence(rng: np.random.Generator) -> Headline | None:
         sample = WITHOUT_RECALL[0].draw(MEMORY_DESIGN, rng)
         models.append(
             measure_model(
-                f"model {number}", sample.answers, sample.scores, sample.oriented, released=None,
+                f"model {number}", to_answers(sample), sample.scores, sample.oriented, released=None,
                 seed=int(rng.integers(2**31)), n_models=N_MODELS, made_up=_NOT_ASKED, continued=_NOT_ASKED, failed={},
             )
         )  # fmt: skip
@@ -69,7 +71,7 @@ def write_reasoning_sentence(rng: np.random.Generator) -> Headline | None:
     """The sentence on models that ignore their stated reasoning."""
     [world] = [world for world in REASONING_WORLDS if world.share == 0]
     samples = [world.draw(MEMORY_DESIGN, rng) for _ in range(N_MODELS)]
-    slopes = adjust_tests([reasoning_statistics.donor_slope(sample.pairs) for sample in samples], "slopes")
+    slopes = adjust_tests([reasoning_statistics.donor_slope(to_pairs(sample)) for sample in samples], "slopes")
     rows = [
         _fill(ReasoningRow, model=f"model {number}", form="prefill", slope=slope) for number, slope in enumerate(slopes)
     ]

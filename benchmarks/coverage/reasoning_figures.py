@@ -9,6 +9,7 @@ import numpy as np
 
 from auditor.metrics.multiple_testing import adjust_tests
 from auditor.probes.reasoning import statistics
+from auditor.probes.reasoning.statistics import Pairs
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.planted import PlantedStudy, Scenario
@@ -23,12 +24,25 @@ from benchmarks.coverage.worlds.reasoning_worlds import (
 DESIGNS = (Design(12, 10), Design(20, 10))
 """Some 60 cells each, as many as the probe draws."""
 
+
+def to_pairs(sample: ReasoningSample) -> Pairs:
+    """The sample as the probe's figures take it."""
+    return Pairs(
+        sample.country.astype(np.str_),
+        sample.topic.astype(np.str_),
+        sample.recorded,
+        sample.target,
+        sample.altered,
+        sample.control,
+    )
+
+
 REASONING_STUDY = Study(
     "reasoning",
     __name__,
     (
-        Figure("slope on the donor", lambda sample: to_interval(statistics.donor_slope(sample.pairs))),
-        Figure("way to a target", lambda sample: to_interval(statistics.way_to_target(sample.pairs))),
+        Figure("slope on the donor", lambda sample: to_interval(statistics.donor_slope(to_pairs(sample)))),
+        Figure("way to a target", lambda sample: to_interval(statistics.way_to_target(to_pairs(sample)))),
     ),
     REASONING_WORLDS,
     DESIGNS,
@@ -36,7 +50,7 @@ REASONING_STUDY = Study(
 SHARE_OF_CELLS_STUDY = Study(
     "reasoning in some cells",
     __name__,
-    (Figure("cells that follow", lambda sample: to_interval(statistics.following_share(sample.pairs))),),
+    (Figure("cells that follow", lambda sample: to_interval(statistics.following_share(to_pairs(sample)))),),
     tuple(world for world in REASONING_WORLDS if 0 < world.share < 1),
     DESIGNS,
 )
@@ -50,14 +64,14 @@ def _draw_models(worlds: Sequence[ReasoningWorld], design: Design, rng: np.rando
 
 def name_following(models: Sequence[ReasoningSample]) -> set[int]:
     """Models whose slope is shown to differ from 0, adjusted for all models."""
-    shares = adjust_tests([statistics.following_share(sample.pairs) for sample in models], "spread")
-    tests = statistics.adjust_slopes([statistics.donor_slope(sample.pairs) for sample in models], shares, "slopes")
+    shares = adjust_tests([statistics.following_share(to_pairs(sample)) for sample in models], "spread")
+    tests = statistics.adjust_slopes([statistics.donor_slope(to_pairs(sample)) for sample in models], shares, "slopes")
     return {i for i, test in enumerate(tests) if test.is_significant}
 
 
 def name_mixed(models: Sequence[ReasoningSample]) -> set[int]:
     """Models whose cells are shown to differ, adjusted for all models."""
-    tests = adjust_tests([statistics.following_share(sample.pairs) for sample in models], "spread")
+    tests = adjust_tests([statistics.following_share(to_pairs(sample)) for sample in models], "spread")
     return {i for i, test in enumerate(tests) if test.is_significant}
 
 

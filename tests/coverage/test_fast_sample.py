@@ -23,6 +23,7 @@ from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.known_limits import Place, load_known_limits
 from benchmarks.coverage.label_figures import LABEL_STUDY
+from benchmarks.coverage.memory_figures import MEMORY_STUDY, RECITAL_STUDIES
 from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.obedience_figures import OBEDIENCE_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
@@ -79,6 +80,8 @@ SAMPLE = [
     (RUN_STUDY, "pairs of factors shift scores", "12 × 10", 40),
     (PRESSURE_STUDY, "slope 0.3", "12 × 10, 50% missing", 80),
     (PRESSURE_STUDY, "slope 1 in one region", "20 × 10, 70% missing", 80),
+    (MEMORY_STUDY, "no recall", "12 × 10", 80),
+    (MEMORY_STUDY, "half of the countries recited before the release", "12 × 10", 80),
     (REASONING_STUDY, "follows its reasoning", "12 × 10", 80),
     (REASONING_STUDY, "ignores its reasoning", "20 × 10", 80),
     (SHARE_OF_CELLS_STUDY, "follows it in half of the cells", "12 × 10", 80),
@@ -142,6 +145,7 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("models that follow users", "slope 0.3", 20),
         ("models that follow users in one region only", "slope 1 in one region", 20),
         ("models that flip under pressure", "slope 1", 20),
+        ("recital of a wrong wave in 4 of 12 countries", "recital of a wrong wave in 4 of 12 countries", 20),
         ("models that follow their reasoning", "all cells", 20),
         ("models that follow in some cells only", "none", 20),
     ],
@@ -149,7 +153,14 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
 def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario: str, n_runs: int) -> None:
     [study] = [
         study
-        for study in (*PLANTED_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PRESSURE_PLANTS, *REASONING_PLANTS)
+        for study in (
+            *PLANTED_STUDIES,
+            *PAPER_STUDIES,
+            *RUN_STUDIES,
+            *RECITAL_STUDIES,
+            *PRESSURE_PLANTS,
+            *REASONING_PLANTS,
+        )
         if study.name == name
     ]
     result = measure_plant(study, scenario, study.designs[0], n_runs)

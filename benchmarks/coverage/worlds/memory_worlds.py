@@ -9,10 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.stats import norm
 
-from auditor.probes.memory.figures import Answers
-from auditor.probes.memory.published import ORDINARY, RECALL, FigureKey, PublishedFigure
-from auditor.probes.memory.recall import POINTS, Floats
-from benchmarks.coverage.worlds.design import Design
+from benchmarks.coverage.worlds.design import Design, Floats, Indices
 
 CELLS_PER_COUNTRY = 5
 MEMORY_DESIGN = Design(12, 10)
@@ -23,19 +20,32 @@ SPREAD, SIBLING_SD = 22.0, 7.0
 """Standard deviations of published figures, and of the differences between waves, in points."""
 ORDINARY_MAE = 6.0
 """Mean absolute error of ordinary answers, in points."""
+TOLERANCE = 5
+"""Points by which a recital that is not exact may be off."""
 Recital = Literal["none", "exact", "5 points", "wrong wave"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MemorySample:
     """One audit of one model.
 
     Attributes:
+        country, topic, wave: shape (n,): what each published figure is of; `wave` is a place in `WAVES`.
+        published: shape (n,), in points.
+        other_wave, sibling: shape (n,): another wave of the same country and topic, and its published figure.
+        ordinary, recalled: shape (n,): the model's answers to both questions about each figure.
         scores: shape (n, 2): the model's ordinary scores and people's.
         oriented: shape (n,): the model's answers on published figures, as standard scores.
     """
 
-    answers: Answers
+    country: Indices
+    topic: Indices
+    wave: Indices
+    published: Floats
+    other_wave: Indices
+    sibling: Floats
+    ordinary: Floats
+    recalled: Floats
     scores: Floats
     oriented: Floats
     truths: Mapping[str, float]
@@ -84,27 +94,27 @@ class MemoryWorld:
         published = np.round(50 + SPREAD * latent)
         sibling = np.round(published + SIBLING_SD * rng.normal(size=n))
         ordinary, recalled = (np.round(published + errors) for errors in self._draw_errors(country, rng))
-        waves = [WAVES[i % self.n_waves] for i in rng.permutation(n)]
+        wave = rng.permutation(n) % self.n_waves
         is_recited = self._draw_recited(n_countries, rng)[country]
         if self.n_waves > 2:
-            is_recited &= np.array([wave < RELEASED for wave in waves])
-        tolerance = rng.integers(-int(POINTS), int(POINTS) + 1, n)
-        recited = {"exact": published, "5 points": published + tolerance, "wrong wave": sibling}
+            is_recited &= (np.array(WAVES) < RELEASED)[wave]
+        deviation = rng.integers(-TOLERANCE, TOLERANCE + 1, n)
+        recited = {"exact": published, "5 points": published + deviation, "wrong wave": sibling}
         recalled = np.where(is_recited, recited.get(self.recital, recalled), recalled)
-        keys = [FigureKey(f"c{c}", f"t{t}", wave, "s") for c, t, wave in zip(country, topic, waves, strict=True)]
-        figures = {key: PublishedFigure(float(value), 0) for key, value in zip(keys, published, strict=True)}
-        for key, value in zip(keys, sibling, strict=True):
-            other = WAVES[(WAVES.index(key.wave) + 1) % self.n_waves]
-            figures[key._replace(wave=other)] = PublishedFigure(float(value), 0)
-        values = {(key, RECALL): float(value) for key, value in zip(keys, recalled, strict=True)}
-        values |= {(key, ORDINARY): float(value) for key, value in zip(keys, ordinary, strict=True)}
         by_country, by_topic = (rng.normal(size=(2, size)) for size in (n_countries, n_topics))
         noise = (by_country[:, country] + by_topic[:, topic]) * 0.3**0.5 + 0.4**0.5 * rng.normal(size=(2, n))
         residual, of_model = noise
         people = 0.35 * latent + 0.15 * residual
         model = 0.35 * latent + 0.15 * (self.knowledge * residual + (1 - self.knowledge**2) ** 0.5 * of_model)
         return MemorySample(
-            Answers(keys, figures, values),
+            country,
+            topic,
+            wave,
+            published,
+            (wave + 1) % self.n_waves,
+            sibling,
+            ordinary,
+            recalled,
             np.column_stack([model, people]),
             (recalled - published.mean()) / published.std(),
             self._make_truths(),
@@ -138,11 +148,11 @@ class MemoryWorld:
         """Of worlds in which each country is recited with the same probability, and errors are normal."""
         if self.n_countries is not None or self.tail is not None:
             return {}
-        within = [2 * norm.cdf((tolerance + 0.5) / self.sd) - 1 for tolerance in (0.0, POINTS)]
+        within = [2 * norm.cdf((tolerance + 0.5) / self.sd) - 1 for tolerance in (0, TOLERANCE)]
         exact = self.share * (1 - within[0]) if self.recital == "exact" else 0.0
         near = self.share * (1 - within[1]) if self.recital in ("exact", "5 points") else 0.0
         if self.recital == "5 points":
-            exact = self.share * (1 / (2 * POINTS + 1) - within[0])
+            exact = self.share * (1 / (2 * TOLERANCE + 1) - within[0])
         if self.n_waves > 2:
             return {"difference by release": exact}
         truths = {"hits beyond chance": exact, "hits within 5 points beyond chance": near}

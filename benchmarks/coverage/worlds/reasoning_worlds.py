@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.probes.reasoning.statistics import Pairs
-from benchmarks.coverage.worlds.design import Design
+from benchmarks.coverage.worlds.design import Design, Floats, Indices
 
 N_CELLS = 60
 """Cells of an audit with one kind of intervention."""
@@ -19,11 +18,22 @@ NOISE_SD, UNIT_SD = 0.12, 0.05
 """Standard deviations of a sample's score, and of what the moves of one country, or of one topic, have in common."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ReasoningSample:
-    """One simulated audit of one model, and the true values of its figures by their keys."""
+    """One simulated audit of one model, and the true values of its figures by their keys.
 
-    pairs: Pairs
+    Attributes:
+        country, topic: shape (cells,).
+        recorded, target: shape (cells,), scores of the recorded answer and of its donor.
+        altered, control: shape (cells, samples), scores with the donor's norms, and with the cell's put back.
+    """
+
+    country: Indices
+    topic: Indices
+    recorded: Floats
+    target: Floats
+    altered: Floats
+    control: Floats
     truths: Mapping[str, float]
 
 
@@ -58,9 +68,8 @@ class ReasoningWorld:
         noise = rng.normal(0, NOISE_SD, (2, len(rows), self.samples))
         altered = recorded + np.where(follows, target - recorded, 0.0) + common
         scores = np.round(np.clip(np.stack([altered, recorded])[:, :, None] + noise, -1, 1), 2)
-        pairs = Pairs(countries.astype(np.str_), topics.astype(np.str_), recorded, target, scores[0], scores[1])
         truths = dict.fromkeys(("slope on the donor", "way to a target", "cells that follow"), self.share)
-        return ReasoningSample(pairs, truths)
+        return ReasoningSample(countries, topics, recorded, target, scores[0], scores[1], truths)
 
 
 REASONING_WORLDS = (

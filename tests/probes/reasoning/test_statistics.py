@@ -18,6 +18,7 @@ from auditor.probes.reasoning.statistics import (
     spread_p_value,
     way_to_target,
 )
+from benchmarks.coverage.reasoning_figures import to_pairs
 from benchmarks.coverage.worlds.design import Design
 from benchmarks.coverage.worlds.reasoning_worlds import REASONING_WORLDS, ReasoningWorld
 
@@ -28,7 +29,7 @@ N_AUDITS = 40
 @pytest.fixture(scope="module")
 def audits() -> dict[float, list[Pairs]]:
     return {
-        world.share: [world.draw(DESIGN, np.random.default_rng([seed, 60])).pairs for seed in range(N_AUDITS)]
+        world.share: [to_pairs(world.draw(DESIGN, np.random.default_rng([seed, 60]))) for seed in range(N_AUDITS)]
         for world in REASONING_WORLDS
     }
 
@@ -72,7 +73,7 @@ def test_without_a_test_of_spread_all_slopes_have_the_same_weight(audits: dict[f
 
 def test_a_move_towards_the_middle_is_no_slope_on_the_donors_score() -> None:
     """Donors are far from the own score, so a model that goes to 0 seems to follow unless the own one is held fixed."""
-    pairs = REASONING_WORLDS[1].draw(Design(20, 10), np.random.default_rng(5)).pairs
+    pairs = to_pairs(REASONING_WORLDS[1].draw(Design(20, 10), np.random.default_rng(5)))
     shrunk = pairs._replace(altered=pairs.control * 0.5)
     assert (way_to_target(shrunk).ci_low or 0.0) > 0.05
     slope = donor_slope(shrunk)
@@ -80,7 +81,7 @@ def test_a_move_towards_the_middle_is_no_slope_on_the_donors_score() -> None:
 
 
 def test_spread_needs_three_samples_of_each_cell() -> None:
-    pairs = ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)).pairs
+    pairs = to_pairs(ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)))
     assert spread_p_value(pairs) is None
     assert following_share(pairs).reason == "it needs 3 samples of each cell"
 
@@ -102,6 +103,6 @@ def test_the_area_over_the_curve_counts_changed_judgements_and_failures_are_no_n
 
 
 def test_fewer_than_five_countries_have_no_interval() -> None:
-    pairs = REASONING_WORLDS[0].draw(Design(4, 12), np.random.default_rng(2)).pairs
+    pairs = to_pairs(REASONING_WORLDS[0].draw(Design(4, 12), np.random.default_rng(2)))
     assert "at least 5 countries" in str(donor_slope(pairs).reason)
     assert replace(donor_slope(pairs)).ci_low is None
