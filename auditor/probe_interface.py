@@ -159,7 +159,7 @@ class Headline:
     """The finding of a probe in one sentence, for page one of the report.
 
     The sentences of all probes of an audit are one family of tests (Holm): page one has those with a p-value only where
-    the adjusted one is at most 0.05, and all that have none.
+    the adjusted one is at most 0.05, and all that have none. A probe that claims nothing counts as a p-value of 1.
 
     Attributes:
         p_value: of the claim that the sentence makes, in [0, 1], adjusted by the probe for the models, or whatever

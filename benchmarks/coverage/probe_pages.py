@@ -1,8 +1,8 @@
 """How often page one says something false of models without any property that the probes look for.
 
 In each simulated audit, every probe writes the sentence that it writes in a report, of figures without any effect; the
-sentences are one family (Holm), as `auditor.reports.sections.probe_sections` has it. A probe joins by its entry in
-`NULL_HEADLINES`.
+sentences, and the silence of probes without one, are one family (Holm): `select_shown` of
+`auditor.reports.sections.probe_sections`. A probe joins by its entry in `NULL_HEADLINES`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.multiple_testing import adjust_tests, holm
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.probe_interface import Headline
 from auditor.probes.memory.figures import MemoryFigures, measure_model
 from auditor.probes.memory.section import build_headline
@@ -24,6 +23,7 @@ from auditor.probes.pressure.section import write_headline as write_pressure_hea
 from auditor.probes.reasoning import statistics as reasoning_statistics
 from auditor.probes.reasoning.figures import ReasoningFigures, ReasoningRow
 from auditor.probes.reasoning.section import write_headline as write_reasoning_headline
+from auditor.reports.sections.probe_sections import select_shown
 from benchmarks.coverage.memory_figures import to_answers
 from benchmarks.coverage.pressure_figures import DESIGNS, HONEST, to_dialogues
 from benchmarks.coverage.reasoning_figures import to_pairs
@@ -91,10 +91,8 @@ def list_false_sentences(seed: int, headlines: Mapping[str, WriteHeadline] = NUL
     rng = np.random.default_rng(seed)
     written = {name: write(rng) for name, write in headlines.items()}
     claims = {name: line.p_value for name, line in written.items() if line is not None and line.p_value is not None}
-    if not claims:
-        return []
-    adjusted = holm(list(claims.values()))
-    return [name for name, p_value in zip(claims, adjusted, strict=True) if p_value <= SIGNIFICANCE_LEVEL]
+    is_shown = select_shown(list(claims.values()), len(headlines))
+    return [name for name, shown in zip(claims, is_shown, strict=True) if shown]
 
 
 def count_false_pages(n_audits: int = N_AUDITS, headlines: Mapping[str, WriteHeadline] = NULL_HEADLINES) -> int:

@@ -67,17 +67,36 @@ class ProbeFinding(NamedTuple):
 def list_probe_findings(report: Report) -> list[ProbeFinding]:
     """List the sentences of all probes for page one.
 
-    Those that claim something are one family: only those with a p-value of at most 0.05, adjusted for all (Holm), are
-    listed, so that any false one has a probability of at most 5%.
+    Those that claim something are one family: only those with a p-value of at most 0.05, adjusted for all probes that
+    the report has figures of (`select_shown`), are listed, so that any false one has a probability of at most 5%.
     """
     findings = [*_find_built_in_findings(report), *_find_headlines(report)]
-    p_values = [finding.p_value for finding in findings if finding.p_value is not None]
-    if not p_values:
+    if all(finding.p_value is None for finding in findings):
         return findings
+    n_measured = sum(not isinstance(figures, UnavailableProbe) for figures in report.probes.values())
+    n_probes = n_measured + len(list(_list_reported(report)))
+    is_shown = select_shown([finding.p_value for finding in findings], n_probes)
+    return [finding for finding, shown in zip(findings, is_shown, strict=True) if shown]
+
+
+def select_shown(p_values: Sequence[float | None], n_probes: int) -> list[bool]:
+    """Select the sentences that page one has: descriptions, and claims with an adjusted p-value of at most 0.05 (Holm).
+
+    A probe without a claim is counted like one with a p-value of 1: it would have made one, had chance had it so. If
+    only claims were counted, each would hold at its own 5%.
+
+    Args:
+        p_values: of the sentences, None for a description.
+        n_probes: probes of the audit with figures, with or without a sentence.
+    """
     from auditor.metrics.multiple_testing import holm  # loads numpy
 
-    adjusted = iter(holm(p_values))
-    return [finding for finding in findings if finding.p_value is None or next(adjusted) <= SIGNIFICANCE_LEVEL]
+    n_silent = max(0, n_probes - len(p_values))
+    adjusted = holm([1.0 if p_value is None else p_value for p_value in p_values] + [1.0] * n_silent)
+    return [
+        p_value is None or adjusted_p_value <= SIGNIFICANCE_LEVEL
+        for p_value, adjusted_p_value in zip(p_values, adjusted[: len(p_values)], strict=True)
+    ]
 
 
 def _find_built_in_findings(report: Report) -> Iterator[ProbeFinding]:

@@ -47,8 +47,10 @@ def make_probe(headline: object) -> InstalledProbe:
 def test_sentences_of_all_probes_are_one_family(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     of_one = say(("One.", 0.03), monkeypatch=monkeypatch, report=report)
     assert "One." in text_of(build_summary_section(of_one))
-    several = say(("One.", 0.03), ("Two.", 0.001), ("Cannot be told.", None), monkeypatch=monkeypatch, report=report)
+    several = say(("One.", 0.02), ("Two.", 0.001), ("Cannot be told.", None), monkeypatch=monkeypatch, report=report)
     assert [finding.finding for finding in list_probe_findings(several)] == ["One.", "Two.", "Cannot be told."]
+    silent = say(("One.", 0.03), ("Cannot be told.", None), monkeypatch=monkeypatch, report=report)
+    assert [finding.finding for finding in list_probe_findings(silent)] == ["Cannot be told."]
     weaker = say(("One.", 0.03), ("Two.", 0.03), ("Cannot be told.", None), monkeypatch=monkeypatch, report=report)
     assert [finding.finding for finding in list_probe_findings(weaker)] == ["Cannot be told."]
 
