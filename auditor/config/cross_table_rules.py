@@ -41,10 +41,11 @@ def require_weights_source(panel: PanelSection, probes: Probes) -> None:
     if panel.weights_from is None:
         if panel.bench_below:
             raise ValueError(
-                'panel.bench_below: requires weights_from = "logic". How to fix: Add it, or remove bench_below.'
+                f'panel.bench_below: requires weights_from = "{_list_weighing_probes()[0]}". How to fix: Add it, or '
+                "remove bench_below."
             )
         return
-    sources = [probe.name for probe in list_built_in_probes() if probe.weighs_votes]
+    sources = _list_weighing_probes()
     if panel.weights_from not in sources:
         hint = did_you_mean(panel.weights_from, sources, f"Probes that measure weights: {', '.join(sources)}.")
         raise ValueError(f"panel.weights_from: no probe '{panel.weights_from}' measures weights. How to fix: {hint}")
@@ -55,6 +56,11 @@ def require_weights_source(panel: PanelSection, probes: Probes) -> None:
     if panel.weights_from not in probes.stages:
         name = panel.weights_from
         raise ValueError(f"panel.weights_from: requires the probe '{name}'. How to fix: Add {name} = {{}} to [probes].")
+
+
+def _list_weighing_probes() -> list[str]:
+    """The probes that measure weights of the judges' votes."""
+    return [probe.name for probe in list_built_in_probes() if probe.weighs_votes]
 
 
 def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:

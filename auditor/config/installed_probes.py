@@ -345,6 +345,11 @@ def load_built_in(name: str) -> BuiltInProbe:
     return probe
 
 
+def find_progress_label(name: str) -> str:
+    """How the display of progress calls the stage of a built-in probe; empty for its name, and for other stages."""
+    return load_built_in(name).progress_label if name in _list_built_in_sources() and _has_stage(name) else ""
+
+
 def list_folder_probes() -> list[InstalledProbe]:
     """Import the probes in folders of the program that have no stage of their own, in alphabetical order."""
     return [load_probe(name) for name in _list_built_in_sources() if not _has_stage(name)]

@@ -142,12 +142,14 @@ class BuiltInProbe(Probe[Any, Any]):
     Attributes:
         position: number by which the stages, sections and fields of built-in probes are sorted.
         answers_key: key of the number of answers in the JSON of `auditor status`.
+        progress_label: the stage in the display of progress; empty for the probe's name.
         counted_labels: names of the counted items in the coverage table, by `StageCoverage.method`.
         sampled_purpose: purpose of the questions that are asked several times; None if the spread of their answers is
             no result.
         sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
         label_kind: kind of the labels that people give on the answers; None if they give none. The module `labels` of
             the probe's folder then has the functions `query_label_units`, `load_label_item` and `load_pair_decisions`.
+        judge_purposes: purposes of the calls that a model is sent as a judge.
         weighs_votes: whether `panel.weights_from` may name the probe, which then has `measure_vote_weights`.
         thresholds: names under `[check]` of limits on the probe's figures, `min_…` or `max_…`.
         suggested_thresholds: those that a report suggests.
@@ -157,10 +159,12 @@ class BuiltInProbe(Probe[Any, Any]):
     interface_version = INTERFACE_VERSION
     position: ClassVar[int]
     answers_key: ClassVar[str]
+    progress_label: ClassVar[str] = ""
     counted_labels: ClassVar[Mapping[str | None, str]]
     sampled_purpose: ClassVar[Purpose | None] = None
     sampled_figures: ClassVar[str] = ""
     label_kind: ClassVar[LabelKind | None] = None
+    judge_purposes: ClassVar[frozenset[Purpose]] = frozenset()
     weighs_votes: ClassVar[bool] = False
     thresholds: ClassVar[tuple[str, ...]] = ()
     suggested_thresholds: ClassVar[tuple[str, ...]] = ()

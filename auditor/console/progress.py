@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from auditor.config.installed_probes import find_progress_label
 from auditor.console.output import print_message
 from auditor.domain import Answer, Outcome
 
@@ -26,9 +27,7 @@ STAGE_LABELS = {
     "elicit": "Asking models",
     "logprobs": "Log-probabilities",
     "measure": "Computing scores",
-    "semantic": "Free-text answers",
     "embed": "Embedding texts",
-    "logic": "Comparing items",
     "review": "Reviewing answers",
     "detect": "Finding conflicts",
     "resolve": "Resolving conflicts",
@@ -218,7 +217,7 @@ class RunProgress:
     def _stage(self, name: str) -> StageProgress:
         """The progress of a stage, which begins when it is entered or its first call is planned."""
         if name not in self._stages:
-            label = STAGE_LABELS.get(name, name.capitalize())
+            label = STAGE_LABELS.get(name) or find_progress_label(name) or name.capitalize()
             self._stages[name] = StageProgress(label, expected=self._expected.get(name, 0))
         return self._stages[name]
 

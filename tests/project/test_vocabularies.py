@@ -16,6 +16,7 @@ import pytest
 import auditor
 from auditor.agents.cell_schedule import Task
 from auditor.agents.fault_injection import FAULTS
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.config.sections import PanelSection
 from auditor.domain import (
     LANGUAGES,
@@ -50,6 +51,7 @@ OMITTED: Mapping[str, set[Enum]] = {
     "UNSUPPORTED_STATUSES": {LogprobMeasure.CONTINUATION},  # sends no request
 }
 """Members that a table leaves out on purpose, by the table's name."""
+PURPOSES_OF_JUDGES_OF_PROBES = {purpose for probe in list_built_in_probes() for purpose in probe.judge_purposes}
 PURPOSES_OF_MODELS = {
     *(Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.OPINION, Purpose.PARAPHRASE, Purpose.REWRITE),
     *(Purpose.RULE, Purpose.TRANSLATION),
@@ -106,7 +108,7 @@ def literal_words(section: Any, field: str) -> set[str]:
         (judge_copying.FINDING_TITLES, set(get_args(PairVerdict))),
         (logic_tables.SHARE_TITLES, set(InstanceMeans.model_fields)),
         (logic.CRITERION_QUESTIONS, set(CRITERIA)),
-        ({*JUDGE_PURPOSES, *PURPOSES_OF_MODELS}, set(Purpose)),
+        ({*JUDGE_PURPOSES, *PURPOSES_OF_JUDGES_OF_PROBES, *PURPOSES_OF_MODELS}, set(Purpose)),
     ],
 )
 def test_tables_by_words_have_every_word(table: Any, words: set[str]) -> None:

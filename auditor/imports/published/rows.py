@@ -16,8 +16,6 @@ RowKind = Literal["items", "comparisons", "questions", "rules", "known-answers"]
 """What a file of rows is for: items of the probe `logic` or of a task, people's comparisons of these items, questions
 of the probe `semantic`, rules of thumb that answers to these questions follow, or the experiment `accuracy`."""
 ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
-RELATIONS = ("relevance", "coherence", "temporal", "causal")
-"""Aspects of data sets by which the probe `logic` compares items."""
 PEOPLE_JUDGE = "people"
 """Judge whose comparisons are people's, in a file of comparisons."""
 PARTS = ("train", "test")
@@ -168,7 +166,3 @@ class DatasetFormat(NamedTuple):
     labeller: str = PEOPLE_JUDGE
     is_split_at_random: bool = False
     layout_source: str = ""
-
-    def find_relation(self, aspect: str) -> str:
-        """What the items are compared by, for an aspect of the data set."""
-        return aspect if aspect in RELATIONS else self.relation if not aspect else "preference"

@@ -12,12 +12,8 @@ from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcom
 from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.models.answer_schemas import (
-    BinaryPreference,
     MoralJudgement,
-    Preference,
-    ReasonedBinaryPreference,
     ReasonedJudgement,
-    ReasonedPreference,
     ScoredAnswer,
     StepwiseJudgement,
 )
@@ -28,9 +24,6 @@ from auditor.models.simulated import judgements, survey_answers
 from auditor.models.simulated.world import World
 
 CHARS_PER_TOKEN = 4
-TIE_DIFFERENCE = 0.01
-"""Items whose scores differ by less are a tie."""
-COMPARISON_REASON = "The two were weighed by how often people justify them."
 
 
 def _judgement(world: World, call: Call) -> dict[str, Any]:
@@ -45,27 +38,6 @@ def _item_answer(world: World, call: Call) -> dict[str, Any]:
     return {"reasoning": reasoning, "answer": float(answer) if call.schema == ScoredAnswer.__name__ else answer}
 
 
-def _preference(world: World, call: Call) -> dict[str, Any]:
-    """A comparison of two items."""
-    difference = survey_answers.preference(world, call)
-    return {"answer": "TIE" if abs(difference) < TIE_DIFFERENCE else "A" if difference > 0 else "B"}
-
-
-def _binary_preference(world: World, call: Call) -> dict[str, Any]:
-    """A comparison of two items without a tie."""
-    return {"answer": "A" if survey_answers.preference(world, call) >= 0 else "B"}
-
-
-def _reasoned_preference(world: World, call: Call) -> dict[str, Any]:
-    """A comparison of two items after a chain of thought."""
-    return {"reasoning": COMPARISON_REASON, **_preference(world, call)}
-
-
-def _reasoned_binary_preference(world: World, call: Call) -> dict[str, Any]:
-    """A comparison of two items without a tie, after a chain of thought."""
-    return {"reasoning": COMPARISON_REASON, **_binary_preference(world, call)}
-
-
 STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
     ReasonedJudgement.__name__: _judgement,
@@ -75,10 +47,6 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     BlindGuess.__name__: judgements.guess,
     Restated.__name__: judgements.restate,
     SidePreference.__name__: judgements.compare_sides,
-    Preference.__name__: _preference,
-    ReasonedPreference.__name__: _reasoned_preference,
-    BinaryPreference.__name__: _binary_preference,
-    ReasonedBinaryPreference.__name__: _reasoned_binary_preference,
 }
 """What answers each schema; all others are of a probe or a task's items."""
 

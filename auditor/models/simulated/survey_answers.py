@@ -6,7 +6,7 @@ import json
 import math
 import re
 
-from auditor.domain import OPTION_LETTERS, SCORE_MAX, Call, Cell, LogprobMeasure, Purpose, TaskItem
+from auditor.domain import OPTION_LETTERS, SCORE_MAX, Call, Cell, LogprobMeasure, TaskItem
 from auditor.models.simulated.world import World, model_name, persona_of
 
 LEVELS = ("never", "hardly ever", "seldom", "as often as not", "quite often", "mostly", "always")
@@ -26,7 +26,6 @@ RIGHT_ANSWER_RATE = 0.8
 LOGPROB_SLOPE = 2.0
 """Difference of two ends' log-probabilities, in nats, for a score of 1."""
 _OPTIONS = re.compile(r"^A: (?P<a>.*?)\nB: (?P<b>.*)\Z", re.DOTALL | re.MULTILINE)
-_NEGATED_QUESTION = re.compile(r"\b(?:less|worse|later)\b")
 
 
 def level_of(score: float) -> str:
@@ -82,32 +81,21 @@ def answer_item(world: World, call: Call) -> tuple[str, str]:
 def answer_logprobs(world: World, call: Call) -> str:
     """Log-probabilities as a provider's reply is parsed: of each continuation, or of the letters A and B."""
     text = call.messages[-1].content
-    if call.measure is LogprobMeasure.CHOICE and call.purpose is Purpose.LOGIC:
-        difference = LOGPROB_SLOPE * preference(world, call)
-    else:
-        score = world.score(model_name(call), world.find_cell(text), 0)
-        if call.measure is not LogprobMeasure.CHOICE:
-            signs = [1 if end.strip() in POSITIVE_ENDS else -1 for end in call.continuations]
-            return json.dumps([LOGPROB_SLOPE / 2 * score * sign for sign in signs])
-        is_positive_first = _find_options(text)[0] in POSITIVE_ENDS
-        difference = LOGPROB_SLOPE * (score if is_positive_first else -score)
-    logprob_a = -math.log1p(math.exp(-difference))
-    return json.dumps([["A", logprob_a], ["B", logprob_a - difference]])
+    score = world.score(model_name(call), world.find_cell(text), 0)
+    if call.measure is not LogprobMeasure.CHOICE:
+        signs = [1 if end.strip() in POSITIVE_ENDS else -1 for end in call.continuations]
+        return json.dumps([LOGPROB_SLOPE / 2 * score * sign for sign in signs])
+    is_positive_first = find_options(text)[0] in POSITIVE_ENDS
+    return answer_option_logprobs(score if is_positive_first else -score)
 
 
-def preference(world: World, call: Call) -> float:
-    """By how much a model prefers item A to item B of a comparison, in score units, as the question asks."""
-    option_a, remainder = _find_options(call.messages[-1].content)
-    option_b, _, question = remainder.rpartition("\n")
-    country = world.find_cell(call.messages[-1].content).country
-    score_a, score_b = (
-        world.score(model_name(call), Cell(country, world.find_cell(option).topic), call.sample)
-        for option in (option_a, option_b)
-    )
-    return score_b - score_a if _NEGATED_QUESTION.search(question) else score_a - score_b
+def answer_option_logprobs(difference: float) -> str:
+    """Log-probabilities of the letters A and B, by how much the model prefers A, in score units."""
+    logprob_a = -math.log1p(math.exp(-LOGPROB_SLOPE * difference))
+    return json.dumps([["A", logprob_a], ["B", logprob_a - LOGPROB_SLOPE * difference]])
 
 
-def _find_options(text: str) -> tuple[str, str]:
+def find_options(text: str) -> tuple[str, str]:
     """Option A of a prompt, and all that follows the letter B; both empty in any other layout."""
     match = _OPTIONS.search(text)
     return (match["a"].strip(), match["b"].strip()) if match else ("", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, get_args
 
 import typer
 
@@ -134,9 +134,11 @@ def _list_next_steps(
     """Yield what can be done with a file of rows."""
     from auditor.imports.published.registry import find_format
     from auditor.imports.published.rows import PEOPLE_JUDGE
+    from auditor.probes.logic.settings import LogicProbe
 
     dataset_format = find_format(dataset_name)
-    relation = dataset_format.find_relation(aspect)
+    relations = get_args(LogicProbe.model_fields["relation"].annotation)
+    relation = aspect if aspect in relations else dataset_format.relation if not aspect else "preference"
     if kind == "comparisons":
         is_by_people = dataset_format.labeller == PEOPLE_JUDGE
         if is_by_people:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.probe_section import BuiltInProbe, KeyFinding
+from auditor.domain import Purpose
 from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
-    from auditor.domain import Cell
+    from auditor.domain import Call, Cell
     from auditor.imports.published.rows import DatasetFormat
+    from auditor.models.simulated.world import World
     from auditor.probes.logic.figures.schema import LogicReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
     from auditor.reports.data.report_schema import Report
@@ -34,9 +36,11 @@ class Logic(BuiltInProbe):
     position = 3
     noun = "comparison"
     answers_key = "comparisons"
+    progress_label = "Comparing items"
     counted_labels: ClassVar = {None: "comparisons of items"}
     label_kind = LabelKind.COMPARISON
     weighs_votes = True
+    judge_purposes = frozenset({Purpose.LOGIC})
 
     def list_records(self) -> list[type]:
         from auditor.probes.logic import comparisons
@@ -125,6 +129,11 @@ class Logic(BuiltInProbe):
         from auditor.probes.logic.judge_consistency import measure_judge_consistency
 
         return {row.judge: row.weight.weight for row in measure_judge_consistency(db, audit_id, config)}
+
+    def answer_simulated(self, world: World, call: Call) -> str | None:
+        from auditor.probes.logic.simulated_comparisons import answer_comparison
+
+        return answer_comparison(world, call)
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
         from auditor.probes.logic.published.rankings import FORMATS

@@ -40,6 +40,7 @@ class Semantic(BuiltInProbe):
     position = 2
     noun = "free-text answer"
     answers_key = "moral_answers"
+    progress_label = "Free-text answers"
     counted_labels: ClassVar = {
         "answers": "free-text answers",
         "rules": "rules of thumb",
@@ -52,6 +53,7 @@ class Semantic(BuiltInProbe):
     sampled_purpose = Purpose.MORAL
     sampled_figures = "Consistency under paraphrase"
     label_kind = LabelKind.ANSWER_PAIR
+    judge_purposes = frozenset({Purpose.CONSISTENCY, Purpose.CONTRADICTION})
     attribute_figures: ClassVar = {"semantic_consistency": "Consistency under paraphrase"}
 
     def list_records(self) -> list[type]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.domain import Outcome, Purpose
 from auditor.error_messages import TRUNCATED_FIX, how_to_fix, normalize_message, provider_message
 from auditor.models.refused_features import REFUSAL_STATUSES, find_refusals
@@ -30,14 +31,8 @@ MAX_REPORTED_FAILURES = 20
 """Failures that a report lists."""
 ADAPTED_NOTE = "No action is needed: the audit adapted to what the server accepts."
 """Stands in place of a fix for requests by which the audit learned what a server accepts."""
-JUDGE_PURPOSES = frozenset(
-    purpose.value
-    for purpose in (
-        *(Purpose.REVIEW, Purpose.LOGIC, Purpose.CONSISTENCY, Purpose.CONTRADICTION, Purpose.CONTEST, Purpose.GUESS),
-        Purpose.PREFLIGHT,
-    )
-)
-"""Purposes of the calls that a model is sent as a judge."""
+JUDGE_PURPOSES = frozenset({Purpose.REVIEW, Purpose.CONTEST, Purpose.GUESS, Purpose.PREFLIGHT})
+"""Purposes of the calls that a model is sent as a judge, besides `BuiltInProbe.judge_purposes`."""
 
 
 def build_failures_report(db: Database, source: ReportSource) -> FailuresReport:
@@ -159,12 +154,13 @@ def _build_unusable_model(
     """Describe a model without a usable result: by its most important failure, else by its commonest outcome."""
     [(outcome, n)] = outcomes.most_common(1)
     planned = outcomes.total()
+    judge_purposes = JUDGE_PURPOSES.union(*(probe.judge_purposes for probe in list_built_in_probes()))
     matching = [
         failure
         for failure in failures
         if failure.name == name
         and failure.unusable
-        and any((purpose in JUDGE_PURPOSES) == is_judge for purpose in failure.purposes)
+        and any((purpose in judge_purposes) == is_judge for purpose in failure.purposes)
     ]
     failure = next((failure for failure in matching if failure.outcome == outcome), None)
     if failure is None and matching and not Outcome(outcome).is_answer:
