@@ -22,7 +22,7 @@ from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.survey_translations import load_design_texts, load_further_wordings
-from auditor.storage import ledger
+from auditor.storage import ledger, results
 from auditor.storage.database import Database
 from auditor.storage.records import load_records, save_experiment
 from auditor.surveys.languages import native_languages
@@ -297,7 +297,7 @@ async def ask_design(context: RunContext, runs: Sequence[PlannedRun]) -> None:
 
 def load_example_text(db: Database, audit_id: int, model: str, run: int, country: str, topic: str) -> str | None:
     """Load the text of a model's first usable answer on a cell in a run, without thinking; None if there is none."""
-    rows = load_records(db, audit_id, DesignAnswer, [Cell(country, topic)], model=model)
+    rows = results.load_design_answers(db, audit_id, [Cell(country, topic)], model)
     keys = [row.key for row in rows if row.run == run and row.outcome is Outcome.OK and row.key]
     answers = ledger.load_answers(db, keys[:1])
     return next((strip_thinking(answer.text) for answer in answers.values() if answer.text), None)

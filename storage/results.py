@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, or_, select
@@ -22,6 +23,8 @@ from auditor.domain import (
     Trace,
     Verdict,
 )
+from auditor.domain.design_records import DesignAnswer
+from auditor.metrics.robustness import AUDIT_RUN
 from auditor.storage import audits, hash_chain
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
@@ -143,6 +146,29 @@ def load_scored_trace_keys(db: Database, audit_id: int) -> list[tuple[str, Cell,
     with db.read() as connection:
         rows = connection.execute(query.order_by(c.model, c.country, c.topic, c.sample))
         return [(model, Cell(country, topic), sample) for model, country, topic, sample in rows]
+
+
+def load_design_answers(
+    db: Database, audit_id: int, cells: Iterable[tuple[str, ...]] | None = None, model: str | None = None
+) -> list[DesignAnswer]:
+    """Load the answers in an audit's designs, of some cells or all, of one model or all.
+
+    Those of the run with the audit's settings are the audit's own: where the audit excludes one, it is excluded.
+    """
+    answers = load_records(db, audit_id, DesignAnswer, cells, model=model)
+    if not answers:
+        return []
+    c = table_of(Trace).c
+    query = select(c.model, c.country, c.topic, c.sample)
+    with db.read() as connection:
+        rows = connection.execute(query.where(c.audit_id == audit_id, c.outcome == Outcome.EXCLUDED.value))
+        excluded = {(model_name, Cell(country, topic), sample) for model_name, country, topic, sample in rows}
+    return [
+        replace(answer, outcome=Outcome.EXCLUDED, score=None)
+        if answer.run == AUDIT_RUN and (answer.model, answer.cell, answer.sample) in excluded
+        else answer
+        for answer in answers
+    ]
 
 
 def load_sample_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, int, float | None]]:

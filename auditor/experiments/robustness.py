@@ -9,10 +9,10 @@ import typer
 from auditor.experiments.declaration import AskOption, AuditArgument, ExperimentContext, ExperimentResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from auditor.config import AuditConfig
-    from auditor.domain import Capability, Survey
+    from auditor.domain import Capability, Cell, Survey
     from auditor.domain.design_records import PlannedRun
     from auditor.experiments.design_plan import DesignCost, FactorChoice
     from auditor.experiments.stored_audit import Requirement
@@ -78,7 +78,7 @@ def robustness(
         cost = forecast_design(db, config, survey, runs) if ask else cost
         figures = _measure(db, stored_audit, survey, config) if is_stored or ask else None
         report = _build_report(runs, choice, cost, figures, audit)
-        conflicts, panels = _compare_panels(db, stored_audit.id, config)
+        conflicts, panels = compare_panels(db, stored_audit.id, config, survey)
     report = report.model_copy(update={"conflicts": conflicts, "panels": panels})
     return ExperimentResult(report, build_design_document(report))
 
@@ -95,7 +95,8 @@ def _list_requirements() -> tuple[Requirement, ...]:
     asks_models = Requirement(
         lambda _db, _audit, config: not config.is_simulated and not any(model.answers for model in config.models),
         "has simulated models or recorded answers, which answer one form of the question only",
-        "Name one whose models can be asked.",
+        "Name one whose models can be asked: `auditor init` writes the config of one with small models that need no "
+        "key.",
     )
     return SURVEY, DIRECT_SAMPLES, EQUAL_SAMPLES, ONE_LANGUAGE, standard_form, asks_models
 
@@ -193,36 +194,41 @@ def _build_report(
     )
 
 
-def _compare_panels(db: Database, audit_id: int, config: AuditConfig) -> tuple[int, list[PanelVariantRow]]:
-    """Count the conflicts that other panels would settle by the recorded verdicts; nothing without judges."""
+def compare_panels(
+    db: Database, audit_id: int, config: AuditConfig, survey: Survey
+) -> tuple[int, list[PanelVariantRow]]:
+    """Count the conflicts, and those that the panel and other ones settle by the recorded verdicts.
+
+    The other panels count all votes alike, or by Dawid and Skene's model, or lack one judge, whose verdicts and vote
+    are then none. Without verdicts or conflicts there are no panels.
+    """
     from auditor.agents.conflict_resolution import resolve_conflicts
-    from auditor.config import PanelSection
     from auditor.domain import Verdict
-    from auditor.reports.data.sampling.design import PanelVariantRow
+    from auditor.reports.data.sampling.design import WITHOUT_JUDGE, PanelVariantRow
     from auditor.storage import results
+    from auditor.storage.probe_answers import apply_vote_weights
     from auditor.storage.records import load_records
 
+    config = apply_vote_weights(db, audit_id, config)
     verdicts, conflicts = load_records(db, audit_id, Verdict), results.load_voted_conflicts(db, audit_id)
-    if not verdicts or not conflicts or config.panel.judges_per_trace is not None:
+    if not verdicts or not conflicts:
         return 0, []
-    judges = sorted({verdict.judge for verdict in verdicts})
+    assigned = _load_assigned_judges(db, audit_id, config, survey)
+    rules = {"majority": "by plain majority", "dawid_skene": "by Dawid and Skene’s model"}
     variants = {
-        "by plain majority": (config.model_copy(update={"panel": PanelSection()}), verdicts),
-        "by Dawid and Skene’s model": (
-            config.model_copy(update={"panel": PanelSection(vote="dawid_skene")}),
-            verdicts,
-        ),
+        name: (_with_rule(config, vote), verdicts, assigned)
+        for vote, name in rules.items()
+        if vote != config.panel.vote
     }
-    variants |= {
-        f"without {judge}": (config, [verdict for verdict in verdicts if verdict.judge != judge]) for judge in judges
-    }
-    rows = [
-        PanelVariantRow(
-            panel="as audited", settled=sum(conflict.winner is not None for conflict in conflicts), changed=0
-        )
-    ]
-    for name, (changed_config, judge_verdicts) in variants.items():
-        resolved = resolve_conflicts(changed_config, conflicts, judge_verdicts)
+    for judge in sorted({verdict.judge for verdict in verdicts}):
+        others = {place: [name for name in judges if name != judge] for place, judges in assigned.items()}
+        remaining = [verdict for verdict in verdicts if verdict.judge != judge]
+        variants[f"{WITHOUT_JUDGE}{judge}"] = (config, remaining, others)
+    n_settled = sum(conflict.winner is not None for conflict in conflicts)
+    rows = [PanelVariantRow(panel="as audited", settled=n_settled, changed=0)]
+    for name, variant in variants.items():
+        changed_config, judge_verdicts, judges_by_cell = variant
+        resolved = resolve_conflicts(changed_config, conflicts, judge_verdicts, judges_by_cell)
         rows.append(
             PanelVariantRow(
                 panel=name,
@@ -231,3 +237,20 @@ def _compare_panels(db: Database, audit_id: int, config: AuditConfig) -> tuple[i
             )
         )
     return len(conflicts), rows
+
+
+def _with_rule(config: AuditConfig, vote: str) -> AuditConfig:
+    """The config with another rule that counts votes; the judges of each answer stay the same."""
+    changes: dict[str, object] = {"vote": vote, "weights": {}, "weights_from": None, "bench_below": 0.0}
+    return config.model_copy(update={"panel": config.panel.model_copy(update=changes)})
+
+
+def _load_assigned_judges(
+    db: Database, audit_id: int, config: AuditConfig, survey: Survey
+) -> Mapping[tuple[str, Cell], Collection[str]]:
+    """By model and cell, the judges that are assigned to at least one reviewed answer."""
+    from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
+    from auditor.storage import results
+
+    keys = (TraceKey(*key) for key in results.load_scored_trace_keys(db, audit_id))
+    return assign_panels(config, survey).judges_by_cell(select_reviewed(config, keys))

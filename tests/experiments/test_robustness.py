@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from auditor import open_audit
 from auditor.agents.call_builders import build_direct_call
-from auditor.agents.design_calls import list_requests, prepare_run
-from auditor.config import AuditConfig
-from auditor.domain import Answer, AnswerForm, Capability, Cell, Outcome
+from auditor.agents.design_calls import list_requests, load_example_text, prepare_run
+from auditor.config import AuditConfig, load_stored_config
+from auditor.domain import Answer, AnswerForm, Capability, Cell, Outcome, Ruling
 from auditor.domain.design_records import DesignAnswer, PlannedRun
+from auditor.domain.exclusions import AnswerSelection
 from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.design_plan import choose_factors, plan_design
-from auditor.experiments.robustness import robustness
+from auditor.experiments.robustness import compare_panels, robustness
 from auditor.metrics.design_matrix import RUNS_PER_CELL
 from auditor.models.answer_schemas import DESIGN_SCHEMAS
 from auditor.reports.output import render_document
 from auditor.run import load_planned_survey, run_audit
-from auditor.storage import audits, hash_chain
+from auditor.run.exclusions import exclude_answers, undo_exclusion
+from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -110,13 +114,96 @@ def test_a_design_is_asked_once_and_resumed_without_a_request(
     standard = {run.number for run in runs if prepare_run(audit, load_planned_survey(audit), run.levels)
                 .presentation.has_standard_prompt}  # fmt: skip
     assert {row.score for row in answers if row.run not in standard} == {0.5}
-    assert report.conflicts == 0 or report.panels[0].panel == "as audited"
     server.requests.clear()
     second = robustness(context, audit.name, ask=True)
     assert not server.requests
     assert second.data.figures == report.figures
     assert robustness(ExperimentContext(storage), audit.name).data.figures == report.figures
-    assert len(render_document(second.document, "markdown").split()) < 900
+
+
+def test_answers_that_the_audit_excludes_leave_its_run_of_the_design(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = config(server.url, 2, judges=[])
+    run_audit(audit, storage=storage)
+    server.script = answer_all_forms
+    before = robustness(ExperimentContext(storage), audit.name, without=FEW, ask=True).data.figures
+    with open_database(storage) as db:
+        audit_id = audits.get_audit(db, audit.name).id
+        cells = [row.cell for row in load_records(db, audit_id, DesignAnswer) if (row.run, row.model) == (0, "model-a")]
+    country = cells[0].country
+    n_of_run = sum(cell.country == country for cell in cells)
+    exclude_answers(audit.name, AnswerSelection("model-a", country), "wrong model served", storage=storage)
+    excluded = robustness(ExperimentContext(storage), audit.name).data.figures
+    assert (before.lost, excluded.lost) == ({}, {"excluded": n_of_run})
+    averages = open_audit(audit.name, storage=storage).report().designs
+    assert averages is not None
+    assert averages.averages == excluded.averages
+    with open_database(storage) as db:
+        assert load_example_text(db, audit_id, "model-a", 0, *cells[0]) is None
+        assert load_example_text(db, audit_id, "model-b", 0, *cells[0])
+        assert not hash_chain.verify_chain(db).breaks
+    undo_exclusion(audit.name, 1, storage=storage)
+    assert robustness(ExperimentContext(storage), audit.name).data.figures == before
+
+
+NAMES = ("knows-every-culture", "western-everywhere", "agrees-with-everybody", "inconsistent")
+
+
+def simulated(names: Sequence[str], **changes: Any) -> AuditConfig:
+    models = [{"name": name, "model": f"simulated/{name}"} for name in names]
+    settings = config("http://127.0.0.1:1", 2).model_dump(include={"survey", "embedding", "seed"})
+    return AuditConfig.model_validate(
+        {"name": "simulated", **settings, "models": models, "probes": {"direct": {"samples": 1}}, **changes}
+    )
+
+
+@pytest.mark.parametrize("panel", [{}, {"exclude_family": True}])
+def test_panels_without_one_judge_are_counted_again_from_the_recorded_verdicts(
+    storage: str, panel: dict[str, Any]
+) -> None:
+    audit = simulated(NAMES, panel=panel)
+    run_audit(audit, storage=storage)
+    with open_database(storage) as db:
+        stored = audits.get_audit(db, audit.name)
+        stored_config, audit_id = load_stored_config(stored.config), stored.id
+        assert stored_config is not None
+        n_conflicts, rows = compare_panels(db, audit_id, stored_config, audits.load_audit_survey(db, stored))
+        conflicts, verdicts = results.load_voted_conflicts(db, audit_id), results.load_verdicts(db, audit_id)
+    assert n_conflicts == len(conflicts) > 0
+    assert [row.panel for row in rows] == [
+        *("as audited", "by Dawid and Skene’s model"), *(f"without {name}" for name in sorted(NAMES))
+    ]  # fmt: skip
+    assert rows[0].settled == sum(conflict.winner is not None for conflict in conflicts) > 0
+    valid = {
+        (verdict.judge, verdict.model, verdict.cell): verdict.ruling is Ruling.VALID
+        for verdict in verdicts
+        if verdict.outcome is Outcome.OK
+    }
+    for row, left_out in zip(rows[2:], sorted(NAMES), strict=True):
+        winners = []
+        for conflict in conflicts:
+            sides = (conflict.left, conflict.right)
+            votes = [
+                [valid[judge, side, conflict.cell] for side in sides]
+                for judge in NAMES
+                if judge not in (*sides, left_out) and all((judge, side, conflict.cell) in valid for side in sides)
+            ]
+            ahead = [votes.count([True, False]), votes.count([False, True])]
+            winners.append(next((side for side, n in zip(sides, ahead, strict=True) if n > len(votes) / 2), None))
+        assert row.settled == sum(winner is not None for winner in winners)
+        assert row.changed == sum(
+            winner != conflict.winner for winner, conflict in zip(winners, conflicts, strict=True)
+        )
+    assert any(row.changed for row in rows[2:])
+
+
+def test_simulated_models_are_refused_with_a_way_on(storage: str) -> None:
+    audit = simulated(NAMES[:2], judges=[])
+    run_audit(audit, storage=storage)
+    with pytest.raises(UsageError, match=r"simulated models .* one form of the question only\..*`auditor init`"):
+        robustness(ExperimentContext(storage), audit.name)
 
 
 def test_refused_and_unread_answers_are_counted_and_are_no_scores(

@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.config import load_stored_config
 from auditor.domain import AlteredTraceVerdict, CellScore, Contest, Guess
-from auditor.domain.design_records import DesignAnswer, PlannedRun
+from auditor.domain.design_records import PlannedRun
 from auditor.prompts.judge_address import addresses_judge
 from auditor.reports.data.label_records import load_label_records
 from auditor.reports.data.report_source import ReportSource
@@ -54,7 +54,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "capability_history": partial(load_records, record_class=StoredCapability),
     "label_records": load_label_records,
     "design_runs": partial(load_records, record_class=PlannedRun),
-    "design_answers": partial(load_records, record_class=DesignAnswer),
+    "design_answers": results.load_design_answers,
 }
 """Database query that fills each field of `ReportSource`."""
 

@@ -13,6 +13,10 @@ from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.sampling.robustness import DesignAverageRow, RobustnessReport, average_models, make_table
 from auditor.storage.database import Database
 from auditor.storage.records import load_records
+from auditor.storage.results import load_design_answers
+
+WITHOUT_JUDGE = "without "
+"""Before the name of the judge whose verdicts a panel lacks."""
 
 
 class DesignAverages(ReportModel):
@@ -75,7 +79,7 @@ class DesignReport(ReportModel):
 def load_design_scores(db: Database, audit_id: int, survey: Survey) -> tuple[list[DesignRun], list[DesignScore]]:
     """Load the runs of an audit's design and the scores in them; both are empty if none was asked."""
     runs = load_records(db, audit_id, PlannedRun)
-    scores = average_samples(load_records(db, audit_id, DesignAnswer), survey)
+    scores = average_samples(load_design_answers(db, audit_id), survey)
     return ([DesignRun(run.number, run.levels) for run in runs], scores) if scores else ([], [])
 
 

@@ -73,15 +73,15 @@ class LevelDifferenceRow(FlatRow):
     model: ModelName
     factor: Annotated[str, Column("Choice", "name")]
     first: str
-    second: Annotated[str, Column("Level", key="levels")]
+    second: Annotated[str, Column("Levels", key="levels")]
     mae: Annotated[Tested, Column("MAE", style="signed", show_n=False, emphasis=True)]
     bias: Annotated[Tested, Column("Bias", style="signed", show_n=False)]
     mae_gap: Annotated[Tested, Column("Gap in MAE", style="signed", show_n=False)]
     """Difference of the gap in MAE between two regions: those with the largest gap over all designs."""
     bias_gap: Annotated[Tested, Column("Gap in bias", style="signed", show_n=False)]
-    pearson_r: Estimate
+    pearson_r: Annotated[Estimate, Column("r", style="signed", show_n=False)]
     """Pearson's r with people at the second level minus that at the first, over cells that both were asked."""
-    concordance: Estimate
+    concordance: Annotated[Estimate, Column("Concordance", style="signed", show_n=False)]
     """The same for Lin's concordance."""
 
 

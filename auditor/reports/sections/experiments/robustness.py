@@ -27,17 +27,16 @@ from auditor.reports.number_format import (
     pluralize,
 )
 from auditor.reports.sections.experiments.common import build_experiment_document
-from auditor.reports.sections.phrasing import join_first, join_with_and, list_counts
+from auditor.reports.sections.phrasing import join_with_and, list_counts
 from auditor.reports.sections.tables import sort_by_p_value, tabulate
 
 MAX_SENTENCES = 2
 """Findings of one kind that are stated; the table and the JSON output have all."""
-MAX_MODELS = 4
+MAX_MODELS = 3
 N_QUOTED_CELLS = 2
-MAX_QUOTED_WORDS = 10
-MAX_QUOTED_LEVELS = 1
-MAX_ROWS = 4
-"""Rows of the table that the page shows."""
+MAX_QUOTED_WORDS = 9
+MAX_ROWS = 3
+"""Rows of the table that the page shows, those with the smallest p-values of MAE first."""
 SOURCE_NAMES = {
     "model": "models",
     "cell": "cells",
@@ -102,18 +101,17 @@ def _describe_change(row: RankingChangeRow) -> str:
 
 
 def _describe_levels(report: RobustnessReport) -> Iterator[str]:
-    """Yield the largest differences in MAE between levels that are shown."""
+    """Yield the largest difference in MAE between levels that is shown, and the number of others."""
     shown = [row for row in report.levels if row.mae.is_significant]
     shown.sort(key=lambda row: -abs(row.mae.value or 0.0))
-    n_stated = MAX_SENTENCES if not any(row.is_change for row in report.rankings) else 1
-    for row in shown[:n_stated]:
+    for row in shown[:1]:
         direction = "larger" if (row.mae.value or 0.0) > 0 else "smaller"
         yield (
             f"With “{row.second}” instead of “{row.first}” ({row.factor}), the MAE of {row.model} is {direction} "
             f"({describe_estimate('difference', row.mae)})."
         )
-    if len(shown) > n_stated:
-        n_others = len(shown) - n_stated
+    if len(shown) > 1:
+        n_others = len(shown) - 1
         yield f"{pluralize(n_others, 'further difference')} in MAE {'is' if n_others == 1 else 'are'} shown."
     if report.levels and not shown:
         yield "No choice is shown to change a model’s mean absolute error (MAE)."
@@ -144,8 +142,8 @@ def _describe_average(row: DesignAverageRow) -> str:
 def _describe_count(row: DesignCountRow) -> str:
     """State in how many designs the first model is closer to people."""
     return (
-        f"{row.first} is closer to people than {row.second} in {row.better} of {pluralize(row.runs, 'design')}; "
-        f"sampling alone would give {format_number(row.expected, 1)}."
+        f"{row.first} is closer to people than {row.second} in {row.better} of {pluralize(row.runs, 'design')} "
+        f"(sampling alone would give {format_number(row.expected, 1)})."
     )
 
 
@@ -182,8 +180,7 @@ def _plot_designs(report: RobustnessReport) -> Figure:
             f"{curve.model}: MAE from {format_number(curve.points[0].value)} to {format_number(curve.points[-1].value)}"
             for curve in curves
         ),
-        "Designs by their MAE, with 95% CI for each design alone. The dark dot is the audit’s design, pale squares its "
-        "levels.",
+        "Designs by MAE, each with its own 95% CI. Dark dot: the audit’s design; pale squares: its levels.",
         "level-differences",
         narrow,
     )
@@ -191,15 +188,16 @@ def _plot_designs(report: RobustnessReport) -> Figure:
 
 def _build_level_blocks(report: RobustnessReport) -> list[Block]:
     """The table of differences between levels, and where the variance of errors comes from."""
+    rows = sort_by_p_value(report.levels, lambda row: row.mae)
+    cut = f" The clearest {MAX_ROWS} of {format_count(len(rows))} rows; all: --json." if len(rows) > MAX_ROWS else ""
     table = tabulate(
         "level-differences",
         "Differences between levels",
-        "Figures with one level minus those with the other, in the same cells. Gap: between the two most different "
-        "regions. 95% CIs hold for all rows of a column together.",
-        sort_by_p_value(report.levels, lambda row: row.mae),
+        "Figures with the second level minus those with the first, in the same cells; gaps between the two most "
+        f"different regions. 95% CIs hold jointly in a column, those of r and concordance singly.{cut}",
+        rows[:MAX_ROWS],
         LevelDifferenceRow,
-        {"levels": lambda row: f"{row.second} instead of {row.first}"},
-        max_rows=MAX_ROWS,
+        {"levels": lambda row: f"{row.first} → {row.second}"},
     )
     blocks: list[Block] = [Paragraph(sentence) for sentence in _describe_sources(report.sources)]
     usable = report.answers - sum(report.lost.values())
@@ -231,26 +229,30 @@ def _describe_sources(rows: Sequence[VarianceSourceRow]) -> Iterator[str]:
             choices[source] = variance
     largest = max(choices, key=lambda source: choices[source], default="")
     shares = [f"{name} {format_percent(round(1000 * value / total), 1000)}" for name, value in groups.items()]
-    most = f" The largest choice is the {largest}." if largest and choices[largest] > 0 else ""
-    yield f"Shares of the variance of absolute errors: {join_with_and(shares)}.{most}"
+    most = f" The largest choice is {largest}." if largest and choices[largest] > 0 else ""
+    yield f"Variance of absolute errors: {join_with_and(shares)}.{most}"
 
 
 def _quote_cells(report: RobustnessReport) -> list[Block]:
     """The answers in the cells that change most, side by side."""
-    blocks: list[Block] = [Paragraph("The largest of many changes; noise is part of them.", "note")]
+    blocks: list[Block] = [Paragraph("The largest of many, noise included.", "note")]
     for row in report.changed[:N_QUOTED_CELLS]:
         blocks += _quote_pair(report, row)
     return blocks
 
 
 def _quote_pair(report: RobustnessReport, row: ChangedCellRow) -> Iterator[Block]:
-    """Yield the two answers of a cell, with the levels in which their designs differ."""
+    """Yield the two answers of a cell, each with the level of a choice in which their designs differ."""
     levels = {run.number: run.levels for run in report.runs}
     low, high = levels[row.low_run], levels[row.high_run]
     differing = [name for name in low if low[name] != high[name]]
-    for score, text, other in ((row.low_score, row.low_text, low), (row.high_score, row.high_text, high)):
+    n_others = len(differing) - 1
+    others = f", and {pluralize(n_others, 'more choice')} differ{'s' if n_others == 1 else ''}" if n_others else ""
+    sides = (
+        (f"{row.model} on {row.topic} in {row.country}: ", row.low_score, row.low_text, low, ""),
+        ("Another design: ", row.high_score, row.high_text, high, others),
+    )
+    for heading, score, text, other, remark in sides:
         words = (text or "No text is recorded.").split()
         shortened = " ".join(words[:MAX_QUOTED_WORDS]) + (" …" if len(words) > MAX_QUOTED_WORDS else "")
-        heading = f"{row.model} on {row.topic} in {row.country}: {format_signed(score)}"
-        listed = [f"{name}: {other[name]}" for name in differing]
-        yield Quote(heading, shortened, join_first(listed, "choice", MAX_QUOTED_LEVELS))
+        yield Quote(heading + format_signed(score), shortened, f"{differing[0]}: {other[differing[0]]}{remark}")
