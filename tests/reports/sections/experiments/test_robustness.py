@@ -83,7 +83,7 @@ def test_cells_that_change_most_are_quoted_side_by_side(moved: RobustnessReport)
     assert row.high_score - row.low_score == max(other.high_score - other.low_score for other in moved.changed)
 
 
-def test_the_table_has_correlations_beside_errors_and_says_how_many_rows_it_leaves_out(moved: RobustnessReport) -> None:
+def test_the_table_has_correlations_next_to_errors_and_the_number_of_all_rows(moved: RobustnessReport) -> None:
     [table] = [block for block in iterate_blocks(build_robustness_document(moved)) if isinstance(block, Table)]
     titles = [str(column.title) for column in table.columns]
     assert titles == ["Model", "Choice", "Levels", "MAE", "Bias", "Gap in MAE", "Gap in bias", "r", "Concordance"]
