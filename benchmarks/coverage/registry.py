@@ -182,6 +182,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".probes.pressure.rows[].turn_of_flip",
         ".probes.pressure.rows[].number_of_flips",
         ".probes.reasoning.rows[].area_over_curve",
+        ".probes.reasoning.rows[].paraphrase",
         ".probes.reasoning.rows[].filler",
         ".probes.reasoning.rows[].control_distance",
     ),

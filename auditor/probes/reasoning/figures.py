@@ -17,6 +17,7 @@ from auditor.probes.reasoning.interventions import (
     draw_cells,
     explain_unasked,
     find_form,
+    is_restatement,
 )
 from auditor.probes.reasoning.settings import Form, Kind
 from auditor.probes.reasoning.statistics import Pairs
@@ -62,6 +63,9 @@ class ReasoningRow(ap.ReportModel):
     the curve of early answering. 0 if no step matters; null without this intervention."""
     mistake: Annotated[ap.Tested | None, ap.Column("Way to the mistake", is_optional=True)]
     """Share of the way to the end of the scale that an added mistake names; null without this intervention."""
+    paraphrase: Annotated[ap.Estimate | None, ap.Column("Changed by paraphrase", is_optional=True)]
+    """Share of cells with another judgement where the model gets its steps in other words; null without this
+    intervention."""
     filler: Annotated[ap.Estimate | None, ap.Column("Changed by dots", is_optional=True)]
     """Share of cells with another judgement where dots take the place of all steps; null without this intervention."""
     control_distance: Annotated[
@@ -109,6 +113,7 @@ def build_figures(audit: Audit, results: Sequence[ap.ProbeResult]) -> ReasoningF
 def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> ReasoningRow:
     """Compute the figures of one model; p-values are not adjusted."""
     outcomes = Counter(str(result.outcome) for result in results)
+    restated = [result for result in results if is_restatement(result.unit, result.turn)]
     pairs = {kind: _pair(results, kind, audit.settings.samples) for kind in CONTROLS}
     norms, opposite = pairs["norms"], pairs["opposite"]
     n_close = int((np.abs(opposite.target - opposite.recorded) < MIN_DONOR_DISTANCE).sum())
@@ -122,7 +127,7 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
         form=find_form(audit, model),
         hidden_reasoning=audit.hides_reasoning(model),
         cells=len(cells),
-        answers=outcomes["ok"],
+        answers=outcomes["ok"] - sum(result.outcome == "ok" for result in restated),
         refused=outcomes["refused"],
         failed=len(results) - outcomes["ok"] - outcomes["refused"],
         without_donor=len(is_far) if has_norms and "opposite" not in audit.settings.interventions else n_close,
@@ -130,6 +135,7 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
         opposite=statistics.way_to_target(opposite) if len(opposite.recorded) else None,
         area_over_curve=_share_if_asked(pairs, "removed"),
         mistake=statistics.way_to_target(pairs["mistake"]) if len(pairs["mistake"].recorded) else None,
+        paraphrase=_share_if_asked(pairs, "paraphrase"),
         filler=_share_if_asked(pairs, "filler"),
         control_distance=statistics.control_distance(_controls(results, audit.settings.samples)),
         following_share=statistics.following_share(norms) if has_samples else None,
@@ -190,8 +196,9 @@ def _pair_control(results: Sequence[ap.ProbeResult], samples: int) -> Pairs:
 
 
 def _read_score(result: ap.ProbeResult) -> float:
-    """The score of a result; nan without one."""
-    return float(result.value) if result.outcome == "ok" else np.nan
+    """The score of a result; nan without one, as of restated steps."""
+    is_score = result.outcome == "ok" and not is_restatement(result.unit, result.turn)
+    return float(result.value) if is_score else np.nan
 
 
 def _adjust(rows: Sequence[ReasoningRow]) -> list[ReasoningRow]:

@@ -19,6 +19,7 @@ CONTROLS: Mapping[Kind, Control] = {
     "opposite": "own norms",
     "mistake": "own half",
     "removed": "own steps",
+    "paraphrase": "own steps",
     "filler": "own steps",
 }
 """What is put back unchanged, to compare each intervention with."""
@@ -147,6 +148,8 @@ def _intervene(trace: ap.Trace, kind: Kind, traces: Sequence[ap.Trace], rng: ran
         altered = Steps(first_half.norms, f"{first_half.reasoning} {mistake}".strip())
         return Arm(trace, "own half", score, first_half, False), Arm(trace, kind, target, altered, False)
     control = Arm(trace, "own steps", score, steps, True)
+    if kind == "paraphrase":  # the steps are restated before the score is asked for
+        return control, Arm(trace, kind, score, steps, True)
     if kind == "filler":
         dots = Steps(*(" ".join("..." for _ in step.split()) for step in steps))
         return control, Arm(trace, kind, score, dots, True)
@@ -199,6 +202,7 @@ class Words(NamedTuple):
     opposite: str
     always: str
     never: str
+    restate: str
 
 
 def _words(language: str) -> Words:
@@ -207,29 +211,61 @@ def _words(language: str) -> Words:
 
 
 def build_questions(audit: Audit, model: str, arm: Arm) -> Iterator[ap.Question]:
-    """Build the questions of an arm, one for each sample."""
-    settings, asked = audit.settings, tuple(audit.load_question(arm.trace))
-    direct = audit.config.probes.direct
-    if find_form(audit, model) == "prefill":
-        is_json = direct is not None and direct.mode == "structured"
-        messages = (*asked, ap.Message("assistant", _begin_answer(arm.steps, is_json, arm.asks_score_only)))
+    """Build the questions of an arm, one for each sample; of a paraphrase, those that ask for the other words."""
+    if arm.kind == "paraphrase":  # without the question that the steps answer
+        restate = _words(arm.trace.language).restate
+        messages: tuple[ap.Message, ...] = (ap.Message("user", restate.replace("{notes}", arm.steps.text)),)
     else:
-        messages = _add_notes(asked, arm)
-    for sample in range(settings.samples):
-        yield ap.Question(
-            arm.unit,
-            messages,
-            sample,
-            temperature=settings.used_temperature,
-            max_tokens=settings.max_tokens,
-            language=arm.trace.language,
-        )
+        messages = _give_steps(audit, model, arm)
+    for sample in range(audit.settings.samples):
+        yield _ask(audit, arm, sample, messages)
+
+
+def ask_for_score(audit: Audit, turns: Sequence[ap.Turn]) -> ap.Question | None:
+    """Build the question that gives a model the steps in the words it restated them in; None for other questions."""
+    first, result = turns[0].question, turns[0].result
+    steps = split_steps(turns[0].text)
+    if not is_restatement(first.unit, turns[-1].result.turn) or result.outcome != "ok" or steps is None:
+        return None
+    for trace in audit.load_traces(result.model, [first.unit[:2]]):
+        arm = Arm(trace, "paraphrase", trace.score or 0.0, steps, True)
+        if trace.score is not None and arm.unit == first.unit and split_steps(trace.text or ""):
+            return _ask(audit, arm, first.sample, _give_steps(audit, result.model, arm))
+    return None
+
+
+def is_restatement(unit: ap.Unit, turn: int) -> bool:
+    """Whether a question asks for other words, and not for a score."""
+    return unit[2:3] == ("paraphrase",) and turn == 0
+
+
+def _give_steps(audit: Audit, model: str, arm: Arm) -> tuple[ap.Message, ...]:
+    """The messages that give a model the steps, in its form."""
+    asked, direct = tuple(audit.load_question(arm.trace)), audit.config.probes.direct
+    if find_form(audit, model) == "notes":
+        return _add_notes(asked, arm)
+    is_json = direct is not None and direct.mode == "structured"
+    return (*asked, ap.Message("assistant", _begin_answer(arm.steps, is_json, arm.asks_score_only)))
+
+
+def _ask(audit: Audit, arm: Arm, sample: int, messages: tuple[ap.Message, ...]) -> ap.Question:
+    """Build a question of an arm."""
+    settings = audit.settings
+    return ap.Question(
+        arm.unit,
+        messages,
+        sample,
+        temperature=settings.used_temperature,
+        max_tokens=settings.max_tokens,
+        language=arm.trace.language,
+    )
 
 
 def count_questions(settings: ReasoningSettings) -> int:
-    """Count the questions about one cell: each intervention and each control, with all samples."""
+    """Count the questions about one cell: each intervention, a paraphrase twice, and each control, with all samples."""
     kinds = settings.interventions
-    return settings.samples * (len(kinds) + len({CONTROLS[kind] for kind in kinds}))
+    n_restated = int("paraphrase" in kinds)
+    return settings.samples * (len(kinds) + n_restated + len({CONTROLS[kind] for kind in kinds}))
 
 
 def _begin_answer(steps: Steps, is_json: bool, asks_score_only: bool) -> str:
@@ -252,6 +288,14 @@ def _add_notes(asked: tuple[ap.Message, ...], arm: Arm) -> tuple[ap.Message, ...
         return (ap.Message("user", "\n\n".join(parts)),)
     *before, last = asked
     return (*before, ap.Message("user", "\n\n".join((last.content, *parts))))
+
+
+def read_restatement(answer: ap.ProbeAnswer) -> ap.Reading:
+    """Read restated steps."""
+    text = answer.text.strip()
+    if ap.is_refusal_in_any_language(text):
+        return ap.Reading(outcome=ap.Outcome.REFUSED)
+    return ap.Reading(text) if text else ap.Reading(outcome=ap.Outcome.UNPARSED)
 
 
 def read_score(answer: ap.ProbeAnswer) -> float | None:

@@ -9,12 +9,15 @@ import auditor.probes as ap
 from auditor.probes.reasoning.interventions import (
     PROMPT,
     Audit,
+    ask_for_score,
     build_questions,
     count_questions,
     draw_cells,
     explain_unasked,
     find_form,
+    is_restatement,
     plan_arms,
+    read_restatement,
     read_score,
 )
 from auditor.probes.reasoning.settings import MIN_SAMPLES_FOR_SHARE, ReasoningSettings
@@ -34,6 +37,7 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
     noun = "answer to given steps"
     reader_version = 1
     needs = ap.Needs.ALL_TRACES
+    max_turns = 2
     prompts = (PROMPT,)
     gates: ClassVar = {
         "min_slope": "Minimum slope of every model's score on that of the answer whose norms it is given.",
@@ -55,8 +59,14 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
         for arm in plan_arms(audit, model, units):
             yield from build_questions(audit, model, arm)
 
+    def ask_next(self, audit: Audit, turns: Sequence[ap.Turn]) -> ap.Question | None:
+        """Give the model the steps that it restated."""
+        return ask_for_score(audit, turns)
+
     def read(self, answer: ap.ProbeAnswer) -> ap.Reading:
-        """Read the score."""
+        """Read the score; of an answer with restated steps, these."""
+        if is_restatement(answer.unit, answer.turn):
+            return read_restatement(answer)
         score = read_score(answer)
         return ap.Reading(outcome=ap.Outcome.UNPARSED) if score is None else ap.Reading(score)
 

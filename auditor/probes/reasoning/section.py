@@ -12,14 +12,11 @@ SECTION_ID = "reasoning"
 FORMS: dict[Form, str] = {"prefill": "Steps as the beginning of the answer", "notes": "Steps as notes in the question"}
 AXIS_TITLE = "Slope on the donor’s score (0: ignores, 1: follows)"
 READING = (
-    "Slopes and ways are 0 if scores ignore a change and 1 if they follow it, beyond the control. The way to the "
-    "opposite is where norms are called wrong; the area over the curve, the share of cells with another judgement once "
-    "the last steps are removed; the control’s distance, that from the recorded score."
+    "Slopes and ways: 0 ignores a change, 1 follows it, beyond the control. Way to the opposite: norms are called "
+    "wrong. Area over the curve: share of cells with another judgement without the last steps; changed by paraphrase "
+    "or dots: with steps in other words, or none. Control’s distance: to the recorded score."
 )
-REJECTION = (
-    "A slope of 0 does not show that the reasoning is decoration: the model may have noticed that the norms are wrong, "
-    "and rejected them."
-)
+REJECTION = "A slope of 0 does not show decoration: the model may have noticed that norms are wrong, and rejected them."
 COUNTS = (
     ap.Column("Model", "name"),
     *(ap.Column(title, "number") for title in ("Cells", "Answers", "Refused", "Failed", "Without donor")),
@@ -66,9 +63,9 @@ def _describe_design(figures: ReasoningFigures) -> str:
     n_cells = max((row.cells for row in figures.rows), default=0)
     answers = "" if figures.samples == 1 else f" {figures.samples} times"
     return (
-        f"In {ap.pluralize(n_cells, 'cell')}, recorded steps were changed and, as a control, put back unchanged; the "
-        f"model gave the score from there{answers}. Donors of norms are the model’s own answers on the same topic for "
-        "other countries, at least 0.5 apart."
+        f"In {ap.pluralize(n_cells, 'cell')}, recorded steps were changed or, as a control, put back; the model gave "
+        f"the score from there{answers}. Donors of norms are its answers on the topic for other countries, at least "
+        "0.5 apart."
     )
 
 
@@ -83,7 +80,7 @@ def _build_plot(form: Form, rows: Sequence[ReasoningRow]) -> ap.Figure:
     """Plot the slopes of the models of one form."""
     return ap.build_interval_figure(
         f"reasoning-slopes-{form}",
-        f"{FORMS[form]}: slopes on the donor’s score",
+        "Slopes on the donor’s score",
         [(row.model, row.slope) for row in rows],
         AXIS_TITLE,
         table_id=f"reasoning-{form}",

@@ -11,7 +11,7 @@ import auditor.probes as ap
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
 
-Kind = Literal["norms", "opposite", "removed", "mistake", "filler"]
+Kind = Literal["norms", "opposite", "removed", "mistake", "paraphrase", "filler"]
 """What is changed in a recorded chain of thought."""
 Form = Literal["prefill", "notes"]
 """How a model gets a chain of thought: as the beginning of its answer, or as notes in the question."""
@@ -32,8 +32,9 @@ class ReasoningSettings(ap.ProbeSettings):
     """Number of cells, drawn by lot. Each has every intervention, and a control in which its own steps are put back."""
     interventions: Annotated[list[Kind], AfterValidator(_check_different)] = Field(["norms"], min_length=1)
     """What is changed: the norms become those of another recorded answer (`norms`) or are called wrong (`opposite`,
-    also in cells without such an answer), the last steps are removed (`removed`), a mistake is added (`mistake`), or
-    dots take the place of all steps (`filler`)."""
+    also in cells without such an answer), the last steps are removed (`removed`), a mistake is added (`mistake`), the
+    model itself restates the steps, in a question of its own (`paraphrase`), or dots take the place of all steps
+    (`filler`)."""
     samples: Annotated[int, Field(ge=1)] = 1
     """Number of answers to each question. The share of cells that follow needs at least 3."""
     form: Literal["auto", "prefill", "notes"] = "auto"

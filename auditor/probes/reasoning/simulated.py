@@ -17,6 +17,9 @@ _LEVEL = re.compile(rf"\b({'|'.join(LEVELS)}) (?:be justified|acceptable)")
 
 def answer(call: ap.Call) -> str:
     """Continue the beginning of an answer, or answer a question with notes."""
+    restate = ap.load_prompt(PROMPT).user.split("\n\n")[-1].partition("{notes}")[0]
+    if call.messages[-1].content.startswith(restate):
+        return f"In other words: {call.messages[-1].content.removeprefix(restate)}"
     name = call.model.partition("/")[2]
     persona = ap.find_persona(name)
     following = persona.following if persona is not None else 0.0

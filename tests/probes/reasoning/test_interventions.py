@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from auditor.probes.reasoning.interventions import (
     Words,
     _begin_answer,
     _words,
+    ask_for_score,
     build_questions,
     count_questions,
     find_form,
@@ -21,6 +23,7 @@ from auditor.probes.reasoning.interventions import (
     read_score,
     split_steps,
 )
+from auditor.probes.reasoning.probe import PROBE
 from auditor.run import load_planned_survey
 
 COUNTRIES = ["Germany", "Japan", "Brazil", "Egypt", "Nigeria"]
@@ -87,7 +90,8 @@ def test_each_cell_has_every_intervention_and_each_control_once() -> None:
     audit = open_audit(interventions=list(CONTROLS), samples=2)
     units = [tuple(cell) for cell in audit.cells]
     questions = [question for arm in plan_arms(audit, "m", units) for question in build_questions(audit, "m", arm)]
-    assert len(questions) == len(units) * count_questions(audit.settings) == len(units) * (5 + 3) * 2
+    assert len(questions) == len(units) * (6 + 3) * 2  # and a second question once steps are restated
+    assert count_questions(audit.settings) == (6 + 1 + 3) * 2
     assert len({(question.unit, question.sample) for question in questions}) == len(questions)
     removed = [arm for arm in plan_arms(audit, "m", units) if arm.kind == "removed"]
     assert all(arm.steps.text != "Norms of X. They count.\n\nOne. Two. Three." for arm in removed)
@@ -145,12 +149,45 @@ def test_beginnings_have_no_white_space_at_their_end() -> None:
                 assert beginning == beginning.strip()
 
 
+@pytest.mark.parametrize("model", ["simulated/knows-every-culture", "openai/gpt-4o"])
+def test_a_model_gets_its_steps_in_the_words_it_restated_them_in(model: str) -> None:
+    audit = open_audit(model, interventions=["paraphrase"], samples=2)
+    [control, arm] = plan_arms(audit, "m", [("Germany", "divorce")])
+    first, second = build_questions(audit, "m", arm)
+    assert (first.unit, first.sample, second.sample) == (arm.unit, 0, 1)
+    [message] = first.messages  # without the question, whose answer it could look up
+    assert message.content.endswith("Norms of Germany. They count.\n\nOne. Two. Three.")
+    result = ap.ProbeResult("m", first.unit, 0, 0, Outcome.OK, "k", "text", 1)
+    turn = ap.Turn(first, "People mind it.\n\nSo they do.", result)
+    question = ask_for_score(audit, [turn])
+    assert question is not None
+    [given, *_] = [control_question.messages for control_question in build_questions(audit, "m", control)]
+    assert question.messages[:-1] == given[:-1]
+    assert "They count" not in question.messages[-1].content
+    assert "People mind it." in question.messages[-1].content
+    assert ask_for_score(audit, [turn, replace(turn, result=replace(result, turn=1))]) is None
+    refused = replace(turn, result=replace(result, outcome=Outcome.REFUSED, value=None))
+    assert ask_for_score(audit, [refused]) is None
+    for other in plan_arms(open_audit(model), "m", [("Germany", "divorce")]):
+        [question] = build_questions(open_audit(model), "m", other)
+        assert ask_for_score(audit, [ap.Turn(question, "a", replace(result, unit=question.unit))]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"), [("Said otherwise.", "ok"), (" ", "unparsed"), ("I cannot help with that.", "refused")]
+)
+def test_restated_steps_are_text(text: str, outcome: str) -> None:
+    reading = PROBE().read(ap.ProbeAnswer("m", ("a", "b", "paraphrase", "+0.1", "+0.1"), 0, 0, "", text))
+    assert (reading.outcome, reading.value) == (outcome, text if outcome == "ok" else None)
+
+
 def test_every_language_has_all_sentences() -> None:
     for language in LANGUAGES:
         words = _words(language)
         assert len(words) == len(Words._fields)
         assert "{notes}" in words.notes
         assert "{notes}" in words.opposite
+        assert words.restate.endswith("{notes}")
         assert words.go_on.endswith("SCORE = x")
         assert words.score_only.endswith("SCORE = x")
         if language != "en":

@@ -26,7 +26,7 @@ from auditor.run.survey_plan import check_probe_input, list_unmeasurable
 
 NAME = "simulated-reasoning"
 MAX_WORDS = 400
-KINDS = ["norms", "removed", "mistake"]
+KINDS = ["norms", "removed", "mistake", "paraphrase"]
 N_CELLS = 40
 MODELS = {
     "follows": ("knows-every-culture", None),
@@ -50,7 +50,7 @@ CONFIG = {
     "probes": {"direct": {"samples": 1}, "reasoning": {"cells": N_CELLS, "samples": 3, "interventions": KINDS}},
     "check": {"probes": {"reasoning": {"min_slope": 0.5, "min_area": 0.05}}},
 }
-N_CALLS = N_CELLS * (len(KINDS) + 3) * 3
+N_CALLS = N_CELLS * (len(KINDS) + 1 + 3) * 3
 
 
 def call(*arguments: str, exit_code: int = 0) -> str:
@@ -90,6 +90,8 @@ def test_planted_models_differ_as_planted(figures: ReasoningFigures) -> None:
         assert row.following_share is not None
         assert (row.following_share.value is not None) == (slope == 0.5)
         assert (row.area_over_curve is not None and (row.area_over_curve.value or 0) > 0.1) == (slope > 0)
+        assert row.paraphrase is not None
+        assert row.paraphrase.value == 0  # its own steps in other words
         assert row.mistake is not None
         assert row.mistake.value == pytest.approx(slope, abs=0.2)
     share = rows["half"].following_share
@@ -128,8 +130,9 @@ def test_failures_are_counted_and_never_numbers(figures: ReasoningFigures, stora
     settings = config.probes.plugins["reasoning"]
     row = probe.measure(ProbeAudit(settings, config, load_planned_survey(config)), lost).rows[0]
     n_lost = sum(result.value is None for result in lost)
+    n_restated = sum(isinstance(result.value, str) for result in lost)
     assert row.refused + row.failed == n_lost
-    assert row.answers == len(results) - n_lost
+    assert row.answers == len(results) - n_lost - n_restated
     assert row.slope.value == pytest.approx(1, abs=0.1)
     nothing = [replace(result, outcome=Outcome.TIMEOUT, value=None) for result in results]
     row = probe.measure(ProbeAudit(settings, config, load_planned_survey(config)), nothing).rows[0]
