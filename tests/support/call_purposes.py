@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
 from auditor.experiments.bias import bias
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.planted import planted
+from auditor.experiments.robustness import robustness
+from auditor.models.answer_schemas import DESIGN_SCHEMAS
 from auditor.probes.logic.ranking import RankingOptions, rank_items
 from auditor.probes.semantic.experiments.accuracy import accuracy
 from auditor.probes.semantic.experiments.rules import rules
@@ -84,6 +87,12 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
         return json.dumps(review_of_answer(request.draw() < 0.7))
     if schema in COMPARISON_SCHEMAS:
         return _preference(request)
+    if schema in DESIGN_SCHEMAS:
+        words = re.search(r"word for word: (.*?)[.:\n]", request.text)
+        score = (
+            words[1].split("; ")[1] if words else 1 + round(request.draw(), 1) if str(schema).endswith("Ten") else 0.5
+        )
+        return json.dumps({"norms": "They vary.", "reasoning": "It follows.", "score": score})
     if (schema or "").startswith("CountsOf"):
         is_readable = is_repeated or "abortion" not in request.text
         return json.dumps({"counts": [10] * 10 if is_readable else [100]})
@@ -153,6 +162,16 @@ def survey(storage: str, _: Path) -> None:
     run_audit(audit.model_copy(update={"models": models}), storage=storage)
     planted(ExperimentContext(storage), "scripted", 1)
     bias(ExperimentContext(storage), "scripted", 1)
+
+
+def designs(storage: str, _: Path) -> None:
+    """Direct scores with each place of the reasons on each scale, as JSON and as text."""
+    cells = {**CELLS, "countries": ["Germany", "Japan"]}
+    for mode in ("structured", "text"):
+        probes = {"direct": {"samples": 1, "mode": mode}}
+        run_audit(config(URL, 1, name=mode, survey=cells, judges=[], probes=probes), storage=storage)
+        choices = ["wording", "answer", "temperature", "language", "role"]
+        robustness(ExperimentContext(storage), mode, without=choices, ask=True)
 
 
 def reasoned_judgement(storage: str, _: Path) -> None:
@@ -387,9 +406,10 @@ def anthropic_batches(storage: str, _: Path) -> None:
 AUDITS: dict[str, Callable[[str, Path], None]] = {
     audit.__name__: audit
     for audit in (
-        survey, reasoned_judgement, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded,
-        replayed, logic, logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces, distribution,
-        native_distribution, semantic, semantic_of_facts, semantic_as_text, semantic_of_cultures, task_judges,
-        task_exact, task_choice, task_score, short_verdicts, other_providers, openai_batches, anthropic_batches,
+        survey, designs, reasoned_judgement, survey_as_text, paper_form, native_language, echoed, lettered, continued,
+        embedded, replayed, logic, logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces,
+        distribution, native_distribution, semantic, semantic_of_facts, semantic_as_text, semantic_of_cultures,
+        task_judges, task_exact, task_choice, task_score, short_verdicts, other_providers, openai_batches,
+        anthropic_batches,
     )
 }  # fmt: skip
