@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from auditor.config.base import read_field_descriptions
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.console.options import (
     AuditModelArgument,
     JsonOption,
@@ -80,15 +83,6 @@ def check(
     min_accuracy: Annotated[
         float | None, _gate("Minimum share of correct answers, for a task with known answers.")
     ] = None,
-    min_skill: Annotated[
-        float | None, _gate("Minimum skill of a model's opinions; 0 is as good as the mean of the other countries.")
-    ] = None,
-    min_variance_ratio: Annotated[
-        float | None, _gate("Minimum variance of a model's opinions, as a multiple of people's.")
-    ] = None,
-    max_order_effect: Annotated[
-        float | None, _gate("Maximum shift of opinions to the end shown first, as a share of the scale.")
-    ] = None,
     max_open_conflicts: Annotated[
         int | None, _gate("Maximum number of conflicts that neither judges nor people have settled.")
     ] = None,
@@ -107,6 +101,7 @@ def check(
     markdown_path: MarkdownOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
+    **thresholds_of_probes: float | None,
 ) -> None:
     """Test if each model of an audit meets your thresholds.
 
@@ -122,7 +117,7 @@ def check(
 
     audit_name, _, model = audit.partition(":")
     selected_models = [*([model] if model else []), *split_names(models)]
-    options = {name: context.params.get(name) for name in CheckSection.model_fields}
+    options = {name: context.params.get(name) for name in CheckSection.model_fields} | thresholds_of_probes
     thresholds = load_config(thresholds_path).check.model_dump() if thresholds_path else {}
     thresholds |= {name: value for name, value in options.items() if value is not None}
     result = open_audit(audit_name, storage=storage).check(
@@ -130,6 +125,27 @@ def check(
     )
     _write_check(result, junit_path, markdown_path, as_json=as_json)
     raise typer.Exit(result.exit_code)
+
+
+def _add_thresholds_of_probes() -> None:
+    """Add an option for each threshold that a built-in probe declares."""
+    signature = inspect.signature(check, eval_str=True)
+    parameters = [option for option in signature.parameters.values() if option.kind is not option.VAR_KEYWORD]
+    position = list(signature.parameters).index("max_open_conflicts")
+    parameters[position:position] = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[float | None, _gate(" ".join(description.split()))],
+        )
+        for probe in list_built_in_probes()
+        for name, description in read_field_descriptions(probe.thresholds).items()
+    ]
+    vars(check)["__signature__"] = signature.replace(parameters=parameters)
+
+
+_add_thresholds_of_probes()
 
 
 def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Path | None, *, as_json: bool) -> None:

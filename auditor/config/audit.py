@@ -333,7 +333,15 @@ class AuditConfig(ConfigSection):
         probes = create_model("Probes", __base__=Probes, __module__=Probes.__module__, __doc__=Probes.__doc__)
         add_probe_fields(probes, {probe.name: probe.settings for probe in list_built_in_probes()})
         field: Any = (probes, cls.model_fields["probes"])
-        config = create_model(cls.__name__, __base__=cls, __module__=cls.__module__, __doc__=cls.__doc__, probes=field)
+        bases: Any = (
+            CheckSection,
+            *(probe.thresholds for probe in list_built_in_probes() if probe.thresholds.model_fields),
+        )
+        check: Any = create_model(
+            "CheckSection", __base__=bases, __module__=CheckSection.__module__, __doc__=CheckSection.__doc__
+        )
+        fields: Any = {"probes": field, "check": (check, cls.model_fields["check"])}
+        config = create_model(cls.__name__, __base__=cls, __module__=cls.__module__, __doc__=cls.__doc__, **fields)
         schema: dict[str, Any] = super(AuditConfig, config).model_json_schema(*arguments, **options)
         return schema
 

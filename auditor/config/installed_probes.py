@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 
 from auditor.config.base import ConfigSection
 from auditor.config.probe_section import BuiltInProbe
+from auditor.config.type_descriptions import field_types
 from auditor.domain import Purpose
 from auditor.errors import AuditorError, ConfigError, ProbeError
 from auditor.probe_interface import (
@@ -370,6 +371,11 @@ def list_built_in_probes() -> list[BuiltInProbe]:
     """Import the probes in folders of the program that have a stage of their own, in the order of their stages."""
     probes = [load_built_in(name) for name in _list_built_in_sources() if _has_stage(name)]
     return sorted(probes, key=lambda probe: probe.position)
+
+
+def list_threshold_fields() -> dict[str, Any]:
+    """Types of the thresholds under `[check]` that built-in probes declare, with their constraints, by name."""
+    return {name: field for probe in list_built_in_probes() for name, field in field_types(probe.thresholds).items()}
 
 
 def add_probe_fields(model: type[BaseModel], types: Mapping[str, type]) -> None:

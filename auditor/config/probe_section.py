@@ -151,7 +151,7 @@ class BuiltInProbe(Probe[Any, Any]):
             the probe's folder then has the functions `query_label_units`, `load_label_item` and `load_pair_decisions`.
         judge_purposes: purposes of the calls that a model is sent as a judge.
         weighs_votes: whether `panel.weights_from` may name the probe, which then has `measure_vote_weights`.
-        thresholds: names under `[check]` of limits on the probe's figures, `min_…` or `max_…`.
+        thresholds: keys under `[check]` that limit the probe's figures, `min_…` or `max_…`, None by default.
         suggested_thresholds: those that a report suggests.
         attribute_figures: names and titles of the figures of `list_attribute_figures`.
     """
@@ -166,7 +166,7 @@ class BuiltInProbe(Probe[Any, Any]):
     label_kind: ClassVar[LabelKind | None] = None
     judge_purposes: ClassVar[frozenset[Purpose]] = frozenset()
     weighs_votes: ClassVar[bool] = False
-    thresholds: ClassVar[tuple[str, ...]] = ()
+    thresholds: ClassVar[type[ConfigSection]] = ConfigSection
     suggested_thresholds: ClassVar[tuple[str, ...]] = ()
     attribute_figures: ClassVar[Mapping[AttributeFigure, str]] = {}
 

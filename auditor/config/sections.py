@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic_core import PydanticKnownError
 
 from auditor.config.base import ConfigSection
+from auditor.config.installed_probes import list_threshold_fields
 from auditor.config.rephrasing import Rephrasing
 from auditor.config.value_checks import check_base_url
 from auditor.domain.labels import RaterKind
@@ -264,8 +266,33 @@ class LabelSection(ConfigSection):
     them allows the judge a disadvantage of 20, 15 or 10 percentage points. The default is the strictest."""
 
 
+class _NamedThreshold(NamedTuple):
+    """A threshold that a built-in probe may declare."""
+
+    name: str
+    value: Any
+
+
+def _validate_threshold(threshold: Any) -> Any:
+    """Validate a threshold as the class `BuiltInProbe.thresholds` of the probe that declares it.
+
+    Raises:
+        ValidationError: the value is wrong.
+        PydanticKnownError: no probe declares it.
+    """
+    if not isinstance(threshold, _NamedThreshold):
+        return threshold
+    declared = list_threshold_fields().get(threshold.name)
+    if declared is None:
+        raise PydanticKnownError("extra_forbidden")
+    return TypeAdapter(declared, config=ConfigDict(allow_inf_nan=False)).validate_python(threshold.value)
+
+
 class CheckSection(ConfigSection):
     """Requirements that the command `auditor check` tests. One that is not set is not tested."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Annotated[Any, BeforeValidator(_validate_threshold)]]
 
     min_pearson: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Minimum Pearson correlation (r) of every model's scores with people's."""
@@ -288,15 +315,6 @@ class CheckSection(ConfigSection):
     """Minimum agreement of the judges beyond chance (Fleiss' kappa)."""
     min_accuracy: UnitFloat | None = None
     """Minimum share of correct answers of every model, for a task with known correct answers."""
-    min_skill: Annotated[float, Field(le=1)] | None = None
-    """Minimum skill of every model's opinions: 1 is perfect, 0 as good as the mean of the other countries. For the
-    probe `distribution`."""
-    min_variance_ratio: NonNegativeFloat | None = None
-    """Minimum variance of every model's opinions, as a multiple of the variance of people's. For the probe
-    `distribution`."""
-    max_order_effect: UnitFloat | None = None
-    """Maximum shift of every model's opinions to the end of the scale that is shown first, as a share of the scale. For
-    the probe `distribution`."""
     max_open_conflicts: Annotated[int, Field(ge=0)] | None = None
     """Maximum number of open conflicts: those that neither judges nor people have settled."""
     max_served_models: Annotated[int, Field(ge=1)] | None = None
@@ -312,6 +330,28 @@ class CheckSection(ConfigSection):
     estimate does (false)."""
     probes: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Requirements of probes of other packages, by the probe's name, such as `[check.probes.confidence]`."""
+
+    def find(self, name: str) -> float | None:
+        """Return a threshold of this table by name, also one that a built-in probe declares; None if it is not set."""
+        threshold: float | None = getattr(self, name, None)
+        return threshold
+
+    @classmethod
+    def list_further_fields(cls) -> dict[str, Any]:
+        """Types of the thresholds that built-in probes declare, by name."""
+        return list_threshold_fields()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_other_thresholds(cls, data: Any) -> Any:
+        """Mark the thresholds without a field here with their name, for `_validate_threshold`."""
+        if not isinstance(data, dict):
+            return data
+        return {
+            name: value if name in cls.model_fields else _NamedThreshold(str(name), value)
+            for name, value in data.items()
+            if value is not None or name in cls.model_fields
+        }
 
 
 class NonInferioritySection(ConfigSection):

@@ -10,7 +10,7 @@ from auditor.domain import Purpose
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
 from auditor.probes.distribution.opinions import OpinionMode
-from auditor.probes.distribution.settings import DistributionProbe
+from auditor.probes.distribution.settings import DistributionProbe, DistributionThresholds
 
 if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
@@ -40,7 +40,7 @@ class Distribution(BuiltInProbe):
     sampled_purpose = Purpose.OPINION
     sampled_figures = "The diversity of answers (variance ratio)"
 
-    thresholds = ("min_skill", "min_variance_ratio", "max_order_effect")
+    thresholds = DistributionThresholds
     suggested_thresholds = ("min_skill", "min_variance_ratio")
 
     def list_records(self) -> list[type]:

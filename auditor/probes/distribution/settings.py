@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from auditor.config.base import ConfigSection
 from auditor.config.probe_section import ProbeSection
 from auditor.config.providers.table import REPLAY
 from auditor.probes.distribution.opinions import MIN_GROUP_RESPONDENTS, ScaleOrder
@@ -17,6 +18,17 @@ Mode = Literal["verbalized", "sampled", "tokens"]
 DEFAULT_MODES: tuple[Mode, ...] = ("verbalized", "sampled")
 MIN_SAMPLES_PER_ORDER = 2
 """Fewest sampled answers in each order of the scale, from which a variance can be estimated."""
+
+
+class DistributionThresholds(ConfigSection):
+    """Thresholds under `[check]`."""
+
+    min_skill: Annotated[float, Field(le=1)] | None = None
+    """Minimum skill of every model's opinions: 1 is perfect, 0 as good as the mean of the other countries."""
+    min_variance_ratio: Annotated[float, Field(ge=0)] | None = None
+    """Minimum variance of every model's opinions, as a multiple of the variance of people's."""
+    max_order_effect: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Maximum shift of every model's opinions to the end of the scale that is shown first, as a share of the scale."""
 
 
 class DistributionProbe(ProbeSection):

@@ -23,6 +23,7 @@ from auditor.reports.sections.phrasing import (
     group_findings,
     join_first,
 )
+from auditor.reports.sections.probe_sections import has_probes_only
 from auditor.reports.sections.sensitivity import build_assumptions
 from auditor.reports.sections.tiers import describe_preference
 from auditor.reports.sections.weaknesses import list_weaknesses
@@ -240,8 +241,8 @@ def _format_mae_range(rows: Sequence[AlignmentRow]) -> str:
 
 
 def build_agreement_section(report: Report) -> Section | None:
-    """Build the section on agreement with people; None for an audit without a survey."""
-    if not report.audit.survey.title:
+    """Build the section on agreement with people; None for an audit without a survey, or of probes alone."""
+    if not report.audit.survey.title or has_probes_only(report):
         return None
     labels = SeriesLabels.of(report)
     rows = sorted(report.alignment, key=rank_by_error)

@@ -68,12 +68,12 @@ def build_estimate_gates(
         **{
             name: (_bound_kind(name), partial(probe.list_gate_figures, threshold=name))
             for probe in list_built_in_probes()
-            for name in probe.thresholds
+            for name in probe.thresholds.model_fields
         },
         "min_kappa": ("min", kappa_estimates),
     }
     for name, (bound_kind, list_figures) in figure_sources.items():
-        threshold = getattr(thresholds, name)
+        threshold = thresholds.find(name)
         if threshold is None:
             continue
         corrected = corrected_estimates(report) if name == CORRECTED_GATE and use_corrections else []

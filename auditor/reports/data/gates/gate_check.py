@@ -115,8 +115,9 @@ def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, objec
         UsageError: a threshold is unknown, or its value is not allowed.
     """
     base = config.check if config else CheckSection()
-    if unknown := [name for name in overrides if name not in CheckSection.model_fields]:
-        hint = did_you_mean(unknown[0], CheckSection.model_fields, f"Known: {', '.join(CheckSection.model_fields)}.")
+    known = [*CheckSection.model_fields, *CheckSection.list_further_fields()]
+    if unknown := [name for name in overrides if name not in known]:
+        hint = did_you_mean(unknown[0], known, f"Known: {', '.join(known)}.")
         raise UsageError(f"there is no threshold '{unknown[0]}'.", hint)
     try:
         return CheckSection.model_validate(base.model_dump() | dict(overrides))

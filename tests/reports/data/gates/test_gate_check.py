@@ -83,8 +83,7 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
     }
     hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
     # Tested below, in tests/e2e/test_tasks.py, and in tests/e2e/test_distribution_probe.py.
-    others = {"max_cost_usd", "max_served_models", "min_accuracy"}
-    others |= {"min_skill", "min_variance_ratio", "max_order_effect", "probes"}
+    others = {"max_cost_usd", "max_served_models", "min_accuracy", "probes"}
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
     passed = {
