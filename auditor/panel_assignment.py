@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig, ModelSection
+from auditor.config.providers.table import SIMULATED
 from auditor.domain import Cell, Survey, Trace, derive_seed
 from auditor.metrics.panel_design import balanced_panels
 from auditor.metrics.stopping import stratified_order
@@ -139,5 +140,7 @@ def _model_sort_key(model: ModelSection) -> tuple[int, str]:
     request_settings = model.model_dump(
         mode="json", include={"model", "api_base", "system", "temperature", "params", "answers"}
     )
+    if model.provider is SIMULATED:
+        request_settings["params"] = {}  # a run adds the id of its world, which the stored config lacks
     reasoning = () if model.reasoning is None else (model.reasoning.model_dump(mode="json"),)
     return derive_seed(0, *request_settings.values(), *reasoning), model.name

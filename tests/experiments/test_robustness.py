@@ -159,7 +159,7 @@ def simulated(names: Sequence[str], **changes: Any) -> AuditConfig:
     )
 
 
-@pytest.mark.parametrize("panel", [{}, {"exclude_family": True}])
+@pytest.mark.parametrize("panel", [{}, {"judges_per_trace": 2}, {"exclude_family": True}])
 def test_panels_without_one_judge_are_counted_again_from_the_recorded_verdicts(
     storage: str, panel: dict[str, Any]
 ) -> None:
