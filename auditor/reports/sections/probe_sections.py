@@ -152,15 +152,22 @@ def _list_reported(report: Report) -> Iterator[BuiltInProbe]:
 
 
 def compare_installed_probes(figures_by_audit: Sequence[Mapping[str, BaseModel]]) -> Iterator[Section]:
-    """Yield the comparisons of the first audit's figures with those of each other audit, by probe."""
+    """Yield the comparisons of the first audit's figures with those of each other audit, by probe.
+
+    Of a probe that cannot be used, the reason is a section of its own.
+    """
     first, *others = figures_by_audit
-    for other in others:
-        for name in first:
-            pair = (first[name], other.get(name))
-            if not any(figures is None or isinstance(figures, UnavailableProbe) for figures in pair):
-                section = load_probe(name).call_optional("compare", *pair, returns=Section)
-                if section is not None:
-                    yield section
+    for name, figures in first.items():
+        sections: list[Section | None] = []
+        try:
+            for other in [audit_figures[name] for audit_figures in others if name in audit_figures]:
+                for either in (figures, other):
+                    if isinstance(either, UnavailableProbe):
+                        raise ProbeError(either.unavailable)
+                sections.append(load_probe(name).call_optional("compare", figures, other, returns=Section))
+        except ProbeError as error:
+            sections = [_explain_missing(name, f"{error.message[0].upper()}{error.message[1:]}")]
+        yield from (section for section in sections if section is not None)
 
 
 def build_probe_tables(report: Report) -> Iterator[Table]:

@@ -13,10 +13,11 @@ from auditor.config.installed_probes import InstalledProbe, ProbeSource
 from auditor.errors import ProbeError
 from auditor.metrics.estimate import Estimate
 from auditor.probe_interface import Headline, Probe
+from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import List
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.probe_sections import list_probe_findings
+from auditor.reports.sections.probe_sections import compare_installed_probes, list_probe_findings
 from auditor.reports.sections.summary import NO_PROBE_FINDING, build_summary_section
 from tests.probes.distribution.test_section import make_distribution, make_row
 from tests.reports.sections.node_text import text_of
@@ -96,6 +97,24 @@ def test_page_one_of_probes_alone_leads_with_what_they_found(monkeypatch: pytest
     assert NO_PROBE_FINDING in text_of(build_summary_section(silent).blocks[0])
     planned = spoken.model_copy(update={"coverage": report.coverage})
     assert "Agreement with people is not available" in text_of(build_summary_section(planned))
+
+
+def test_a_comparison_names_a_probe_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Probe[Any, Any]):
+        def compare(self, first: Any, second: Any) -> Any:
+            raise SystemExit(3)
+
+    probe = InstalledProbe(Broken(), ProbeSource("p", "p-package", "1", Broken))
+    monkeypatch.setitem(installed_probes._LOADED, "p", probe)
+    [section] = compare_installed_probes([{"p": Figures()}, {"p": Figures()}])
+    assert "The hook 'compare' of the probe 'p' failed: SystemExit: 3. Its recorded answers are kept." in text_of(
+        section
+    )
+    missing = UnavailableProbe(unavailable="The probe 'p' is not installed.")
+    for pair in ((missing, missing), (Figures(), missing)):
+        [section] = compare_installed_probes([{"p": figures} for figures in pair])
+        assert "The probe 'p' is not installed. Its recorded answers are kept." in text_of(section)
+    assert not list(compare_installed_probes([{"p": Figures()}, {}]))
 
 
 @pytest.mark.parametrize("headline", ["a sentence", Headline("x", 1.5), Headline(None, 0.1)])  # type: ignore[arg-type]
