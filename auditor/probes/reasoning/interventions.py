@@ -90,22 +90,28 @@ def draw_cells(audit: Audit) -> list[ap.Cell]:
 
     A model that answers as people do has a donor there.
     """
-    n, people = audit.settings.cells, audit.people
+    n = audit.settings.cells
     if "norms" not in audit.settings.interventions:
         return list(audit.draw_cells(n))
+    with_donor = find_cells_with_donor(audit)
+    drawn = {*audit.draw_cells(n, with_donor)}
+    drawn |= {*audit.draw_cells(n - len(drawn), set(audit.cells) - drawn)}
+    return [cell for cell in audit.cells if cell in drawn]
+
+
+def find_cells_with_donor(audit: Audit) -> set[ap.Cell]:
+    """The cells that have a donor if the model answers as people do: people elsewhere judge otherwise by 0.5."""
+    people = audit.people
     by_topic: dict[str, list[float]] = {}
     for cell, score in people.items():
         if score is not None:
             by_topic.setdefault(cell.topic, []).append(score)
-    with_donor = {
+    return {
         cell
         for cell in audit.cells
         if (score := people.get(cell)) is not None
         and any(abs(other - score) >= MIN_DONOR_DISTANCE for other in by_topic[cell.topic])
     }
-    drawn = {*audit.draw_cells(n, with_donor)}
-    drawn |= {*audit.draw_cells(n - len(drawn), set(audit.cells) - drawn)}
-    return [cell for cell in audit.cells if cell in drawn]
 
 
 def plan_arms(audit: Audit, model: str, cells: Sequence[ap.Unit]) -> Iterator[Arm]:

@@ -14,6 +14,7 @@ from auditor.probes.reasoning.interventions import (
     count_questions,
     draw_cells,
     explain_unasked,
+    find_cells_with_donor,
     find_form,
     is_restatement,
     plan_arms,
@@ -105,6 +106,13 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
             yield (
                 f"The probe reasoning gives no intervals: they need at least {MIN_COUNTRIES} countries and "
                 f"{MIN_COUNTRIES} topics, and there are {n_countries} and {n_topics}."
+            )
+        n_with_donor = len({*units} & {tuple(cell) for cell in find_cells_with_donor(audit)})
+        if "norms" in audit.settings.interventions and 2 * n_with_donor < len(units):
+            yield (
+                f"The probe reasoning exchanges norms in few cells: in {len(units) - n_with_donor} of {len(units)}, "
+                "people in no other country differ by 0.5, so a model that answers as they do has no donor; its norms "
+                "are called wrong instead."
             )
         if audit.settings.samples < MIN_SAMPLES_FOR_SHARE and audit.settings.samples > 1:
             yield f"The share of cells that follow needs samples = {MIN_SAMPLES_FOR_SHARE} of the probe reasoning."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ from auditor.config import AuditConfig, load_config
 from auditor.cost_estimation.probe_calls import plan_calls
 from auditor.domain import LANGUAGES, Outcome
 from auditor.probe_interface import ProbeAnswer, ProbeAudit
-from auditor.probes.memory.figures import MemoryFigures, is_verbatim
+from auditor.probes.memory.figures import MemoryFigures, ModelMemory, is_verbatim
 from auditor.probes.memory.probe import MemoryProbe
 from auditor.probes.memory.section import build_headline, build_section
 from auditor.prompts import load_prompt
+from auditor.reports.document import Table
 from auditor.run import load_planned_survey
 from tests.reports.sections.node_text import text_of
 
@@ -37,6 +40,8 @@ model = "simulated/agrees-with-everybody"
 [probes]
 direct = {{ samples = 1 }}
 memory = {{ published = "made-up", cells = 40, items = "items.csv" }}
+[check.probes.memory]
+max_recall = 0.3
 """
 N_CALLS = 2 * (40 * 2 + 10 + 5)
 WORDING = "Please tell me whether this is never justified, always justified, or something in between:"
@@ -118,6 +123,48 @@ def test_the_section_has_a_figure_and_at_most_400_words(figures: MemoryFigures) 
     text = text_of(section)
     assert "Whether knows recites published figures cannot be told." in text
     assert len([word for word in text.split() if any(c.isalpha() for c in word)]) <= 400
+
+
+def test_failures_are_counted_and_never_numbers(config: AuditConfig, url: str, figures: MemoryFigures) -> None:
+    results = [r for r in open_audit("simulated-memory", storage=url).probe_results("memory") if r.model == "recites"]
+    audit: ProbeAudit[Any] = ProbeAudit(config.probes.plugins["memory"], config, load_planned_survey(config))
+
+    def measure(is_lost: Callable[[int], bool]) -> ModelMemory:
+        lost = [
+            replace(result, outcome=Outcome.REFUSED if i % 2 else Outcome.TIMEOUT, value=None) if is_lost(i) else result
+            for i, result in enumerate(results)
+        ]
+        return MemoryProbe().measure(audit, lost).models[1]
+
+    row = measure(lambda i: i % 7 == 0)
+    n_lost = len(range(0, len(results), 7))
+    assert sum(row.failed.values()) == n_lost
+    assert set(row.failed) == {"refused", "timeout"}
+    assert row.figures < figures.models[1].figures
+    assert row.recall[0].hits.value == 1.0  # lost answers are no misses
+    assert row.is_recall_shown
+    nothing = measure(lambda i: True)
+    assert (nothing.figures, nothing.unknown, nothing.recall, nothing.p_value) == (0, 0, [], None)
+    assert nothing.ordinary_error.value is nothing.made_up.value is None
+    section = build_section("t", figures.model_copy(update={"models": [nothing]}))
+    assert section is not None
+    assert f"{len(results)} answers were refused, unreadable or lost; they count nowhere." in text_of(section)
+
+
+def test_the_gate_the_export_and_the_comparison_have_the_hits(figures: MemoryFigures, url: str) -> None:
+    gates = {gate.subject: gate.estimate.value for gate in MemoryProbe().gate_figures(figures)}
+    assert gates == {row.model: row.recall[0].excess.value for row in figures.models}
+    checked = open_audit("simulated-memory", storage=url).check().gates
+    verdicts = [(gate.subject, gate.verdict) for gate in checked if gate.name == "memory.max_recall"]
+    assert ("recites", "failed") in verdicts
+    assert ("knows", "failed") not in verdicts
+    [table] = MemoryProbe().export_tables(figures)
+    assert [row[:3] for row in table.rows] == [["knows", 40, 40], ["recites", 40, 40]]
+    only_known = figures.model_copy(update={"models": figures.models[:1]})
+    [compared] = MemoryProbe().compare(only_known, figures).blocks
+    assert isinstance(compared, Table)
+    knows, recites = (row.recall[0].excess for row in figures.models)
+    assert compared.rows == [["knows", knows, knows], ["recites", None, recites]]
 
 
 def test_unmeasurable_figures_are_named_before_the_first_call(tmp_path: Path) -> None:

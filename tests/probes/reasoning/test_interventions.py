@@ -161,8 +161,8 @@ def test_a_model_gets_its_steps_in_the_words_it_restated_them_in(model: str) -> 
     turn = ap.Turn(first, "People mind it.\n\nSo they do.", result)
     question = ask_for_score(audit, [turn])
     assert question is not None
-    [given, *_] = [control_question.messages for control_question in build_questions(audit, "m", control)]
-    assert question.messages[:-1] == given[:-1]
+    [control_messages, *_] = [control_question.messages for control_question in build_questions(audit, "m", control)]
+    assert question.messages[:-1] == control_messages[:-1]
     assert "They count" not in question.messages[-1].content
     assert "People mind it." in question.messages[-1].content
     assert ask_for_score(audit, [turn, replace(turn, result=replace(result, turn=1))]) is None

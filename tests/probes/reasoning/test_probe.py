@@ -210,6 +210,21 @@ def test_figures_that_are_not_measurable_are_listed_before_the_first_call() -> N
         check_probe_input(config, load_planned_survey(config))
 
 
+def test_cells_without_a_donor_are_named_before_the_first_call() -> None:
+    neighbours = ["Germany", "Netherlands", "Australia", "Canada", "New Zealand"]
+    config = change(survey={"source": "wvs7-sample", "countries": neighbours})
+    assert "people in no other country differ by 0.5" in " ".join(
+        list_unmeasurable(config, load_planned_survey(config))
+    )
+    config = change()
+    assert "differ by 0.5" not in " ".join(list_unmeasurable(config, load_planned_survey(config)))
+    config = change(
+        survey={"source": "wvs7-sample", "countries": neighbours},
+        probes={"direct": {}, "reasoning": {"interventions": ["opposite"]}},
+    )
+    assert "differ by 0.5" not in " ".join(list_unmeasurable(config, load_planned_survey(config)))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
