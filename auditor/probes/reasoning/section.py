@@ -107,7 +107,8 @@ def write_headline(figures: ReasoningFigures) -> ap.Headline | None:
         for form, rows in _by_form(figures.model_copy(update={"rows": following}))
     ]
     p_value = max(row.slope.adjusted_p_value or 0.0 for row in following)
-    return ap.Headline(f"Scores follow the stated norms when they are exchanged: {'; '.join(named)}.", p_value)
+    scale = "as a share of the way to the score they led to"
+    return ap.Headline(f"Scores follow the stated norms when they are exchanged, {scale}: {'; '.join(named)}.", p_value)
 
 
 def compare_figures(title: str, first: ReasoningFigures, second: ReasoningFigures) -> ap.Section:
