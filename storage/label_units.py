@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, fun
 from auditor.domain import Outcome, Ruling, Trace, Verdict, canonical_hash
 from auditor.domain.labels import EQUIVALENCE, LabelDraw, LabelKind, LabelUnit
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import find_labelled_probe
+from auditor.storage.probe_answers import find_label_form, find_labelled_probe
 from auditor.storage.row_writing import table_of
 
 NO_MAJORITY = "tie"
@@ -19,12 +19,12 @@ NO_MAJORITY = "tie"
 NO_VERDICT = "none"
 """Verdict of a panel without a usable verdict."""
 _ROWS_PER_CHUNK = 10_000
-PART_NAMES = {
-    LabelKind.TRACE: ("model", "country", "topic", "sample"),
-    LabelKind.ANSWER_PAIR: ("purpose", "model", "question", "left", "right"),
-    LabelKind.COMPARISON: ("context", "item_a", "item_b"),
-}
-"""Names of `LabelUnit.parts`, as columns of imports and exports."""
+TRACE_PARTS = ("model", "country", "topic", "sample")
+
+
+def list_part_names(kind: LabelKind) -> tuple[str, ...]:
+    """Names of `LabelUnit.parts`, as columns of imports and exports."""
+    return TRACE_PARTS if kind is LabelKind.TRACE else find_label_form(kind).parts
 
 
 class LabelableUnit(NamedTuple):
@@ -144,7 +144,7 @@ def _query_traces(audit_id: int) -> UnitQuery:
     The text of a recorded answer is identified by its key, which is much shorter.
     """
     c = table_of(Trace).c
-    key_columns = {name: c[name] for name in PART_NAMES[LabelKind.TRACE]}
+    key_columns = {name: c[name] for name in TRACE_PARTS}
     imported_text = case((c.key.is_(None), c.text))
     query = select(
         *key_columns.values(),

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, String, case, cast, func, lite
 
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import list_built_in_names, load_built_in
-from auditor.config.probe_section import BuiltInProbe
+from auditor.config.probe_section import BuiltInProbe, LabelForm
 from auditor.domain import Outcome
 from auditor.domain.labels import LabelKind
 from auditor.probe_interface import ProbeResult
@@ -139,10 +139,17 @@ def apply_vote_weights(db: Database, audit_id: int, config: AuditConfig) -> Audi
     return config.model_copy(update={"panel": config.panel.model_copy(update={"weights": weights})})
 
 
+def find_label_form(kind: LabelKind | str) -> LabelForm:
+    """The declaration of the labels of a kind; LookupError for traces, whose labels belong to no probe."""
+    form = find_labelled_probe(LabelKind(kind)).label_form
+    assert form is not None
+    return form
+
+
 def find_labelled_probe(kind: LabelKind) -> BuiltInProbe:
     """The built-in probe that labels of a kind are about; LookupError for traces, which belong to none."""
     probes = (load_built_in(name) for name in list_built_in_names())
-    labelled = [probe for probe in probes if probe.label_kind is kind]
+    labelled = [probe for probe in probes if probe.label_form is not None and probe.label_form.kind is kind]
     if not labelled:
         raise LookupError(kind)
     return labelled[0]

@@ -119,6 +119,26 @@ class KeyFinding(NamedTuple):
     p_value: float | None = None
 
 
+class LabelForm(NamedTuple):
+    """Labels that people give on the answers of a built-in probe.
+
+    Attributes:
+        kind: as stored, one for each such probe.
+        parts: names of `LabelUnit.parts`, as columns of imports and exports.
+        stratify: what a sample can be stratified by, and is by default.
+        noun: one unit in the report, such as "pair of answers".
+        plural: several units.
+        source: how to get units, as a sentence.
+    """
+
+    kind: LabelKind
+    parts: tuple[str, ...]
+    stratify: tuple[str, ...]
+    noun: str
+    plural: str
+    source: str
+
+
 class ProbeEncoder(NamedTuple):
     """A text encoder of a probe.
 
@@ -147,7 +167,7 @@ class BuiltInProbe(Probe[Any, Any]):
         sampled_purpose: purpose of the questions that are asked several times; None if the spread of their answers is
             no result.
         sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
-        label_kind: kind of the labels that people give on the answers; None if they give none. The module `labels` of
+        label_form: the labels that people give on the answers; None if they give none. The module `labels` of
             the probe's folder then has the functions `query_label_units`, `load_label_item` and `load_pair_decisions`.
         judge_purposes: purposes of the calls that a model is sent as a judge.
         weighs_votes: whether `panel.weights_from` may name the probe, which then has `measure_vote_weights`.
@@ -163,7 +183,7 @@ class BuiltInProbe(Probe[Any, Any]):
     counted_labels: ClassVar[Mapping[str | None, str]]
     sampled_purpose: ClassVar[Purpose | None] = None
     sampled_figures: ClassVar[str] = ""
-    label_kind: ClassVar[LabelKind | None] = None
+    label_form: ClassVar[LabelForm | None] = None
     judge_purposes: ClassVar[frozenset[Purpose]] = frozenset()
     weighs_votes: ClassVar[bool] = False
     thresholds: ClassVar[type[ConfigSection]] = ConfigSection
@@ -278,17 +298,17 @@ class BuiltInProbe(Probe[Any, Any]):
         return None
 
     def query_label_units(self, audit_id: int) -> UnitQuery:
-        """Query the units of `label_kind`, with their parts first and the texts that identify them last."""
+        """Query the units of the kind of `label_form`, with their parts first and the texts that identify them last."""
         query: UnitQuery = self._resolve("labels:query_label_units")(audit_id)
         return query
 
     def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
-        """Load a unit of `label_kind` as a rater sees it."""
+        """Load a unit of the kind of `label_form` as a rater sees it."""
         item: LabelItem = self._resolve("labels:load_label_item")(loader, unit)
         return item
 
     def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
-        """Load what judges say of the units of `label_kind`, as people would label them."""
+        """Load what judges say of the units of the kind of `label_form`, as people would label them."""
         decisions: Decisions = self._resolve("labels:load_pair_decisions")(db, audit_id)
         return decisions
 

@@ -17,9 +17,9 @@ from auditor.storage import audits, label_draws, labels
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.label_units import (
-    PART_NAMES,
     LabelableUnit,
     hash_population,
+    list_part_names,
     load_labelable_units,
     select_drawable_units,
 )
@@ -72,7 +72,7 @@ def import_labels(
     Args:
         file: CSV, JSONL or Parquet with `rater,model,country,topic,sample,verdict`, a column for each aspect that
             raters were asked (true or false), and optionally `inclusion`; or Label Studio's export as JSON. For other
-            kinds the columns of `PART_NAMES` take the place of `model,country,topic,sample`.
+            kinds the columns of `list_part_names` take the place of `model,country,topic,sample`.
         audit: the audit's name.
         storage: database URL.
         kind: of the units.
@@ -124,10 +124,10 @@ class _LabelReader:
 
     def read(self, file: Path) -> Iterator[_LabelRow | None]:
         """Yield the labels of a file; None for a row without a verdict."""
-        required = ("rater", *PART_NAMES[self._kind], "verdict")
+        required = ("rater", *list_part_names(self._kind), "verdict")
         optional = (*self._aspects, "inclusion", "in_force")
         rows = (
-            read_label_studio(file, PART_NAMES[self._kind], self._aspects)
+            read_label_studio(file, list_part_names(self._kind), self._aspects)
             if file.suffix.lower() == ".json"
             else read_rows(file, required, optional, booleans=(*self._aspects, "in_force"))
         )
@@ -148,7 +148,7 @@ class _LabelReader:
         inclusion = row.number("inclusion")
         if inclusion is not None and not 0 < inclusion <= 1:
             raise row.make_cell_error("inclusion", f"{inclusion:g} is no probability", "Write a number in (0, 1].")
-        unit = LabelUnit(self._kind, tuple(self._parse_part(row, name) for name in PART_NAMES[self._kind]))
+        unit = LabelUnit(self._kind, tuple(self._parse_part(row, name) for name in list_part_names(self._kind)))
         aspects = {name: self._parse_aspect(row, name) for name in self._aspects if row.cells[name]}
         rater = row.required_text("rater")
         label = Label(unit, rater, value, self._labelled_at, aspects, source=self._source)
@@ -184,7 +184,9 @@ def _collect_rows(
             continue
         unit, rater = row.label.unit, row.label.rater
         if unit not in known_units:
-            parts = ", ".join(f"{name} {part}" for name, part in zip(PART_NAMES[unit.kind], unit.parts, strict=True))
+            parts = ", ".join(
+                f"{name} {part}" for name, part in zip(list_part_names(unit.kind), unit.parts, strict=True)
+            )
             raise ImportFileError(
                 f"{row.location}: audit '{audit}' has no {unit.kind.noun} to label with {parts}.",
                 "Correct the row. Only traces with a readable answer can be labelled.",

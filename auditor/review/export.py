@@ -13,7 +13,7 @@ from auditor.review.rater_agreement import select_current_entries
 from auditor.storage import labels, rating_log
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.label_units import PART_NAMES
+from auditor.storage.label_units import list_part_names
 from auditor.storage.rating_log import RatingEntry
 from auditor.text_safety import escape_csv_cell
 
@@ -70,7 +70,7 @@ def iter_label_rows(db: Database, audit: Audit, kind: LabelKind) -> Iterator[dic
             "audit": audit.name,
             "id": entry.id,
             "rater": label.rater,
-            **dict(zip(PART_NAMES[kind], label.unit.parts, strict=True)),
+            **dict(zip(list_part_names(kind), label.unit.parts, strict=True)),
             "verdict": label.value,
             **{aspect.name: label.aspects.get(aspect.name) for aspect in _aspects(kind)},
             "inclusion": sampled and sampled.inclusion,
@@ -89,7 +89,7 @@ def iter_label_rows(db: Database, audit: Audit, kind: LabelKind) -> Iterator[dic
 def label_columns(kind: LabelKind) -> tuple[str, ...]:
     """Columns of exported labels of a kind; `auditor import labels` reads those up to `inclusion`."""
     aspects = (aspect.name for aspect in _aspects(kind))
-    return ("audit", "id", "rater", *PART_NAMES[kind], "verdict", *aspects, *LABEL_COLUMNS)
+    return ("audit", "id", "rater", *list_part_names(kind), "verdict", *aspects, *LABEL_COLUMNS)
 
 
 def _aspects(kind: LabelKind) -> tuple[ReviewAspect, ...]:

@@ -22,19 +22,12 @@ from auditor.storage.label_units import (
     select_drawable_units,
 )
 from auditor.storage.labels import REVIEW_SOURCE
+from auditor.storage.probe_answers import find_label_form
 from auditor.surveys import get_grouping
 
-STRATIFY_ATTRIBUTES = {
-    LabelKind.TRACE: ("language", "region", "model", "verdict", "topic"),
-    LabelKind.ANSWER_PAIR: ("model", "purpose"),
-    LabelKind.COMPARISON: ("context",),
-}
-"""What a sample of each kind can be stratified by."""
-DEFAULT_STRATIFY = {
-    LabelKind.TRACE: ("model", "verdict"),
-    LabelKind.ANSWER_PAIR: ("model", "purpose"),
-    LabelKind.COMPARISON: ("context",),
-}
+TRACE_ATTRIBUTES = ("language", "region", "model", "verdict", "topic")
+"""What a sample of traces can be stratified by."""
+DEFAULT_TRACE_STRATA = ("model", "verdict")
 NO_REGION = "none"
 """Stratum of a country that is in no region of the survey's grouping."""
 
@@ -73,7 +66,7 @@ def draw_label_sample(
 
     Args:
         n: size of the sample; a smaller one than the sample in force changes nothing. None opens the sample in force.
-        stratify: attributes from `STRATIFY_ATTRIBUTES`; None for those of the sample in force, else the default.
+        stratify: attributes of `TRACE_ATTRIBUTES` or `label_form`; None: those of the sample in force, or the default.
         redraw: draw a new sample of what the audit has now. With the same strata, most units stay in the sample.
 
     Raises:
@@ -110,7 +103,7 @@ def _draw_or_open(
             raise UsageError(
                 f"audit '{audit.name}' has no label sample of {kind.noun}s yet.", "Draw one with --sample 200."
             )
-        attributes = _check_stratify(kind, stratify or (draw.stratify if draw else DEFAULT_STRATIFY[kind]))
+        attributes = _check_stratify(kind, stratify or (draw.stratify if draw else _default_strata(kind)))
         return _draw_new(db, audit, units, attributes, n, draw.id if draw else 0)
     if stratify is not None and tuple(stratify) != draw.stratify:
         raise UsageError(
@@ -203,9 +196,14 @@ def _assign_strata(
     return tuple(tuple(find_value(unit, name) for name in stratify) for unit in units)
 
 
+def _default_strata(kind: LabelKind) -> tuple[str, ...]:
+    """What a sample of a kind is stratified by, unless attributes are named."""
+    return DEFAULT_TRACE_STRATA if kind is LabelKind.TRACE else find_label_form(kind).stratify
+
+
 def _check_stratify(kind: LabelKind, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of attributes without duplicates; raise UsageError if one is unknown."""
-    known = STRATIFY_ATTRIBUTES[kind]
+    known = TRACE_ATTRIBUTES if kind is LabelKind.TRACE else find_label_form(kind).stratify
     for name in names:
         if name not in known:
             raise UsageError(
@@ -236,8 +234,6 @@ def _describe(draw: LabelDraw, sampled: Sequence[DrawnUnit], n_added: int) -> Dr
 
 def _explain_missing(kind: LabelKind) -> str:
     """How to get units of a kind."""
-    return {
-        LabelKind.TRACE: "Run the audit first; only traces with a readable answer can be labelled.",
-        LabelKind.ANSWER_PAIR: "Run an audit with the probe semantic, or import answers to several wordings.",
-        LabelKind.COMPARISON: "Run an audit with the probe logic, or import comparisons with their items.",
-    }[kind]
+    if kind is LabelKind.TRACE:
+        return "Run the audit first; only traces with a readable answer can be labelled."
+    return find_label_form(kind).source

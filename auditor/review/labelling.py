@@ -30,7 +30,7 @@ from auditor.storage import labels
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_draw, load_sampled_contents
-from auditor.storage.label_units import PART_NAMES
+from auditor.storage.label_units import list_part_names
 
 
 class LabellingSession:
@@ -206,7 +206,7 @@ def compute_label_agreement(labelled: Iterable[Label]) -> RaterAgreement:
 
 def find_sampling_units(units: Iterable[LabelUnit]) -> Units:
     """Return the units that intervals over labels are over: see `compute_label_agreement`."""
-    parts = [dict(zip(PART_NAMES[unit.kind], unit.parts, strict=True)) for unit in units]
+    parts = [dict(zip(list_part_names(unit.kind), unit.parts, strict=True)) for unit in units]
     if all("topic" in part for part in parts):
         return sampling_units([part["country"] for part in parts], [part["topic"] for part in parts])
     return {"item": [part.get("question") or part["context"] for part in parts]}

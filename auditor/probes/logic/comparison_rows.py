@@ -22,7 +22,7 @@ from auditor.probes.logic.comparisons import (
     Relation,
 )
 from auditor.storage.database import Database
-from auditor.storage.label_units import PART_NAMES, UnitQuery
+from auditor.storage.label_units import UnitQuery, list_part_names
 from auditor.storage.probe_answers import Columns, Condition, as_text
 from auditor.storage.records import load_records, replace_records
 from auditor.storage.row_writing import table_of
@@ -209,7 +209,7 @@ def query_label_units(audit_id: int) -> UnitQuery:
         is_of_set = (item.c.audit_id == c.audit_id) & (item.c.context == c.context)
         return is_of_set & (item.c.item == name)
 
-    key_columns = {name: c[name] for name in PART_NAMES[LabelKind.COMPARISON]}
+    key_columns = {name: c[name] for name in list_part_names(LabelKind.COMPARISON)}
     joined = comparison.join(first, is_item(first, c.item_a)).join(second, is_item(second, c.item_b))
     query = joined.select().with_only_columns(
         *key_columns.values(), first.c.text.label("content_first"), second.c.text.label("content_second")

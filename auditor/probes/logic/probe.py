@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.probe_section import BuiltInProbe, KeyFinding
+from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm
 from auditor.domain import Purpose
 from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
@@ -38,7 +38,14 @@ class Logic(BuiltInProbe):
     answers_key = "comparisons"
     progress_label = "Comparing items"
     counted_labels: ClassVar = {None: "comparisons of items"}
-    label_kind = LabelKind.COMPARISON
+    label_form = LabelForm(
+        LabelKind.COMPARISON,
+        parts=("context", "item_a", "item_b"),
+        stratify=("context",),
+        noun="comparison",
+        plural="comparisons",
+        source="Run an audit with the probe logic, or import comparisons with their items.",
+    )
     weighs_votes = True
     judge_purposes = frozenset({Purpose.LOGIC})
 

@@ -21,7 +21,7 @@ from auditor.probes.semantic.records import (
     SemanticScoringSettings,
 )
 from auditor.storage.database import Database
-from auditor.storage.label_units import PART_NAMES, UnitQuery
+from auditor.storage.label_units import UnitQuery, list_part_names
 from auditor.storage.probe_answers import Columns, Condition, RepeatedQuestions, name_constant
 from auditor.storage.records import count_records, load_records, replace_records
 from auditor.storage.row_writing import table_of
@@ -196,7 +196,7 @@ def query_label_units(audit_id: int) -> UnitQuery:
     """Query the pairs of answers that a judge was asked about, and all pairs of answers to two wordings."""
     verdicts, answers = table_of(PairVerdict), table_of(MoralAnswerRecord)
     left, right, c = answers.alias(), answers.alias(), verdicts.c
-    names = PART_NAMES[LabelKind.ANSWER_PAIR]
+    names = list_part_names(LabelKind.ANSWER_PAIR)
     texts = left.c.text.label("content_left"), right.c.text.label("content_right")
     joined = verdicts.join(left, _is_side(c, left.c, c.left)).join(right, _is_side(c, right.c, c.right))
     judged = joined.select().with_only_columns(*(c[name] for name in names), *texts).where(c.audit_id == audit_id)

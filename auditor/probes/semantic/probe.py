@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.probe_section import BuiltInProbe, KeyFinding, ProbeEncoder
+from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm, ProbeEncoder
 from auditor.domain import Purpose
 from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
@@ -52,7 +52,14 @@ class Semantic(BuiltInProbe):
     )
     sampled_purpose = Purpose.MORAL
     sampled_figures = "Consistency under paraphrase"
-    label_kind = LabelKind.ANSWER_PAIR
+    label_form = LabelForm(
+        LabelKind.ANSWER_PAIR,
+        parts=("purpose", "model", "question", "left", "right"),
+        stratify=("model", "purpose"),
+        noun="pair of answers",
+        plural="pairs of answers",
+        source="Run an audit with the probe semantic, or import answers to several wordings.",
+    )
     judge_purposes = frozenset({Purpose.CONSISTENCY, Purpose.CONTRADICTION})
     attribute_figures: ClassVar = {"semantic_consistency": "Consistency under paraphrase"}
 

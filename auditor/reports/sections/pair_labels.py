@@ -10,9 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, List, ListItem, Paragraph, Section, Table
 from auditor.reports.number_format import describe_interval, format_interval, format_share, pluralize
 from auditor.reports.sections.tables import tabulate
-
-NOUNS = {"answer_pair": "pair of answers", "comparison": "comparison"}
-PLURALS = {"answer_pair": "pairs of answers", "comparison": "comparisons"}
+from auditor.storage.probe_answers import find_label_form
 
 
 def build_pair_labels_section(report: Report) -> Section | None:
@@ -39,12 +37,13 @@ def _build_kind(labels: PairLabelsReport, audit: str) -> Iterator[Block]:
 def _describe_missing(labels: PairLabelsReport, audit: str) -> Paragraph:
     """Say why there are no figures, and with which command to go on."""
     n_labels = max(labels.suggested_labels, labels.sampled)
+    plural = find_label_form(labels.kind).plural
     command = f"auditor review {shlex.quote(audit)} --sample {n_labels} --kind {labels.kind}"
     if labels.reason is not None:
-        text = f"People’s labels of {PLURALS[labels.kind]} are not used: {labels.reason}. To draw a new sample: "
+        text = f"People’s labels of {plural} are not used: {labels.reason}. To draw a new sample: "
         return Paragraph([text, Code(f"{command} --redraw"), "."], "note")
     text = (
-        f"{labels.labels:,} of about {pluralize(n_labels, 'label')} of {PLURALS[labels.kind]}: too few to say how "
+        f"{labels.labels:,} of about {pluralize(n_labels, 'label')} of {plural}: too few to say how "
         "often the judges agree with people. To continue: "
     )
     return Paragraph([text, Code(command), "."])
@@ -53,11 +52,12 @@ def _describe_missing(labels: PairLabelsReport, audit: str) -> Paragraph:
 def _describe_judge(row: PairJudgeRow, labels: PairLabelsReport) -> ListItem:
     """One sentence on a judge; in favour if it agrees with people beyond chance, where that is measured."""
     question = "" if row.question == labels.kind else f" about {row.question}"
-    noun = NOUNS[labels.kind] if row.labels == 1 else PLURALS[labels.kind]
+    plural = find_label_form(labels.kind).plural
+    noun = find_label_form(labels.kind).noun if row.labels == 1 else plural
     interval = describe_interval(row.agreement, 0, "percent")
     text = (
         f"{row.judge} agrees with people{question} on {format_share(row.agreement.value)} of the "
-        f"{PLURALS[labels.kind]} ({interval}, {row.labels:,} labelled {noun})."
+        f"{plural} ({interval}, {row.labels:,} labelled {noun})."
     )
     if row.kappa is None or row.kappa.ci_low is None or row.kappa.ci_high is None:
         return ListItem(text, "neutral")
@@ -67,10 +67,11 @@ def _describe_judge(row: PairJudgeRow, labels: PairLabelsReport) -> ListItem:
 
 def _build_table(labels: PairLabelsReport) -> Table:
     """Build the table of one kind of pairs."""
+    plural = find_label_form(labels.kind).plural
     caption = (
-        f"Agreement: share of the {PLURALS[labels.kind]} on which the judge gives the answer of a random rater. If "
+        f"Agreement: share of the {plural} on which the judge gives the answer of a random rater. If "
         "unsure: the agreement if all raters that are unsure disagreed or agreed. 95% CIs are for these "
-        f"{PLURALS[labels.kind]}: over other random samples of them. n counts labels of "
+        f"{plural}: over other random samples of them. n counts labels of "
         f"{pluralize(len(labels.raters), 'rater')}, whose errors are not removed."
     )
     if labels.kind == "answer_pair":
@@ -79,7 +80,7 @@ def _build_table(labels: PairLabelsReport) -> Table:
             "of which they say no."
         )
     derived = {"if_unsure": _format_unsure_bounds}
-    title = f"Judges of {PLURALS[labels.kind]}"
+    title = f"Judges of {plural}"
     table_id = f"{labels.kind.replace('_', '-')}-judges"
     return tabulate(table_id, title, caption, labels.judges, PairJudgeRow, derived)
 
