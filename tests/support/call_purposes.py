@@ -88,9 +88,13 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
     if schema in COMPARISON_SCHEMAS:
         return _preference(request)
     if schema in DESIGN_SCHEMAS:
-        words = re.search(r"word for word: (.*?)[.:\n]", request.text)
+        options = re.search(r"word for word: (.*?)[.:\n]", request.text)
         score = (
-            words[1].split("; ")[1] if words else 1 + round(request.draw(), 1) if str(schema).endswith("Ten") else 0.5
+            options[1].split("; ")[1]
+            if options
+            else 1 + round(request.draw(), 1)
+            if str(schema).endswith("Ten")
+            else 0.5
         )
         return json.dumps({"norms": "They vary.", "reasoning": "It follows.", "score": score})
     if (schema or "").startswith("CountsOf"):
