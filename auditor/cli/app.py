@@ -47,6 +47,8 @@ COMMAND_GROUPS = {
 }
 """Apps of the commands that have commands of their own, by name; one of a built-in probe has its whole path."""
 COMMAND_CLASSES = {"review": "labelling:LabelCommand"}
+OPTIONS_OF_PROBES = {"check": "check:add_thresholds_of_probes"}
+"""What adds the options that probes declare to a command; `auditor --help` shows no options, and loads no probe."""
 NAMES = frozenset(path.partition(":")[2] for paths in COMMANDS.values() for path in paths).union(
     *COMMAND_GROUPS.values()
 )
@@ -89,7 +91,11 @@ def root(
 
 
 def build_app(called: str | None = None) -> typer.Typer:
-    """Build the app with all commands; with only the called one, if there is a command of that name."""
+    """Build the app with all commands; with only the called one, if there is a command of that name.
+
+    Args:
+        called: first word of the command line, or the empty text; None for all options of all commands.
+    """
     app = typer.Typer(
         name="auditor",
         cls=GroupedCommands,
@@ -104,6 +110,8 @@ def build_app(called: str | None = None) -> typer.Typer:
     for group, paths in COMMANDS.items():
         for path in paths:
             if (name := path.partition(":")[2]) in selected:
+                if name in OPTIONS_OF_PROBES and called in (None, name):
+                    _load(OPTIONS_OF_PROBES[name])()
                 command_class = _load(COMMAND_CLASSES[name]) if name in COMMAND_CLASSES else None
                 app.command(name, cls=command_class, rich_help_panel=group)(_load(path))
     for group, apps in COMMAND_GROUPS.items():

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.config.base import read_field_descriptions
-from auditor.config.installed_probes import list_built_in_probes
 from auditor.console.options import (
     AuditModelArgument,
     JsonOption,
@@ -127,10 +125,19 @@ def check(
     raise typer.Exit(result.exit_code)
 
 
-def _add_thresholds_of_probes() -> None:
-    """Add an option for each threshold that a built-in probe declares."""
+def add_thresholds_of_probes() -> None:
+    """Add an option for each threshold that a built-in probe declares, once."""
+    from auditor.config.base import read_field_descriptions
+    from auditor.config.installed_probes import list_built_in_probes
+
     signature = inspect.signature(check, eval_str=True)
-    parameters = [option for option in signature.parameters.values() if option.kind is not option.VAR_KEYWORD]
+    declared = {
+        name: description
+        for probe in list_built_in_probes()
+        for name, description in read_field_descriptions(probe.thresholds).items()
+        if name not in signature.parameters
+    }
+    parameters = list(signature.parameters.values())
     position = list(signature.parameters).index("max_open_conflicts")
     parameters[position:position] = [
         inspect.Parameter(
@@ -139,13 +146,16 @@ def _add_thresholds_of_probes() -> None:
             default=None,
             annotation=Annotated[float | None, _gate(" ".join(description.split()))],
         )
-        for probe in list_built_in_probes()
-        for name, description in read_field_descriptions(probe.thresholds).items()
+        for name, description in declared.items()
     ]
     vars(check)["__signature__"] = signature.replace(parameters=parameters)
 
 
-_add_thresholds_of_probes()
+_signature = inspect.signature(check, eval_str=True)
+vars(check)["__signature__"] = _signature.replace(
+    parameters=[option for option in _signature.parameters.values() if option.kind is not option.VAR_KEYWORD]
+)
+"""Typer takes no parameter with two stars; `add_thresholds_of_probes` adds those that it stands for."""
 
 
 def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Path | None, *, as_json: bool) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from auditor.config.installed_probes import find_progress_label
 from auditor.console.output import print_message
 from auditor.domain import Answer, Outcome
 
@@ -217,6 +216,8 @@ class RunProgress:
     def _stage(self, name: str) -> StageProgress:
         """The progress of a stage, which begins when it is entered or its first call is planned."""
         if name not in self._stages:
+            from auditor.config.installed_probes import find_progress_label
+
             label = STAGE_LABELS.get(name) or find_progress_label(name) or name.capitalize()
             self._stages[name] = StageProgress(label, expected=self._expected.get(name, 0))
         return self._stages[name]
