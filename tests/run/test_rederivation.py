@@ -260,6 +260,7 @@ EXPERIMENT_ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "nonresponse": (),
     "samples": (),
     "direct-temperature": ("--ask",),
+    "robustness": None,  # simulated models do not answer other forms: tests/experiments/test_robustness.py verifies it
     "savings": (),
 }
 """Arguments after the audit of each experiment; None where it needs another audit or a file, and stores nothing."""

@@ -51,8 +51,9 @@ def test_cells_beyond_a_limit_are_donors() -> None:
 def test_probes_say_before_the_first_call_which_figures_they_cannot_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = TOY_MODULE + "    def unmeasurable(self, audit):\n        yield f'{len(audit.cells)} cells are too few.'\n"
-    module = module.replace("class Old(Toy):\n    interface_version = 7\n", "")
+    settings = "    settings = ToySettings\n"
+    hook = "    def unmeasurable(self, audit):\n        yield f'{len(audit.cells)} cells are too few.'\n"
+    module = TOY_MODULE.replace(settings, settings + hook)
     install_package(tmp_path / "site", "toy = toy:Toy", module)
     use_packages(monkeypatch, tmp_path / "site")
     config = AuditConfig.model_validate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -48,6 +49,10 @@ def attempts_of(db: Database, call: Call) -> list[dict[str, Any]]:
         return [dict(row) for row in rows]
 
 
+BODY = b'{"model": "?"}'
+DIGEST = hashlib.sha256(BODY).hexdigest()
+
+
 @pytest.mark.parametrize("content", UNSTORABLE, ids=lambda content: next(iter(content)))
 async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Database, content: dict[str, Any]) -> None:
     """The others of the same group are stored, and so are both attempts of the failed call."""
@@ -55,7 +60,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     calls = [make_call(i) for i in range(4)]
     unstorable_call = calls[1]
     first = Attempt(1, datetime.now(UTC), 0.2, Outcome.RATE_LIMITED, 429, "slow down", 2.0)
-    last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=ResponseBody("d", b'{"model": "?"}', 14))
+    last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=ResponseBody(DIGEST, BODY, 14))
     answers = {c.key: make_answer(c) for c in calls}
     answers[unstorable_call.key] = replace(
         answers[unstorable_call.key], attempts=(first, last), **({"cost_usd": 0.25} | content)
@@ -84,7 +89,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
         (2, "server_error", 200, None),
     ]
     assert rows[1]["error"] == failure.error
-    assert ledger.load_payload(db, "d") == b'{"model": "?"}'
+    assert ledger.load_payload(db, DIGEST) == BODY
     with db.read() as connection:
         assert connection.execute(select(table_of(Dispatch))).all() == []
         assert len(connection.execute(select(table_of(Payload))).all()) == len(calls)

@@ -34,7 +34,7 @@ def test_every_key_of_a_call_counts_towards_the_cost() -> None:
     keys = {column for table in tables for column in table.c if table_dump.is_call_key(column.name)}
     references = {column: column.info[CallKey] for table in tables for column in table.c if column.info}
     assert references.keys() == keys
-    assert len(keys) == 21
+    assert len(keys) == 22
     assert all(reference.name_column in key.table.c for key, reference in references.items())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import random
 import threading
@@ -74,7 +75,7 @@ def make_call(i: int) -> Call:
 
 
 def make_answer(call: Call) -> Answer:
-    body = ResponseBody(call.key, call.key.encode(), 64)
+    body = ResponseBody(hashlib.sha256(call.key.encode()).hexdigest(), call.key.encode(), 64)
     attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK, 200, body=body)
     return Answer(call.key, Outcome.OK, text="so", cost_usd=0, prompt_tokens=7, attempts=(attempt,))
 

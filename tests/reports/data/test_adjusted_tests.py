@@ -83,6 +83,8 @@ def test_holm_of_all_raw_p_values_of_a_family_gives_the_adjusted_ones(name: str,
     assert all(test["adjusted_p_value"] is None for test in families.pop(None))
     if name != "synthetic":
         del families["biases of judges"]  # stored reports have no `order`, which is among them
+        # The likeliest wave and tolerance is one test (Westfall and Young), and models are counted by Bonferroni.
+        families.pop("recall of published figures", None)
     assert len(families) >= 4
     for family, tests in families.items():
         tested = [test for test in tests if test["p_value"] is not None]

@@ -90,11 +90,14 @@ def test_a_gate_on_such_a_figure_is_undecided(report: Report, refused: Report, n
     assert f"not accepted, so it cannot be compared ({DEFAULT_LABEL})" in gates[1].message
 
 
-def test_consistency_under_paraphrase_is_marked_by_its_own_settings(report: Report) -> None:
+def test_consistency_under_paraphrase_is_marked_by_its_own_settings(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused = refuse_temperature(report, "birch", "moral")
     assert SamplingMarks.of(refused.sampling, Purpose.DIRECT).columns == []
     assert SamplingMarks.of(refused.sampling, Purpose.MORAL).mark("b", "birch") == f"b ({DEFAULT_LABEL})"
     assert not any("paraphrase" in text for text in list_cautions(refused))
+    monkeypatch.setattr("auditor.probes.semantic.probe.PROBE.find_key_finding", lambda self, report: None)
     semantic = SemanticReport.model_construct(models=[])  # type: ignore[call-arg]  # the rest is not read
     cautions = list_cautions(refused.model_copy(update={"semantic": semantic}))
     assert any(text.startswith("Consistency under paraphrase cannot be compared") for text in cautions)
