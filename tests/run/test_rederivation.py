@@ -309,7 +309,8 @@ def test_reports_exports_and_experiments_read_covered_tables_only(tmp_path: Path
                         result = auditor(command, name, NAME, *options, cwd=tmp_path)
                         assert result.returncode == 0, (name, result.stderr)
             for output_format in ("json", "html"):
-                assert auditor("report", NAME, "--format", output_format, "--storage", storage).returncode == 0
+                options = ("--format", output_format, "--storage", storage)
+                assert auditor("report", NAME, *options, cwd=tmp_path).returncode == 0
         finally:
             event.remove(Engine, "connect", listen)
     assert EXPERIMENT_ARGUMENTS.keys() == {experiment.__name__.replace("_", "-") for experiment in EXPERIMENTS}
