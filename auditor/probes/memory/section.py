@@ -18,7 +18,7 @@ HITS_CAPTION = (
     "although another was asked for. 95% CIs are for other countries and topics."
 )
 POWER_NOTE = (
-    "In simulated audits with 60 figures of 12 countries and estimates that err by 6 points, exact recital of two "
+    "In simulated audits with 60 figures of 12 countries and a mean absolute error of 6 points, exact recital of two "
     "countries, recital to 5 points of six, and of a wrong wave in four are each found in at least 90%. Less cannot be "
     "told from chance."
 )
