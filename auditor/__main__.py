@@ -100,9 +100,8 @@ def _run_app() -> int:
 
     _require_working_directory()
     # Not standalone: usage errors are then raised, and are sanitized before they are printed.
-    called = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     with remember_inputs():
-        code: object = build_app(called)(prog_name="auditor", standalone_mode=False)
+        code: object = build_app("")(prog_name="auditor", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 

@@ -1,14 +1,13 @@
 """The command-line app with all commands, in the groups of its help.
 
-A command's module is imported, and its options are converted, only where it is called or listed. Commands import what
-else they need in their functions. At the top of their modules, these imports would load numpy, scipy, langgraph or
-httpx (up to 3 s) for `auditor --help`, `status` and `estimate` too.
+A command's module is imported, and its options are converted, only where it is called; `auditor --help` lists the lines
+of this table.
 """
 
 from __future__ import annotations
 
 from pkgutil import resolve_name
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,35 +22,65 @@ from auditor.cli.help_groups import (
 )
 from auditor.input_files import LIMIT_OPTION, set_limit_factor
 
-COMMANDS = {
-    GET_STARTED: ("demo:demo", "init:init", "doctor:doctor", "trust:trust"),
-    RUN_AUDITS: (
-        *("estimate:estimate", "run:run", "status:status"),
-        *("failures:errors", "exclusions:exclude", "rereading:reread", "audit_changes:rename", "audit_changes:delete"),
-    ),
-    USE_RESULTS: (
-        *("report:report", "traces:traces", "review:review"),
-        *("compare:compare", "check:check", "verification:verify"),
-    ),
-    RESEARCH: ("replicate:replicate", "graph:graph"),
-}
-"""Function of each command by group of the help, as its module in this package and its name, which is the command's."""
-COMMAND_GROUPS = {
-    GET_STARTED: {"models": "models:models_app"},
-    MOVE_DATA: {"surveys": "surveys:app", "import": "imports:import_app", "export": "exports:export_app"},
+
+class Command(NamedTuple):
+    """A command, or an app of commands, before its module is imported: where it is, and its line in `--help`."""
+
+    path: str
+    """Its module and its name there; the module without the name of this package, if it is of this package."""
+    help: str
+    """The first sentence of its help."""
+    command_class: str | None = None
+    """The class of the command, if it is a special one, written as its path."""
+
+
+COMMANDS: dict[str, dict[str, Command]] = {
+    GET_STARTED: {
+        "demo": Command("demo:demo", "Audit simulated models with known properties."),
+        "init": Command("init:init", "Write a configuration to start from, as TOML or YAML."),
+        "doctor": Command("doctor:doctor", "Check your set-up, and explain how to fix what is wrong."),
+        "trust": Command("trust:trust", "Allow your keys to be sent to the servers that a config names."),
+        "models": Command("models:models_app", "List and download local models."),
+    },
+    RUN_AUDITS: {
+        "estimate": Command("estimate:estimate", "Estimate the calls, tokens and cost of an audit."),
+        "run": Command("run:run", "Run an audit, or resume one."),
+        "status": Command("status:status", "Show the progress and the cost of audits."),
+        "errors": Command("failures:errors", "List why requests failed, and how to fix it."),
+        "exclude": Command("exclusions:exclude", "Declare recorded answers invalid, or undo that."),
+        "reread": Command("rereading:reread", "Read recorded answers again by the present version of auditor."),
+        "rename": Command("audit_changes:rename", "Give an audit another name."),
+        "delete": Command("audit_changes:delete", "Delete an audit, after asking for confirmation."),
+    },
+    USE_RESULTS: {
+        "report": Command("report:report", "Write the report as HTML, JSON, Markdown or plain text."),
+        "traces": Command("traces:traces", "Show what models were asked and answered."),
+        "review": Command(
+            "review:review", "Review open conflicts, or label a random sample.", "labelling:LabelCommand"
+        ),
+        "compare": Command("compare:compare", "Compare models, or two versions of a model."),
+        "check": Command("check:check", "Test if each model of an audit meets your thresholds."),
+        "verify": Command("verification:verify", "Check that records are complete, and results follow from them."),
+    },
+    MOVE_DATA: {
+        "surveys": Command("surveys:app", "List, preview, import and check surveys of people's answers."),
+        "import": Command("imports:import_app", "Import scores, answers or verdicts measured elsewhere."),
+        "export": Command("exports:export_app", "Export decisions, tables and plots for other programs."),
+    },
     RESEARCH: {
-        "experiment": "experiments:app",
-        "logic": "auditor.probes.logic.commands:logic_app",
-        "probe": "probe:probe_app",
+        "replicate": Command("replicate:replicate", "Set the figures of a paper's tables beside your own."),
+        "graph": Command("graph:graph", "Print the steps of an audit as a Mermaid diagram."),
+        "experiment": Command("experiments:app", "Test whether other choices would change the results."),
+        "logic": Command(
+            "auditor.probes.logic.commands:logic_app", "Repair, convert and rank comparisons of items in pairs."
+        ),
+        "probe": Command("probe:probe_app", "Commands of installed probes."),
     },
 }
-"""Apps of the commands that have commands of their own, by name; one of a built-in probe has its whole path."""
-COMMAND_CLASSES = {"review": "labelling:LabelCommand"}
+"""The commands by group of the help, and by name; tests compare each sentence with the help of the command itself."""
 OPTIONS_OF_PROBES = {"check": "check:add_thresholds_of_probes"}
 """What adds the options that probes declare to a command; `auditor --help` shows no options, and loads no probe."""
-NAMES = frozenset(path.partition(":")[2] for paths in COMMANDS.values() for path in paths).union(
-    *COMMAND_GROUPS.values()
-)
+NAMES = frozenset(name for commands in COMMANDS.values() for name in commands)
 """Names of all commands."""
 
 
@@ -90,15 +119,23 @@ def root(
         print_next_steps(NAMES)
 
 
+class CommandsOnCall(GroupedCommands):
+    """The commands of the program, of which one is imported when it is called."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import and return a command; None if there is none of this name."""
+        return typer.main.get_group(build_app(cmd_name)).commands[cmd_name] if cmd_name in NAMES else None
+
+
 def build_app(called: str | None = None) -> typer.Typer:
-    """Build the app with all commands; with only the called one, if there is a command of that name.
+    """Build the app; commands that are not imported are listed by their line of help.
 
     Args:
-        called: first word of the command line, or the empty text; None for all options of all commands.
+        called: the only command to import; the empty text to import the one that is called, None to import all.
     """
     app = typer.Typer(
         name="auditor",
-        cls=GroupedCommands,
+        cls=GroupedCommands if called or called is None else CommandsOnCall,
         help=SUMMARY,
         invoke_without_command=True,
         pretty_exceptions_enable=False,
@@ -106,19 +143,29 @@ def build_app(called: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    selected = {called} if called in NAMES else NAMES
-    for group, paths in COMMANDS.items():
-        for path in paths:
-            if (name := path.partition(":")[2]) in selected:
-                if name in OPTIONS_OF_PROBES and called in (None, name):
-                    _load(OPTIONS_OF_PROBES[name])()
-                command_class = _load(COMMAND_CLASSES[name]) if name in COMMAND_CLASSES else None
-                app.command(name, cls=command_class, rich_help_panel=group)(_load(path))
-    for group, apps in COMMAND_GROUPS.items():
-        for name, path in apps.items():
-            if name in selected:
-                app.add_typer(_load(path), rich_help_panel=group)
+    for group, commands in COMMANDS.items():
+        for name, command in commands.items():
+            if called in (None, name):
+                _add_command(app, group, name, command)
+            else:
+                app.command(name, help=command.help, rich_help_panel=group)(_stand_in)
     return app
+
+
+def _add_command(app: typer.Typer, group: str, name: str, command: Command) -> None:
+    """Import a command, or an app of commands, and add it."""
+    if name in OPTIONS_OF_PROBES:
+        _load(OPTIONS_OF_PROBES[name])()
+    loaded = _load(command.path)
+    if isinstance(loaded, typer.Typer):
+        app.add_typer(loaded, name=name, rich_help_panel=group)
+    else:
+        command_class = _load(command.command_class) if command.command_class else None
+        app.command(name, cls=command_class, rich_help_panel=group)(loaded)
+
+
+def _stand_in() -> None:
+    """Stands for a command that is listed and not imported."""
 
 
 def _load(path: str) -> Any:
