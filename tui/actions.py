@@ -239,19 +239,22 @@ def command_help(command: str, screen: ScreenName | None = None) -> str:
 
 
 def render_key_tables() -> str:
-    """Render the keys of every screen as Markdown tables, for `docs/keys.md`."""
+    """Render the keys of every screen as Markdown tables, for `docs/keys.md`; those of several screens stand once."""
+    equal_actions: dict[tuple[str, str, str | None], list[Action]] = {}
+    for action in ACTIONS:
+        equal_actions.setdefault((action.keys, action.help, action.plain_text_command), []).append(action)
+    tables: dict[str, list[list[Action]]] = {"everywhere": [], "several screens": []}
+    for actions in equal_actions.values():
+        tables.setdefault(actions[0].screen if len(actions) == 1 else "several screens", []).append(actions)
     lines = []
-    for screen in dict.fromkeys(action.screen for action in ACTIONS):
-        lines += [
-            f"## {screen.capitalize()}",
-            "",
-            "| key | action | plain-text command | name |",
-            "|---|---|---|---|",
-        ]
-        for action in actions_for(screen):
+    for title, rows in tables.items():
+        lines += [f"## {title.capitalize()}", "", "| key | action | plain-text command | name |", "|---|---|---|---|"]
+        for actions in rows:
+            action = actions[0]
             keys = " ".join(f"`{key_name(key)}`" for key in action.keys.split(","))
             command = f"`{action.plain_text_command}`" if action.plain_text_command else "–"
-            lines.append(f"| {keys} | {action.help} | {command} | `{action.id}` |")
+            names = ", ".join(f"`{action.id}`" for action in actions)
+            lines.append(f"| {keys} | {action.help} | {command} | {names} |")
         lines.append("")
     return "\n".join(lines)
 

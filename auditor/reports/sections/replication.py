@@ -29,13 +29,11 @@ ORIGINS: dict[Origin, str] = {
 }
 COMMANDS = (
     "`auditor replicate PAPER --published` shows the figures; with `--json`, the lines.",
-    "`auditor replicate PAPER --models FILE` runs the experiment with your models, as ordinary audits: it can be "
-    "stopped and resumed. `--dry-run` shows the calls and their cost, `--small` asks the small model on this machine "
-    "about a few cells, in minutes. `limits.budget_usd` of FILE is the budget of each audit. Each of our figures says "
-    "whether it is defined as the published one. The result leads with the findings of the paper: each holds on your "
-    "data, does not, or cannot be compared.",
-    "`auditor replicate PAPER --recorded FOLDER` computes figures again from scores that the authors released. "
-    "Download them first. No model is asked. The scores become audits, so that every report can be made of them.",
+    "`auditor replicate PAPER --models FILE` runs the experiment with your models, as ordinary audits within "
+    "`limits.budget_usd` of FILE each. `--dry-run` shows the cost, `--small` asks the small model on this machine. The "
+    "findings of the paper lead: each holds on your data, does not, or cannot be compared.",
+    "`auditor replicate PAPER --recorded FOLDER` computes figures again from scores that the authors released, as "
+    "audits, without a model. Download them first.",
 )
 """What the command does, with code between backticks."""
 
@@ -60,8 +58,8 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
         for info in {info.paper: info for info in tables if info.needs}.values()
     ]
     sections = [Section("papers", "Papers", [table]), Section("experiments", "Experiments", [List(experiments)])]
-    lead = "The program knows these tables of papers, and the line of the source from which each figure was read."
-    misprints = "Values are never corrected. A misprint keeps its characters, and a note says what is odd."
+    lead = "The program knows these tables of papers, and the line from which each figure was read."
+    misprints = "Values are never corrected: a note says what is odd."
     opening: list[Block] = [Paragraph(lead, "lead"), List([mark_code(text) for text in COMMANDS]), Paragraph(misprints)]
     return Document("Replications", "Published tables", "", sections, opening)
 
