@@ -66,6 +66,7 @@ class RowComparison:
         differences: the first of them.
         by_probe: the same two numbers, and those read by other versions of the probe, by the probe's name.
         reread: number of rows that differ and were read by another version of a reader, by table: a note.
+        left_out: number of stored results of probes that cannot be used, by the probe's name: they were not compared.
     """
 
     compared: dict[str, int] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class RowComparison:
     differences: list[RowDifference] = field(default_factory=list)
     by_probe: dict[str, dict[str, int]] = field(default_factory=dict)
     reread: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
 
     def add(self, table: str, row: str, problem: str) -> None:
         """Count a difference, and describe it if it is one of the first."""
@@ -188,6 +190,7 @@ def compare_derived_rows(
     *,
     is_unasked: Callable[[str], bool],
     is_foreign: Callable[[str, RowMapping], bool],
+    missing_probes: Collection[str] = (),
     other_readers: Collection[str] = (),
     on_reread: RowCallback = lambda *_: None,
 ) -> RowComparison:
@@ -199,6 +202,7 @@ def compare_derived_rows(
         audit: the audit as it is stored; a row that is missing is a difference only once its stage is over.
         is_unasked: whether neither an answer nor a failed request is recorded for a call's key.
         is_foreign: whether a stored row, of a table, was not written by a run, so that it is not derived.
+        missing_probes: names of probes that cannot be used, so that their results are not derived.
         other_readers: stages whose results were read by another version of their reader.
         on_reread: is called with each row that another version of its reader reads otherwise: its table, the stored
             row and the derived one.
@@ -212,7 +216,9 @@ def compare_derived_rows(
             continue
         has_votes = order >= STAGES_BY_ORDER.index(audits.AWAITING_HUMAN)
         has_other_reader = bool(set(other_readers) & set(_list_readers(table)))
-        rules = _TableRules(table, is_over, has_votes, is_unasked, is_foreign, has_other_reader, on_reread)
+        rules = _TableRules(
+            table, is_over, has_votes, is_unasked, is_foreign, missing_probes, has_other_reader, on_reread
+        )
         with stored.read() as stored_rows, derived.read() as derived_rows:
             for stored_row, derived_row in _merge(table, audit.id, stored_rows, derived_rows):
                 rules.compare(comparison, stored_row, derived_row)
@@ -277,6 +283,7 @@ class _TableRules:
     has_votes: bool
     is_unasked: Callable[[str], bool]
     is_foreign: Callable[[str, RowMapping], bool]
+    missing_probes: Collection[str]
     has_other_reader: bool
     on_reread: RowCallback
 
@@ -289,7 +296,9 @@ class _TableRules:
                 self._add(comparison, None, derived_row, "is gone: the recorded answers give it")
             return
         if derived_row is None:
-            if not self.is_foreign(name, stored_row):
+            if self.table is table_of(ProbeResult) and stored_row["probe"] in self.missing_probes:
+                _count(comparison.left_out, stored_row["probe"])
+            elif not self.is_foreign(name, stored_row):
                 _count(comparison.compared, name)
                 self._add(comparison, stored_row, None, "has no recorded answer behind it")
             return

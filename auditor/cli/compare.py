@@ -83,41 +83,56 @@ def compare(
     recent), all pairs of its models are compared. With several audits, each is compared with the first, model by model,
     such as before and after fine-tuning. AUDIT:MODEL selects one model, and --map gives a model's later name. To
     compare two judges, in one audit or across two: --judge ONE --judge OTHER. The terminal shows the overall figures;
-    --full, a page (-o) and --json add the others, changed verdicts and conflict resolutions. Shares of VALID verdicts
+    --full, a page (-o) and --json add the others, changed verdicts and conflict resolutions. Figures of probes that
+    all audits have are compared too, also where there are no scores. Shares of VALID verdicts
     are corrected by people's labels if each model has enough labels. With --non-inferiority, a region passes if the 95%
     interval of its change in mean absolute error ends below MARGIN, corrected for the number of regions (Holm).
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
+    from auditor.errors import UsageError
     from auditor.reports.data.differences.compare import compare_targets
     from auditor.reports.data.differences.series_pairs import parse_target
     from auditor.reports.data.probe_reports import measure_probes_of_audits
-    from auditor.reports.sections.differences import build_difference_document
+    from auditor.reports.sections.differences import build_difference_document, build_probe_difference_document
     from auditor.reports.sections.probe_sections import compare_installed_probes
     from auditor.run import open_stored_database
 
     resolve_page_format(output)
     names = targets or [find_latest_audit(storage)]
+    audit_names = list(dict.fromkeys(parse_target(name).audit for name in names))
+    differences, unpaired = None, ""
     with open_stored_database(storage) as db:
-        differences = compare_targets(
-            db,
-            [parse_target(name) for name in names],
-            methods=methods or (),
-            all_pairs=all_pairs,
-            judges=judges or (),
-            max_listed=max_flips,
-            use_corrections=not uncorrected,
-            margin=margin,
-            renamed_models=dict(map(_parse_model_rename, model_renames or ())),
-        )
-        audit_names = list(dict.fromkeys(parse_target(name).audit for name in names))
         figures = measure_probes_of_audits(db, audit_names) if len(audit_names) > 1 else []
+        probe_sections = [*compare_installed_probes(figures)] if figures else []
+        try:
+            differences = compare_targets(
+                db,
+                [parse_target(name) for name in names],
+                methods=methods or (),
+                all_pairs=all_pairs,
+                judges=judges or (),
+                max_listed=max_flips,
+                use_corrections=not uncorrected,
+                margin=margin,
+                renamed_models=dict(map(_parse_model_rename, model_renames or ())),
+            )
+        except UsageError as error:
+            if judges or not probe_sections:
+                raise
+            unpaired = str(error)
     is_brief = output is None and not full
-    document = build_difference_document(differences, is_brief=is_brief)
-    if figures:
-        document = replace(document, sections=[*document.sections, *compare_installed_probes(figures)])
-    present_document(differences.model_dump(mode="json"), document, output, as_json)
-    if is_brief and differences.pairs and not as_json:
+    if differences is None:
+        document = build_probe_difference_document(audit_names, unpaired, probe_sections)
+    else:
+        document = build_difference_document(differences, is_brief=is_brief)
+        document = replace(document, sections=[*document.sections, *probe_sections])
+    data = {} if differences is None else differences.model_dump(mode="json")
+    if probe_sections:
+        audits_figures = [{name: one.model_dump(mode="json") for name, one in by_probe.items()} for by_probe in figures]
+        data["probes"] = dict(zip(audit_names, audits_figures, strict=True))
+    present_document(data, document, output, as_json)
+    if is_brief and differences is not None and differences.pairs and not as_json:
         print_message("For more figures: add --full, or write a page with -o comparison.html")
 
 

@@ -229,6 +229,7 @@ def export_evidence(
         raise UsageError(f"{output}: an archive of evidence ends in .zip.", "Name it so, such as -o evidence.zip")
     with open_stored_audit(audit, storage) as (db, stored_audit):
         summary = export(db, stored_audit, output)
+        print_missing_probes(stored_audit.config)
     if summary.raters:
         print_message(
             f"Warning: the file has the names of {len(summary.raters)} human reviewers, since the hash chain covers "

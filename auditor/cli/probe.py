@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
+
+from auditor.errors import AuditorError
+
+if TYPE_CHECKING:
+    from auditor.config.installed_probes import InstalledProbe
+
+
+def _name_failures(probe: InstalledProbe, name: str, function: Callable[..., None] | str) -> Callable[..., None]:
+    """The function of a command, whose failure names the probe and the command."""
+    command: Callable[..., None] = resolve_name(function) if isinstance(function, str) else function
+
+    @functools.wraps(command)
+    def run_command(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except (AuditorError, typer.BadParameter, typer.Abort, typer.Exit):
+            raise
+        except Exception as error:
+            raise probe.failure(f"the command '{name}'", error) from error
+
+    return run_command
 
 
 class ProbeCommands(TyperGroup):
@@ -26,9 +49,12 @@ class ProbeCommands(TyperGroup):
             return None
         probe = load_probe(cmd_name)
         app = typer.Typer(name=cmd_name, help=f"{probe.title} ({probe.source.package})", no_args_is_help=True)
-        for name, function in probe.probe.commands.items():
-            app.command(name)(resolve_name(function) if isinstance(function, str) else function)
-        return typer.main.get_group(app)
+        try:
+            for name, function in probe.probe.commands.items():
+                app.command(name)(_name_failures(probe, name, function))
+            return typer.main.get_group(app)
+        except (ImportError, AttributeError, RuntimeError, TypeError, ValueError) as error:
+            raise probe.failure("a command", error) from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the name and the package of each installed probe."""

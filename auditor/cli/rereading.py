@@ -36,11 +36,14 @@ def reread(
     if as_json:
         print_json(asdict(rereading))
         return
+    for reason in rereading.missing_probes.values():
+        print_message(f"{reason[0].upper()}{reason[1:]} Its results stay as they are.")
     for name, (earlier, present) in rereading.readers.items():
         print_message(f"{name}: read by reader version {earlier}; the present one is {present}.")
     for table, n_rows in rereading.n_by_table.items():
         print_message(f"{table}: {n_rows} results {'would change' if preview else 'changed'}.")
     if not rereading.readers and not rereading.n_by_table:
-        print_message(f"All results of '{audit}' were read by the present readers: nothing changed.")
+        others = "other results" if rereading.missing_probes else "results"
+        print_message(f"All {others} of '{audit}' were read by the present readers: nothing changed.")
     elif not preview:
         print_message(f"To undo: {format_command('reread', audit, '--undo', storage=storage)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.console.options import AuditArgument, JsonOption, StorageOption
-from auditor.console.output import print_json, print_message, print_missing_probes, print_table
+from auditor.console.output import print_json, print_message, print_table
 from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def verify(
         verification = verify_audit(db, stored_audit.name)
         derivation = derive_again(db, stored_audit)
         is_known = head is None or hash_chain.contains_head(db, head)
-    print_missing_probes(stored_audit.config)
     holds = verification.is_consistent and derivation.is_consistent and is_known
     if as_json:
         print_json(asdict(verification) | {"derived": asdict(derivation), "holds": holds})
@@ -132,6 +131,9 @@ def _print_derivation(derivation: Rederivation) -> None:
     if comparison is None:
         print_message(f"Results were not derived again: {derivation.reason}.")
         return
+    for name, reason in derivation.missing_probes.items():
+        n_left_out = pluralize(comparison.left_out.get(name, 0), "result")
+        print_message(f"{reason[0].upper()}{reason[1:]} Not derived again, and not checked: {n_left_out} of {name}.")
     for name, counts in comparison.by_probe.items():
         earlier = f"; {counts['earlier']} of other reader versions were not read" if counts.get("earlier") else ""
         print_message(
@@ -146,6 +148,9 @@ def _print_derivation(derivation: Rederivation) -> None:
             "present one reads them otherwise. To apply it: auditor reread AUDIT --preview"
         )
     n_compared, n_changed = sum(comparison.compared.values()), sum(comparison.changed.values())
+    if not n_compared:
+        print_message("No result was derived again from the recorded answers.")
+        return
     described = f", of which the first {len(comparison.differences)} are listed" if n_changed else ""
     print_message(
         f"{n_compared} results were derived again from the recorded answers: {n_changed} differ{described}."

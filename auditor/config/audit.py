@@ -271,8 +271,8 @@ class AuditConfig(ConfigSection):
     @model_validator(mode="after")
     def _check_stage_probes(self) -> AuditConfig:
         """Check the rules between the tables of probes with a stage of their own and the other tables."""
-        for probe in self.probes.with_stage.values():
-            probe.check(self)
+        for name, settings in self.probes.with_stage.items():
+            load_probe(name).check_settings(settings, self)
         for name, thresholds in self.check.probes.items():
             if name not in self.probes.missing:
                 _check_thresholds(name, list(thresholds), self.probes)

@@ -15,15 +15,16 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from auditor.config.base import ConfigSection
-from auditor.config.probe_section import BuiltInProbe
+from auditor.config.probe_section import BuiltInProbe, ProbeSettings
 from auditor.config.type_descriptions import field_types
-from auditor.domain import Purpose
+from auditor.domain import Message, Outcome, Purpose
 from auditor.errors import AuditorError, ConfigError, ProbeError
 from auditor.probe_interface import (
     INTERFACE_VERSION,
@@ -36,6 +37,9 @@ from auditor.probe_interface import (
     Unit,
 )
 
+if TYPE_CHECKING:
+    from auditor.config.audit import AuditConfig
+
 GROUP = "auditor.probes"
 """Group of the entry points of other packages; also the package of the built-in probes."""
 FOLDERS = [Path(__file__).parent.parent / "probes"]
@@ -44,6 +48,10 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,49}")
 RESERVED_NAMES = frozenset({"direct", "logprob", "review"})
 """Names of tables under `[probes]` that no probe can use."""
 T = TypeVar("T")
+_QUESTION_FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    **{"unit": tuple, "messages": tuple, "sample": int, "schema": (type, NoneType)},
+    **{"temperature": (float, int), "max_tokens": int, "language": str},
+}
 
 
 @dataclass(frozen=True)
@@ -174,7 +182,7 @@ class InstalledProbe:
             if not unit or not all(isinstance(part, str) for part in unit):
                 raise self._wrong_type("plan", unit, "tuples of texts", is_item=True)
         if len(set(units)) < len(units):
-            raise ProbeError(f"the hook 'plan' of the probe '{self.name}' returned a unit twice.", self._advice)
+            raise ProbeError(f"the hook 'plan' of the probe '{self.name}' returned a unit twice.", self.advice)
         return units
 
     def respondents(self, audit: ProbeAudit[Any]) -> list[str]:
@@ -184,7 +192,7 @@ class InstalledProbe:
             if name not in audit.config.models_by_name:
                 raise ProbeError(
                     f"the hook 'respondents' of the probe '{self.name}' named '{name}', which is no model or judge.",
-                    self._advice,
+                    self.advice,
                 )
         return names
 
@@ -208,11 +216,11 @@ class InstalledProbe:
         """Build the questions to a model about some units; see `Probe.ask`."""
         questions = self.call_each("ask", audit, model, list(units), item=Question)
         for question in questions:
-            self._check_schema("ask", question)
+            self._check_question("ask", question)
         if len({(question.unit, question.sample) for question in questions}) < len(questions):
             raise ProbeError(
                 f"the hook 'ask' of the probe '{self.name}' returned two questions with the same unit and sample.",
-                self._advice,
+                self.advice,
             )
         return questions
 
@@ -220,17 +228,18 @@ class InstalledProbe:
         """Build the question that follows answered ones; see `Probe.ask_next`."""
         question = self.call_optional("ask_next", audit, list(turns), returns=Question)
         if question is not None:
-            self._check_schema("ask_next", question)
+            self._check_question("ask_next", question)
         return question
 
     def read(self, answer: ProbeAnswer) -> Reading:
         """Read an answer; see `Probe.read`."""
         reading = self.call("read", answer, returns=Reading)
+        self.require_fields("read", reading, {"outcome": Outcome})
         if (reading.value is None) == (reading.outcome.value == "ok"):
             raise ProbeError(
                 f"the hook 'read' of the probe '{self.name}' returned the outcome '{reading.outcome}' with "
                 f"{'no value' if reading.value is None else 'a value'}: only an answer that is 'ok' has a value.",
-                self._advice,
+                self.advice,
             )
         self._require_json("read", reading.value)
         return reading
@@ -239,11 +248,57 @@ class InstalledProbe:
         """The sentence for page one; see `Probe.headline`."""
         headline = self.call_optional("headline", figures, returns=Headline)
         if headline is not None:
-            p_value = headline.p_value
-            is_p_value = p_value is None or (isinstance(p_value, float | int) and 0 <= p_value <= 1)
-            if not isinstance(headline.sentence, str) or not is_p_value:
-                raise self._wrong_type("headline", headline, "a sentence, and a p-value from 0 to 1 or None")
+            self.require_fields("headline", headline, {"sentence": str, "p_value": (float, int, NoneType)})
+            if headline.p_value is not None and not 0 <= headline.p_value <= 1:
+                raise self._wrong_type("headline", headline, "a p-value from 0 to 1 or None")
         return headline
+
+    def check_settings(self, settings: ProbeSettings, config: AuditConfig) -> None:
+        """Check the rules between the probe's table and others; see `ProbeSettings.check`.
+
+        Raises:
+            ValueError: a rule does not hold.
+            ProbeError: the hook failed.
+        """
+        try:
+            settings.check(config)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        except (AuditorError, ValueError):
+            raise
+        except (Exception, SystemExit) as error:
+            raise self.failure("the hook 'check'", error) from error
+
+    def resolve_paths(self, settings: ProbeSettings, resolve: Callable[[str], str]) -> ProbeSettings:
+        """The probe's table with resolved paths; see `ProbeSettings.resolve_paths`."""
+        resolved = self._run("resolve_paths", lambda: settings.resolve_paths(resolve))
+        if not isinstance(resolved, type(settings)):
+            raise self._wrong_type("resolve_paths", resolved, f"a {type(settings).__name__}")
+        return resolved
+
+    def require_fields(self, hook: str, value: object, types: Mapping[str, type | tuple[type, ...]]) -> None:
+        """Check the types of fields of a value that a hook returned.
+
+        Raises:
+            ProbeError: one has another type; the message names the probe, the hook and the field.
+        """
+        for name, expected in types.items():
+            field = getattr(value, name)
+            if not isinstance(field, expected) or isinstance(field, bool):
+                names = " or ".join(one.__name__ for one in (expected if isinstance(expected, tuple) else (expected,)))
+                raise ProbeError(
+                    f"the hook '{hook}' of the probe '{self.name}' returned a {type(value).__name__} whose '{name}' is "
+                    f"of the type {type(field).__name__}; it must be {names}.",
+                    self.advice,
+                )
+
+    def failure(self, what: str, error: BaseException) -> ProbeError:
+        """The error of code of the probe that raised an exception.
+
+        Args:
+            what: the part of the probe, such as "the hook 'plan'".
+        """
+        return ProbeError(f"{what} of the probe '{self.name}' failed: {type(error).__name__}: {error}.", self.advice)
 
     def _require_json(self, hook: str, value: Any) -> None:
         """Raise ProbeError for a value that JSON cannot represent, such as a set or a number that is not finite."""
@@ -252,21 +307,25 @@ class InstalledProbe:
         except (TypeError, ValueError) as error:
             raise ProbeError(
                 f"the hook '{hook}' of the probe '{self.name}' returned a value that JSON cannot represent: {error}.",
-                self._advice,
+                self.advice,
             ) from None
 
     @property
-    def _advice(self) -> str:
+    def advice(self) -> str:
         """How to fix a broken probe."""
         return f"Report this to the authors of {self.source.package}, or remove the probe from the configuration."
 
-    def _check_schema(self, hook: str, question: Question) -> None:
-        """Raise ProbeError for a schema that the probe does not declare."""
+    def _check_question(self, hook: str, question: Question) -> None:
+        """Raise ProbeError for a field of the wrong type, and for a schema that the probe does not declare."""
+        self.require_fields(hook, question, _QUESTION_FIELDS)
+        for part in (*question.unit, *question.messages):
+            if not isinstance(part, str | Message):
+                raise self._wrong_type(hook, part, "questions whose unit consists of texts, and with messages")
         if question.schema is not None and question.schema not in self.probe.schemas:
             raise ProbeError(
                 f"the hook '{hook}' of the probe '{self.name}' asks for the structure '{question.schema.__name__}', "
                 "which is not in the probe's list of schemas.",
-                self._advice,
+                self.advice,
             )
 
     def _run(self, hook: str, function: Callable[[], T]) -> T:
@@ -276,9 +335,7 @@ class InstalledProbe:
         except AuditorError:
             raise
         except (Exception, SystemExit) as error:
-            raise ProbeError(
-                f"the hook '{hook}' of the probe '{self.name}' failed: {type(error).__name__}: {error}.", self._advice
-            ) from error
+            raise self.failure(f"the hook '{hook}'", error) from error
 
     def _wrong_type(self, hook: str, value: object, expected: str, *, is_item: bool = False) -> ProbeError:
         """The error of a hook that returned a value of the wrong type."""
@@ -286,7 +343,7 @@ class InstalledProbe:
         return ProbeError(
             f"the hook '{hook}' of the probe '{self.name}' returned {prefix} {type(value).__name__}; it must return "
             f"{expected}.",
-            self._advice,
+            self.advice,
         )
 
 
@@ -331,12 +388,37 @@ def load_probe(name: str) -> InstalledProbe:
     settings = getattr(probe_class, "settings", None)
     if not (isinstance(settings, type) and issubclass(settings, ConfigSection)):
         raise ProbeError(f"{start}: 'settings' is not a class below auditor.probes.ProbeSettings.", advice)
+    if source.package != "auditor":
+        _require_attributes(probe_class, start, advice)
     try:
         probe = probe_class()
     except (Exception, SystemExit) as error:
         raise ProbeError(f"{start}: its class cannot be created: {type(error).__name__}: {error}.", advice) from error
     probe.name = name
     return _LOADED.setdefault(name, InstalledProbe(probe, source))
+
+
+def _require_attributes(probe_class: type[Probe[Any, Any]], start: str, advice: str) -> None:
+    """Check the types of a probe's attributes, those that `Probe` declares.
+
+    Raises:
+        ProbeError: one has another type.
+    """
+    problem = ""
+    for name, hint in get_type_hints(Probe, localns={"BaseModel": BaseModel}).items():
+        if name in ("interface_version", "settings"):  # checked before
+            continue
+        value, [expected] = getattr(probe_class, name), getattr(hint, "__args__", None) or [hint]
+        try:
+            TypeAdapter(expected).validate_python(value, strict=True)
+        except ValidationError:
+            type_name = expected.__name__ if inspect.isclass(expected) else str(expected)
+            problem = f"'{name}' must be of the type {type_name}, and is {value!r}"
+    limits = [name for name in ([] if problem else probe_class.gates) if not name.startswith(("min_", "max_"))]
+    if limits:
+        problem = f"the name '{limits[0]}' in 'gates' must begin with min_ or max_"
+    if problem:
+        raise ProbeError(f"{start}: {problem}.", advice)
 
 
 def load_built_in(name: str) -> BuiltInProbe:

@@ -12,8 +12,10 @@ from typing import Any
 import pydantic
 
 from auditor.config.audit import AuditConfig
+from auditor.config.installed_probes import load_probe
 from auditor.config.model_section import ENV_PREFIX, ModelSection
 from auditor.config.overrides import apply_overrides, parse_override
+from auditor.config.probes import KEEP_MISSING_PROBES
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
 from auditor.config.validation_messages import explain_validation_error
 from auditor.config.value_examples import Syntax
@@ -27,7 +29,7 @@ MODEL_PATH_KEYS = ("review_prompt", "weights", "answers", "verdicts")
 MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
+def load_config(path: str | Path, overrides: Sequence[str] = (), *, keeps_missing_probes: bool = False) -> AuditConfig:
     """Read and check an audit's configuration.
 
     Relative paths are taken from the file's own folder and become absolute: an audit is the same wherever its command
@@ -37,6 +39,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
         path: a `.toml`, `.yaml` or `.yml` file.
         overrides: settings that replace those of the file, such as `limits.budget_usd=5`; see
             `auditor.config.overrides`.
+        keeps_missing_probes: whether tables of probes that cannot be used are accepted, so that an audit that was run
+            with them can be opened.
 
     Raises:
         ConfigError: the file is missing, cannot be read, or holds a key or value that cannot be used; the message
@@ -46,7 +50,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
     parsed_overrides = list(map(parse_override, overrides))
     data = apply_overrides(read_config_file(path), parsed_overrides)
     try:
-        config = AuditConfig.model_validate(data)
+        config = AuditConfig.model_validate(data, context={KEEP_MISSING_PROBES: keeps_missing_probes})
     except ProbeError as error:
         raise ProbeError(f"{path}: {error.message}", error.how_to_fix) from None
     except pydantic.ValidationError as error:
@@ -101,7 +105,7 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
         if isinstance(sections := getattr(config, key), list):
             update[key] = resolve_model_paths(sections, folder)
     probes = config.probes.with_stage
-    probe_paths = {name: probe.resolve_paths(resolved) for name, probe in probes.items()}
+    probe_paths = {name: load_probe(name).resolve_paths(probe, resolved) for name, probe in probes.items()}
     update["probes"] = config.probes.model_copy(update=probe_paths)
     return config.model_copy(update=update).with_folder(folder)
 

@@ -119,7 +119,8 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
     path, error_type = _format_path(location.path, data), problem["type"]
     if error_type == "extra_forbidden":
         known_keys = sorted(field_types(location.parent_type))
-        return f"unknown key '{path}'. How to fix: {_suggest_key(str(location.path[-1]), known_keys)}"
+        install = " A probe of another package has to be installed." if location.path[:-1] == ("probes",) else ""
+        return f"unknown key '{path}'. How to fix: {_suggest_key(str(location.path[-1]), known_keys)}{install}"
     if error_type == "missing" and not isinstance(location.path[-1], int):
         addition = f"{describe_type(location.expected_type)}{_example(location, syntax)}"
         return f"the key '{path}' is missing. How to fix: Add {addition}."

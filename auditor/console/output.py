@@ -108,7 +108,7 @@ def print_missing_probes(config: str | None) -> None:
 
     stored_config = load_stored_config(config)
     for reason in stored_config.probes.missing.values() if stored_config is not None else ():
-        print_message(f"{reason[0].upper()}{reason[1:]} Its results are left out.")
+        print_message(f"{reason[0].upper()}{reason[1:]} Its figures are left out.")
 
 
 def format_command(*arguments: str, storage: str | None = None) -> str:

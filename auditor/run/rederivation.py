@@ -7,7 +7,7 @@ survey, in a temporary database. Nothing is written to the audit's own database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.config.installed_probes import load_built_in
+from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.domain import Answer, Call, CellScore, Outcome, Survey, Verdict
 from auditor.errors import AuditorError, ConfigError, UsageError
 from auditor.panel_assignment import TraceKey
@@ -37,7 +37,6 @@ from auditor.storage.records import load_records, save_records
 if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
-    from sqlalchemy import RowMapping
 
     from auditor.agents.run_context import TextEncoder
 
@@ -51,12 +50,14 @@ class Rederivation:
         reason: why not; None if they were derived.
         is_hindered: whether there are answers from which they could be derived elsewhere.
         other_readers: stored and present version of readers that are others now: rows that differ are no finding.
+        missing_probes: why probes cannot be used now, as a sentence, by name: their results were not derived.
     """
 
     comparison: RowComparison | None
     reason: str | None = None
     is_hindered: bool = False
     other_readers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    missing_probes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_consistent(self) -> bool:
@@ -76,7 +77,9 @@ def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = N
     """
     try:
         with open_derivation(db, audit, queried_hashes) as compare:
-            return Rederivation(compare(), other_readers=load_other_readers(audit))
+            config = load_stored_config(audit.config)
+            missing = {} if config is None else config.probes.missing
+            return Rederivation(compare(), other_readers=load_other_readers(audit), missing_probes=missing)
     except AuditorError as error:
         return Rederivation(None, error.message, is_hindered=audit.config is not None)
 
@@ -115,7 +118,8 @@ def open_derivation(
             copy,
             audit,
             is_unasked=client.unasked.__contains__,
-            is_foreign=partial(_is_foreign, config.probes.missing, hash_chain.load_linked_names(db, audit.id)),
+            is_foreign=partial(hash_chain.is_linked, hash_chain.load_linked_names(db, audit.id)),
+            missing_probes=config.probes.missing,
             other_readers=find_other_readers(audit, config),
             on_reread=on_reread,
         )
@@ -136,21 +140,12 @@ def _require_inputs(config: AuditConfig) -> None:
         files.append(path)
         return path
 
-    for settings in (*config.probes.stages.values(), *config.probes.plugins.values()):
-        settings.resolve_paths(note)
+    for name, settings in config.probes.with_stage.items():
+        load_probe(name).resolve_paths(settings, note)
     for file in files:
         if Path(file).is_absolute() and not Path(file).exists():
             how_to_fix = "Put the file back, or check the archive that `auditor export evidence` wrote before."
             raise ConfigError(f"{file}: the audit was run with this file, which is not there now.", how_to_fix)
-
-
-def _is_foreign(
-    missing_probes: Collection[str], linked: Collection[tuple[str, str]], table: str, row: RowMapping
-) -> bool:
-    """Whether no run derives a stored row: it is in the hash chain itself, or its probe is not installed."""
-    if table == "probe_result" and row["probe"] in missing_probes:
-        return True
-    return hash_chain.is_linked(linked, table, row)
 
 
 async def _derive(

@@ -32,10 +32,12 @@ class Rereading:
     Attributes:
         readers: stored and present version of each reader that is another one now.
         n_by_table: number of results that change, by table.
+        missing_probes: why probes cannot be used, as a sentence, by name: their results were not read.
     """
 
     readers: Mapping[str, tuple[int, int]]
     n_by_table: Mapping[str, int]
+    missing_probes: Mapping[str, str]
 
 
 def reread_audit(name: str, *, storage: str | None = None, is_preview: bool = False) -> Rereading:
@@ -69,7 +71,7 @@ def reread_audit(name: str, *, storage: str | None = None, is_preview: bool = Fa
             environment = json.loads(audit.environment) | {READERS: format_reader_versions(config)}
             store_rereading(db, audit, changes, config_hash, canonical_json(environment))
             update_final_stage(db, audit)
-        return Rereading(readers, Counter(change.table.name for change in changes))
+        return Rereading(readers, Counter(change.table.name for change in changes), config.probes.missing)
 
 
 def undo_reread(name: str, *, storage: str | None = None) -> int:

@@ -88,7 +88,7 @@ def locate_audit(name: str, storage: str | None = None) -> tuple[str, StorageLoc
     """
     path = Path(name)
     if path.suffix in SETTINGS_SUFFIXES and (path.is_file() or path.parent != Path()):
-        config = load_config(path)
+        config = load_config(path, keeps_missing_probes=True)
         return config.name, locate_storage(storage, config)
     return name, locate_storage(storage)
 

@@ -9,9 +9,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+from pydantic import BaseModel
 
 from auditor.config import AuditConfig, installed_probes, load_config, load_stored_config
 from auditor.errors import ConfigError, ProbeError
@@ -71,7 +72,7 @@ def test_an_installed_probe_changes_no_hash_and_a_used_one_does(
     ("probes", "message"),
     [
         ("toy = { smples = 3 }", "unknown key 'probes.toy.smples'. How to fix: Did you mean 'samples'?"),
-        ("toi = {}", "unknown key 'probes.toi'. How to fix: Did you mean 'toy'?"),
+        ("toi = {}", "Did you mean 'toy'? A probe of another package has to be installed."),
         ("toy = { samples = 'x' }", "'probes.toy.samples' must be a whole number, not \"x\"."),
         ("toy = 5", "'probes.toy' must be a table, not 5."),
         ("old = {}", "it is written for version 7 of the interface, and this program has version 1."),
@@ -155,12 +156,20 @@ def test_a_stored_audit_opens_without_its_probe(tmp_path: Path, stored: dict[str
         ("count_calls", "return (1, 'x')", "'count_calls' of the probe 'toy' returned a value of the type tuple"),
         ("fingerprint_inputs", "return [{1}]", "'fingerprint_inputs' of the probe 'toy' returned a value that JSON"),
         ("ask_next", "return 1", "'ask_next' of the probe 'toy' returned a value of the type int"),
+        ("ask_next", "return Question('a', ())", "Question whose 'unit' is of the type str; it must be tuple"),
+        ("ask", "yield Question((1,), ())", "must return questions whose unit consists of texts"),
+        ("ask", "yield Question(('a',), ('text', 5))", "must return questions whose unit consists of texts"),
+        ("ask", "yield Question(('a',), (), max_tokens='5')", "whose 'max_tokens' is of the type str; it must be int"),
+        ("read", "return Reading(5, 'ok')", "Reading whose 'outcome' is of the type str; it must be Outcome"),
+        ("headline", "return Headline(5)", "Headline whose 'sentence' is of the type int; it must be str"),
+        ("headline", "return Headline('a', 2)", "it must return a p-value from 0 to 1 or None"),
     ],
 )
 def test_a_hook_with_a_wrong_result_is_named_with_its_probe(
     packages: Path, tmp_path: Path, hook: str, body: str, message: str
 ) -> None:
-    (packages / "toy.py").write_text(f"{TOY_MODULE}\n    def {hook}(self, *arguments):\n        {body}\n")
+    module = TOY_MODULE.replace("import Needs", "import Headline, Needs, Question")
+    (packages / "toy.py").write_text(f"{module}\n    def {hook}(self, *arguments):\n        {body}\n")
     source = installed_probes.list_probe_sources()["old"]
     probe = installed_probes.InstalledProbe(source.load()(), installed_probes.ProbeSource("toy", "x", "1", source.load))
     audit: Any = ProbeAudit(settings=None, config=load(tmp_path, "direct = {}"), survey=None)  # type: ignore[arg-type]
@@ -172,6 +181,7 @@ def test_a_hook_with_a_wrong_result_is_named_with_its_probe(
         "count_calls": lambda: probe.count_calls(audit, "one"),
         "fingerprint_inputs": lambda: probe.fingerprint_inputs(audit),
         "ask_next": lambda: probe.ask_next(audit, []),
+        "headline": lambda: probe.headline(None),  # type: ignore[arg-type]
     }
     with pytest.raises(ProbeError, match=r"Report this to the authors of x") as caught:
         calls[hook]()
@@ -186,6 +196,46 @@ def test_a_question_with_a_structure_that_is_not_declared_is_refused(packages: P
     with pytest.raises(ProbeError, match="'Reading', which is not in the probe's list of schemas"):
         probe.ask(ProbeAudit(None, None, None), "one", [("a",)])  # type: ignore[arg-type]
     assert Question(("a",), ()).schema is None
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("check(self, config):\n        return {}['x']", "the hook 'check' of the probe 'toy' failed: KeyError: 'x'"),
+        ("check(self, config):\n        raise ValueError('Too few.')", "audit.toml: Too few. How to fix:"),
+        (
+            "check(self, config):\n        raise ConfigError('Few.', 'How to fix: More.')",
+            "audit.toml: Few. How to",
+        ),
+        (
+            "resolve_paths(self, resolve):\n        return 5",
+            "'resolve_paths' of the probe 'toy' returned a value of",
+        ),
+        ("resolve_paths(self, resolve):\n        raise OSError('x')", "'resolve_paths' of the probe 'toy' failed: OS"),
+    ],
+)
+def test_a_method_of_the_settings_that_fails_is_named(packages: Path, tmp_path: Path, body: str, message: str) -> None:
+    module = TOY_MODULE.replace("\nclass Toy(", f"\n    def {body}\n\nclass Toy(", 1)
+    (packages / "toy.py").write_text(module.replace("import Needs", "import ConfigError, Needs"))
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, "toy = {}")
+    assert message in str(caught.value)
+
+
+ATTRIBUTES = sorted(get_type_hints(Probe, localns={"BaseModel": BaseModel}).keys() - {"interface_version", "settings"})
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES)
+def test_each_attribute_of_a_wrong_type_is_named_with_its_probe(packages: Path, tmp_path: Path, attribute: str) -> None:
+    (packages / "toy.py").write_text(f"{TOY_MODULE}\nToy.{attribute} = [5.5]\n")
+    with pytest.raises(ProbeError, match=rf"the probe 'toy' .*: '{attribute}' must be of the type .* and is \[5.5\]"):
+        load(tmp_path, "toy = {}")
+
+
+def test_thresholds_have_a_direction(packages: Path, tmp_path: Path) -> None:
+    (packages / "toy.py").write_text(f"{TOY_MODULE}\nToy.gates = {{'gap': 'A gap.'}}\n")
+    with pytest.raises(ProbeError, match="the name 'gap' in 'gates' must begin with min_ or max_"):
+        load(tmp_path, "toy = {}")
 
 
 HOOKS = [name for name, hook in vars(Probe).items() if inspect.isfunction(hook) and not name.startswith("_")]

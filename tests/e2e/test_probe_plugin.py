@@ -20,7 +20,7 @@ from auditor.config import AuditConfig, installed_probes, load_config
 from auditor.cost_estimation.probe_calls import plan_probe_calls
 from auditor.domain import Outcome
 from auditor.domain.exclusions import AnswerSelection
-from auditor.errors import UsageError
+from auditor.errors import ConfigError, ProbeError, UsageError
 from auditor.exports.evidence import check_evidence
 from auditor.probe_interface import ProbeResult
 from auditor.reports.output import render_report
@@ -30,7 +30,7 @@ from auditor.run.exclusions import exclude_answers, undo_exclusion
 from auditor.run.fingerprints import fingerprint
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records, save_records
-from tests.support.probe_packages import use_packages
+from tests.support.probe_packages import install_package, use_packages
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "probe-plugin"
 NAME = "simulated-sure"
@@ -217,19 +217,106 @@ def test_evidence_is_checked_where_the_package_is_missing(
 
 
 def test_the_audit_opens_after_the_package_was_removed(
-    storage: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: AuditConfig, storage: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_audit(config.model_copy(update={"name": "simulated-later"}), storage=storage)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(installed)])
     use_packages(monkeypatch, tmp_path / "empty")
     sentence = "he probe 'confidence' is not installed."
     options = (NAME, "--storage", storage)
     assert sentence in call("status", *options)
-    assert sentence in call("verify", *options)
+    assert f"{sentence} Not derived again, and not checked: 8 results of confidence." in call("verify", *options)
+    assert f"{sentence} Its results stay as they are." in call("reread", *options)
     assert sentence in call("export", "tables", *options, "-o", str(tmp_path / "tables"))
+    assert sentence in call("export", "evidence", *options, "-o", str(tmp_path / "evidence.zip"))
+    assert sentence in call("verify", str(tmp_path / "evidence.zip"))
+    assert sentence in call("compare", NAME, "simulated-later", "--storage", storage)
+    checked = open_audit(NAME, storage=storage).check()
+    assert {gate.message for gate in checked.gates if gate.name.startswith("confidence.")} == {
+        "not available: the probe 'confidence' is not installed; at most 1 allowed",
+        "not available: the probe 'confidence' is not installed; at least 0.99 required",
+    }
+    for kind, *more in (
+        *(["inspect", "-o", "inspect"], ["ratings", "-o", "r.csv"], ["labels", "-o", "l.csv"]),
+        *(["paper", "-o", "paper"], ["plots", "-o", "plots"]),
+    ):
+        paths = [str(tmp_path / part) if i else part for i, part in enumerate(more)]
+        call("export", kind, *options, *paths)
+    # The path of the configuration names the audit, although its table of the probe is now unknown.
+    assert sentence in call("status", str(tmp_path / "audit.toml"), "--storage", storage)
+    with pytest.raises(ConfigError, match=r"unknown key 'probes\.confidence'"):
+        load_config(tmp_path / "audit.toml")
     assert sentence in render_report(open_audit(NAME, storage=storage).report(), "markdown")
     report = json.loads(call("report", *options, "--format", "json"))
     assert report["probes"] == {"confidence": {"unavailable": f"T{sentence}"}}
     assert "8 confidence answers" in call("delete", *options, "--yes")
+
+
+ALONE = """
+import typer
+from pydantic import BaseModel
+import auditor.probes as ap
+
+class Figures(BaseModel):
+    n: int
+
+class Alone(ap.Probe):
+    interface_version = 1
+    settings = ap.ProbeSettings
+    gates = {"min_n": "Answers."}
+
+    def ask(self, audit, model, units):
+        for unit in units:
+            yield ap.Question(unit, (ap.Message("user", "?"),))
+
+    def read(self, answer):
+        return ap.Reading(answer.text)
+
+    def simulate(self, call):
+        return "yes"
+
+    def measure(self, audit, results):
+        return Figures(n=len(results))
+
+    def gate_figures(self, figures):
+        yield ap.GateFigure("min_n", "audit", figures.n)
+
+    def compare(self, first, second):
+        return ap.Section("alone", "Alone", [ap.Paragraph(f"From {first.n} to {second.n}.")])
+
+def fail(audit: str, n: int = 1) -> None:
+    "Fail, or end."
+    if n == 2:
+        raise typer.Exit(4)
+    raise KeyError(audit)
+
+Alone.commands = {"fail": fail}
+"""
+
+
+def test_a_probe_alone_is_compared_and_its_failures_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_package(tmp_path / "packages", "alone = alone:Alone", ALONE, module_name="alone")
+    use_packages(monkeypatch, tmp_path / "packages")
+    alone = CONFIG.partition("[probes")[0] + "[probes.alone]\n[check.probes.alone]\nmin_n = 1\n"
+    (tmp_path / "alone.toml").write_text(alone)
+    config, storage = load_config(tmp_path / "alone.toml"), f"sqlite:///{tmp_path / 'alone.db'}"
+    for name in (NAME, "simulated-later"):
+        run_audit(config.model_copy(update={"name": name}), storage=storage)
+    comparison = ("compare", NAME, "simulated-later", "--storage", storage)
+    assert "From 8 to 8." in (text := call(*comparison))
+    assert "Scores are not compared" in text
+    assert json.loads(call(*comparison, "--json"))["probes"][NAME] == {"alone": {"n": 8}}
+    message = "the hook 'gate_figures' of the probe 'alone' returned a GateFigure whose 'estimate' is of the type int"
+    with pytest.raises(ProbeError, match=message):
+        open_audit(NAME, storage=storage).check()
+    with pytest.raises(ProbeError, match="the command 'fail' of the probe 'alone' failed: KeyError: 'x'"):
+        call("probe", "alone", "fail", "x")
+    call("probe", "alone", "fail", "x", "--n", "2", exit_code=4)
+    (tmp_path / "packages" / "alone.py").write_text(f"{ALONE}\nraise ValueError('broken')\n")
+    use_packages(monkeypatch, tmp_path / "packages")
+    reason = "The probe 'alone' of toy-probes cannot be used: ValueError at import: broken."
+    assert reason in " ".join(call(*comparison).split())
+    assert f"{reason} Not derived again, and not checked: 8 results" in call("verify", NAME, "--storage", storage)
 
 
 def test_the_page_leads_from_nothing_to_a_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
+from pydantic import BaseModel
+
 from auditor.config import CheckSection
-from auditor.config.installed_probes import list_built_in_probes, load_probe
+from auditor.config.installed_probes import InstalledProbe, list_built_in_probes, load_probe
+from auditor.errors import ProbeError
 from auditor.metrics.estimate import Estimate
 from auditor.probe_interface import GateFigure
 from auditor.reports.data.gates.gate_estimates import (
@@ -103,18 +106,40 @@ def build_probe_gates(
         ProbeError: the hook of the probe failed.
     """
     for probe, limits in thresholds.probes.items():
-        figures = report.probes.get(probe)
-        is_available = figures is not None and not isinstance(figures, UnavailableProbe)
-        listed = load_probe(probe).call_each("gate_figures", figures, item=GateFigure) if is_available else []
+        measured = report.probes.get(probe)
+        is_missing = measured is None or isinstance(measured, UnavailableProbe)
+        listed = [] if is_missing else _list_gate_figures(load_probe(probe), measured)
+        not_measured = NOT_MEASURED
+        if isinstance(measured, UnavailableProbe):
+            reason = f"{measured.unavailable[0].lower()}{measured.unavailable[1:].rstrip('.')}"
+            not_measured = GatedFigure("audit", Estimate(value=None, n=0, reason=reason))
         for name, threshold in limits.items():
             bound_kind = _bound_kind(name)
             figures = []
             for row in (row for row in listed if row.name == name):
                 model = row.subject if row.subject in models else None
                 figures.append(GatedFigure(row.subject, row.estimate, model, count_lost(report, probe, model)))
-            for figure in figures or [NOT_MEASURED]:
+            for figure in figures or [not_measured]:
                 gate = build_estimate_gate(f"{probe}.{name}", bound_kind, threshold, figure, thresholds.confident)
                 yield _decide_with_losses(gate, bound_kind, figure, low_coverage_models)
+
+
+def _list_gate_figures(probe: InstalledProbe, figures: BaseModel | None) -> list[GateFigure]:
+    """The figures that a probe compares with thresholds.
+
+    Raises:
+        ProbeError: the hook failed, or returned a figure of a threshold that the probe does not declare.
+    """
+    gate_figures = probe.call_each("gate_figures", figures, item=GateFigure)
+    for figure in gate_figures:
+        probe.require_fields("gate_figures", figure, {"name": str, "subject": str, "estimate": Estimate})
+        if figure.name not in probe.probe.gates:
+            raise ProbeError(
+                f"the hook 'gate_figures' of the probe '{probe.name}' returned the figure '{figure.name}', which is "
+                "not in the probe's list of gates.",
+                probe.advice,
+            )
+    return gate_figures
 
 
 def _bound_kind(name: str) -> BoundKind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
@@ -54,6 +54,17 @@ def build_difference_document(differences: DifferenceReport, *, is_brief: bool =
         else [*_build_sections(differences)]
     )
     return Document("Differences", title, subtitle, sections, [*_build_opening(differences)])
+
+
+def build_probe_difference_document(audits: Sequence[str], reason: str, sections: Sequence[Section]) -> Document:
+    """Build the document of audits whose scores cannot be compared, but whose probes can.
+
+    Args:
+        reason: why scores are not compared, as sentences.
+        sections: comparisons by the probes.
+    """
+    opening = Callout("Scores are not compared", [Paragraph(reason)])
+    return Document("Differences", " · ".join(audits), "Figures of probes", list(sections), [opening])
 
 
 def _build_opening(differences: DifferenceReport) -> Iterator[Block]:
