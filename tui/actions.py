@@ -248,13 +248,13 @@ def render_key_tables() -> str:
         tables.setdefault(actions[0].screen if len(actions) == 1 else "several screens", []).append(actions)
     lines = []
     for title, rows in tables.items():
-        lines += [f"## {title.capitalize()}", "", "| key | action | plain-text command | name |", "|---|---|---|---|"]
+        lines += [f"## {title.capitalize()}", "", "| key | action (plain-text command) | name |", "|---|---|---|"]
         for actions in rows:
             action = actions[0]
             keys = " ".join(f"`{key_name(key)}`" for key in action.keys.split(","))
-            command = f"`{action.plain_text_command}`" if action.plain_text_command else "–"
+            command = f" (`{action.plain_text_command}`)" if action.plain_text_command else ""
             names = ", ".join(f"`{action.id}`" for action in actions)
-            lines.append(f"| {keys} | {action.help} | {command} | {names} |")
+            lines.append(f"| {keys} | {action.help}{command} | {names} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -97,7 +97,7 @@ def _table_row(page: ProviderPage) -> str:
         _logprobs(page),
         "yes" if _has_seed(page) else "no",
         _batches(page),
-        "simulated, and on a real server" if "real_server" in page.notes else "simulated",
+        "real server" if "real_server" in page.notes else "simulated",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -138,10 +138,10 @@ def _key(page: ProviderPage) -> str:
 def _batches(page: ProviderPage) -> str:
     """Whether calls can be sent in batches."""
     if needs_bucket(page.section):
-        return "yes, with a bucket of yours (`batch.bucket`)"
+        return "yes (`batch.bucket`)"
     if find_batch_provider(page.section, BatchSection()) is None:
         return "no"
-    return "only if the server offers batches" if page.setup.is_local or page.setup.name == "huggingface" else "yes"
+    return "if offered" if page.setup.is_local or page.setup.name == "huggingface" else "yes"
 
 
 def _form(page: ProviderPage) -> str:
