@@ -8,11 +8,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from auditor.agents.cell_scoring import evidence_hash, self_consistencies
+from auditor.agents.cell_scoring import chance_similarities, evidence_hash, self_consistencies
 from auditor.agents.run_context import TextEncoder
 from auditor.domain import Cell, Method
 from auditor.errors import RunInterrupted
@@ -158,6 +159,20 @@ class BackgroundConsistency:
             self._is_computing.clear()
         return {cell: self._computed[cell, digest] for cell, digest in evidence.items()}
 
+    def compute_chance(self, texts: Mapping[Cell, CellTexts], seed: int) -> dict[Cell, dict[str, float | None]]:
+        """`chance_similarities` of one model, on all cores.
+
+        Raises:
+            ModelSetupError: the encoder cannot be loaded.
+            RunInterrupted: the run was stopped, or `close` was called.
+        """
+        self._is_computing.set()
+        try:
+            with self._encoder_lock:
+                return chance_similarities(texts, lambda: self._prepare_encoder(all_cores=True), seed)
+        finally:
+            self._is_computing.clear()
+
     async def close(self) -> None:
         """Stop the thread, and `compute` in another one, after the present batch."""
         self._is_closed.set()
@@ -183,6 +198,14 @@ class BackgroundConsistency:
         if self._encoder is None:
             self._encoder = self._load_encoder()
         return self._encoder
+
+    def _prepare_encoder(self, *, all_cores: bool) -> TextEncoder:
+        """The encoder, with the number of cores for this thread; the caller holds its lock."""
+        from auditor.models.embeddings import use_cores
+
+        encoder = self._get_encoder()
+        use_cores(all_cores=all_cores)
+        return _StoppableEncoder(encoder, self._is_ending)
 
     async def _watch_loop(self) -> None:
         """Note whether the event loop is busy, by the CPU time of its thread; often until the encoder may be loaded."""
@@ -214,17 +237,9 @@ class BackgroundConsistency:
 
     def _compute_batch(self, batch: Mapping[CellKey, CellTexts], *, all_cores: bool) -> None:
         """Compute the self-consistency of those of some cells that have none; the caller holds the encoder's lock."""
-
-        def prepare_encoder() -> TextEncoder:
-            """The encoder, with the number of cores for this thread."""
-            from auditor.models.embeddings import use_cores
-
-            encoder = self._get_encoder()
-            use_cores(all_cores=all_cores)
-            return _StoppableEncoder(encoder, self._is_ending)
-
         evidence = {cell: self._evidence(texts) for cell, texts in batch.items()}
         missing = {cell: texts for cell, texts in batch.items() if (cell, evidence[cell]) not in self._computed}
+        prepare_encoder = partial(self._prepare_encoder, all_cores=all_cores)
         for cell, value in self_consistencies(missing, prepare_encoder).items():
             self._computed[cell, evidence[cell]] = value
 

@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 from auditor.agents.run_context import TextEncoder
 from auditor.domain import Cell, CellScore, Method, Outcome, SentencePairScore, Trace, canonical_hash
 from auditor.metrics.logprob import min_max_scale
-from auditor.metrics.sample_consistency import self_consistency, sign_agreement, straddles_zero
+from auditor.metrics.sample_consistency import (
+    self_consistency,
+    sign_agreement,
+    similarity_to_other_cells,
+    straddles_zero,
+)
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 from auditor.tasks import most_common_answer
 
 K = TypeVar("K", bound=Hashable)
+CHANCE_COLUMNS = ("chance_similarity", "topic_similarity")
+"""Columns of `CellScore` with similarities between cells."""
 
 
 def compute_cell_score(
@@ -178,3 +185,48 @@ def self_consistencies(
         cosine_sums[key] += n_pairs * float(self_consistency(group_vectors))
         pair_counts[key] += n_pairs
     return {key: cosine_sums[key] / pair_counts[key] if pair_counts[key] else None for key in texts}
+
+
+def chance_similarities(
+    texts: Mapping[Cell, Mapping[str, Sequence[str]]], load_encoder: Callable[[], TextEncoder], seed: int
+) -> dict[Cell, dict[str, float | None]]:
+    """How alike a model's texts about different cells are: values of the columns of `CellScore`, by cell.
+
+    One text of each cell and language is compared with those of about the same length in that language. It is any of
+    the cell's texts, since texts of the first samples share a wording.
+
+    Args:
+        texts: of one model, by cell, the texts by language; languages with one text are left out, as they have no
+            self-consistency.
+        load_encoder: returns the sentence encoder; called only if there is something to compare.
+        seed: determines the texts and their partners.
+    """
+    drawn: dict[str, list[tuple[Cell, str]]] = {}
+    for cell, texts_by_language in texts.items():
+        for language, group in texts_by_language.items():
+            if len(group) > 1:
+                position = int(canonical_hash([seed, cell.country, cell.topic, language])[:8], 16) % len(group)
+                drawn.setdefault(language, []).append((cell, group[position]))
+    values: dict[Cell, dict[str, list[float]]] = {cell: {column: [] for column in CHANCE_COLUMNS} for cell in texts}
+    for pairs in drawn.values():
+        if len({cell.country for cell, _ in pairs}) < 2:
+            continue
+        vectors = load_encoder().encode([text for _, text in pairs])
+        countries, topics = [cell.country for cell, _ in pairs], [cell.topic for cell, _ in pairs]
+        lengths = [len(text) for _, text in pairs]
+        for column in CHANCE_COLUMNS:
+            similarities = similarity_to_other_cells(
+                vectors,
+                countries,
+                topics,
+                lengths,
+                same_topic=column == "topic_similarity",
+                rng=np.random.default_rng(seed),
+            )
+            for (cell, _), similarity in zip(pairs, similarities, strict=True):
+                if not np.isnan(similarity):
+                    values[cell][column].append(float(similarity))
+    return {
+        cell: {column: fmean(of_languages) if of_languages else None for column, of_languages in by_column.items()}
+        for cell, by_column in values.items()
+    }

@@ -6,7 +6,9 @@ Each can be repeated on the same storage, and none raises for a failed call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -14,7 +16,13 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send, interrupt
 
 from auditor.agents.audit_state import AuditState, split_into_batches
-from auditor.agents.cell_scoring import compute_cell_score, compute_logprob_scores, evidence_hash, texts_by_language
+from auditor.agents.cell_scoring import (
+    CHANCE_COLUMNS,
+    compute_cell_score,
+    compute_logprob_scores,
+    evidence_hash,
+    texts_by_language,
+)
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
 from auditor.domain import Cell, CellScore, Method, Trace
@@ -25,6 +33,8 @@ from auditor.surveys.languages import native_languages
 
 CELLS_PER_BATCH = 32
 """Cells whose scores are computed, or measured by log-probabilities, together; bounds the memory."""
+MAX_CHANCE_CELLS = 300
+"""Cells whose reasonings are compared with each other, one of each cell."""
 
 
 async def plan(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
@@ -75,12 +85,52 @@ def _save_direct_scores(context: RunContext) -> None:
     """
     stored_scores = results.load_scores(context.db, context.audit_id)
     old_scores = {(score.model, score.cell): score for score in stored_scores if score.method == Method.DIRECT}
+    chance = _measure_chance(context, old_scores)
     for start in range(0, len(context.cells), CELLS_PER_BATCH):
         cells = context.cells[start : start + CELLS_PER_BATCH]
         traces = results.load_traces(context.db, context.audit_id, cells)
         scores = _compute_direct_scores(context, _group_by_model_and_cell(traces), old_scores)
-        save_records(context.db, context.audit_id, scores)
+        save_records(
+            context.db,
+            context.audit_id,
+            [replace(score, **chance.get((score.model, score.cell), {})) for score in scores],
+        )
         failpoint("scores")
+
+
+def _measure_chance(
+    context: RunContext, old_scores: Mapping[tuple[str, Cell], CellScore]
+) -> dict[tuple[str, Cell], dict[str, float | None]]:
+    """How alike each model's reasonings about different cells are, as values of columns of its scores.
+
+    Of audits with many cells some are drawn. A model's stored values stay where its reasonings about these are as they
+    were, and without an encoder.
+    """
+    values = {key: {column: getattr(score, column) for column in CHANCE_COLUMNS} for key, score in old_scores.items()}
+    if context.consistency is None:
+        return values
+    n_cells = min(len(context.cells), MAX_CHANCE_CELLS)
+    cells = random.Random(context.config.seed).sample(context.cells, n_cells)
+    texts_by_model: dict[str, dict[Cell, dict[str, list[str]]]] = {}
+    for (model, cell), traces in _group_by_model_and_cell(
+        results.load_traces(context.db, context.audit_id, cells)
+    ).items():
+        texts_by_model.setdefault(model, {})[cell] = texts_by_language(traces)
+    for model, texts in texts_by_model.items():
+        evidence = {cell: _hash_texts(context, by_language) for cell, by_language in texts.items()}
+        stored = {cell: old_scores[model, cell].evidence for cell in texts if (model, cell) in old_scores}
+        is_measured = any(value is not None for cell in stored for value in values[model, cell].values())
+        if stored != evidence or not is_measured:
+            for cell, similarities in context.consistency.compute_chance(texts, context.config.seed).items():
+                values[model, cell] = similarities
+    return values
+
+
+def _hash_texts(context: RunContext, texts_by_language: Mapping[str, Sequence[str]]) -> str:
+    """Hash of the encoder and of a cell's texts, which its self-consistency is computed from."""
+    return evidence_hash(
+        context.config.embedding.model, [text for texts in texts_by_language.values() for text in texts]
+    )
 
 
 def _compute_direct_scores(
@@ -90,12 +140,7 @@ def _compute_direct_scores(
 ) -> list[CellScore]:
     """Compute direct scores from traces by (model, cell); unchanged cells keep their self-consistency."""
     language_texts = {model_cell: texts_by_language(traces) for model_cell, traces in traces_by_model_cell.items()}
-    evidence = {
-        model_cell: evidence_hash(
-            context.config.embedding.model, [text for texts in by_language.values() for text in texts]
-        )
-        for model_cell, by_language in language_texts.items()
-    }
+    evidence = {model_cell: _hash_texts(context, by_language) for model_cell, by_language in language_texts.items()}
     changed_texts = {
         model_cell: texts
         for model_cell, texts in language_texts.items()

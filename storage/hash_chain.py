@@ -39,7 +39,7 @@ SELF_CONSISTENCY = "self_consistency"
 RECORDED_VERDICT = "recorded_verdict"
 """Kind of links of verdicts that were read from a file, in rows of the table `verdict`."""
 _TABLES_OF_MEASURED = {SELF_CONSISTENCY: "score", RECORDED_VERDICT: "verdict"}
-MEASURED_COLUMNS = ("self_consistency", "evidence")
+MEASURED_COLUMNS = ("self_consistency", "evidence", "chance_similarity", "topic_similarity")
 WITHHELD = "withheld"
 """Kind of links of other audits in an archive; their content is the hash of what they say."""
 DELETED = ""

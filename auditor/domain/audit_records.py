@@ -268,6 +268,9 @@ class CellScore:
         measure: how the log-probabilities were obtained; None for other methods.
         answer: the most common of the `ok` answers to an item of a task, None in a tie; for scored items the mean in
             the units of the task.
+        chance_similarity: mean cosine of one of the reasonings to the model's reasonings about other countries and
+            other topics, in [-1, 1]; None if it was not compared.
+        topic_similarity: the same for other countries and the same topic.
     """
 
     model: Key[str]
@@ -284,6 +287,8 @@ class CellScore:
     sign_agreement: float | None = None
     straddles: bool | None = None
     answer: LongText[str | None] = None
+    chance_similarity: float | None = None
+    topic_similarity: float | None = None
 
 
 @stored("conflict")

@@ -1,4 +1,4 @@
-"""Consistency of a model with itself, over its samples for one question."""
+"""Consistency of a model with itself, over its samples for one question, and between questions, as by chance."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
+
+LENGTH_TOLERANCE = 0.1
+"""Largest relative difference of the lengths of two texts that are compared: longer texts are more alike."""
+MAX_PARTNERS = 10
+"""Texts that each text is compared with, so that the cost is linear in the number of texts."""
+TRIES_PER_PARTNER = 4
 
 
 def self_consistency(embeddings: ArrayLike) -> float:
@@ -65,6 +71,72 @@ def _mean_cosine(rows: Floats) -> Floats:
     n_pairs = n_present * (n_present - 1)
     cosine_sum = (unit_rows.sum(axis=-2) ** 2).sum(axis=-1) - n_present
     return np.where(n_pairs > 0, np.clip(cosine_sum / np.maximum(n_pairs, 1), -1.0, 1.0), np.nan)
+
+
+def similarity_to_other_cells(
+    embeddings: ArrayLike,
+    countries: ArrayLike,
+    topics: ArrayLike,
+    lengths: ArrayLike,
+    *,
+    same_topic: bool,
+    rng: np.random.Generator,
+) -> Floats:
+    """Mean cosine of each text to texts about other countries: the level that self-consistency has by chance.
+
+    Each text is compared with at most `MAX_PARTNERS` others, drawn at random from those of another country, of the same
+    topic or of another one, whose lengths differ by at most `LENGTH_TOLERANCE` of its length.
+
+    Args:
+        embeddings: shape (n, d), unit rows.
+        countries, topics: labels, shape (n,).
+        lengths: of the texts in any unit, shape (n,).
+        same_topic: whether texts are compared within topics; else only with those of other topics.
+        rng: draws the partners.
+
+    Returns:
+        Shape (n,), in [-1, 1]; nan for a text without a partner. Each value depends on the partners, too:
+        `influences` has the figures whose spread is that of the mean.
+    """
+    rows, sizes = np.asarray(embeddings, dtype=np.float64), np.asarray(lengths, dtype=np.float64)
+    country_labels, topic_labels = np.asarray(countries), np.asarray(topics)
+    similarities = np.full(len(rows), np.nan)
+    groups = [np.flatnonzero(topic_labels == topic) for topic in np.unique(topic_labels)] if same_topic else None
+    for group in groups or [np.arange(len(rows))]:
+        order = group[np.argsort(sizes[group], kind="stable")]
+        starts = np.searchsorted(sizes[order], sizes[order] * (1 - LENGTH_TOLERANCE), side="left")
+        ends = np.searchsorted(sizes[order], sizes[order] * (1 + LENGTH_TOLERANCE), side="right")
+        for row, start, end in zip(order, starts, ends, strict=True):
+            drawn = start + rng.choice(end - start, min(end - start, MAX_PARTNERS * TRIES_PER_PARTNER), replace=False)
+            partners = order[drawn]
+            is_other = country_labels[partners] != country_labels[row]
+            if not same_topic:
+                is_other &= topic_labels[partners] != topic_labels[row]
+            partners = partners[is_other][:MAX_PARTNERS]
+            if len(partners):
+                similarities[row] = rows[partners].mean(axis=0) @ rows[row]
+    return np.clip(similarities, -1.0, 1.0)
+
+
+def influences(similarities: ArrayLike, groups: ArrayLike | None = None) -> Floats:
+    """Values whose mean is that of similarities to other cells, and whose spread gives its standard error.
+
+    A text enters the mean twice: by its own similarity, and by those of the texts that are compared with it. The value
+    of a text is twice its similarity minus the mean, as for every U-statistic of pairs (Hoeffding 1948).
+
+    Args:
+        similarities: shape (n,), from `similarity_to_other_cells`; nan where there is none.
+        groups: labels of the groups within which texts are compared, shape (n,); without them all are compared.
+
+    Returns:
+        Shape (n,); nan where there is no similarity.
+    """
+    values = np.asarray(similarities, dtype=np.float64)
+    labels = np.zeros(len(values), dtype=np.intp) if groups is None else np.unique(groups, return_inverse=True)[1]
+    present = ~np.isnan(values)
+    counts = np.bincount(labels, weights=present)
+    sums = np.bincount(labels, weights=np.where(present, values, 0.0))
+    return 2 * values - (sums / np.maximum(counts, 1))[labels]
 
 
 def score_variance(scores: ArrayLike) -> Floats:

@@ -157,9 +157,12 @@ async def _derive(
 
     # An encoder's results are measured, not derived; a run keeps those of unchanged texts, too.
     measured = [
-        CellScore(score.model, score.cell, score.method, None, evidence=score.evidence, self_consistency=value)
+        CellScore(
+            *(score.model, score.cell, score.method, None),
+            **{column: getattr(score, column) for column in hash_chain.MEASURED_COLUMNS},
+        )
         for score in results.load_scores(db, audit.id)
-        if (value := score.self_consistency) is not None
+        if score.self_consistency is not None
     ]
     save_records(copy, audit.id, measured)
     context = RunContext(

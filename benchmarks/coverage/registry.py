@@ -161,7 +161,10 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "share of these cells": ("*.cells_ci_low",),
     "cell mean": (
-        ".self_consistency[].*",
+        ".self_consistency[].cosine",
+        ".self_consistency[].variance",
+        ".self_consistency[].sign_agreement",
+        ".self_consistency[].straddling",
         ".distribution.models[].w1",
         ".distribution.models[].w1_near",
         ".distribution.models[].collapse",
@@ -186,6 +189,9 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".probes.reasoning.rows[].filler",
         ".probes.reasoning.rows[].control_distance",
     ),
+    "similarity by chance": (".self_consistency[].chance",),
+    "similarity on the same topic": (".self_consistency[].same_topic",),
+    "consistency above chance": (".self_consistency[].above_chance",),
     # Verdicts of the panel, over countries and topics.
     "kappa": (".panel.fleiss_kappa", "judgements.kappa", ".semantic.people.kappa"),
     "alpha": (".panel.krippendorff_alpha", "judgements.alpha", ".semantic.people.alpha"),

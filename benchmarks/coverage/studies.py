@@ -35,6 +35,7 @@ from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.sentence_figures import SentenceResult, measure_sentences
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
+from benchmarks.coverage.similarity_figures import SIMILARITY_PLANTS, SIMILARITY_STUDY
 from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 from benchmarks.coverage.wording_figures import WORDING_STUDY
@@ -57,6 +58,7 @@ STUDIES = (
     BOUND_STUDY,
     RANKING_STUDY,
     SHARE_STUDY,
+    SIMILARITY_STUDY,
     VERDICT_STUDY,
     ITEM_VERDICT_STUDY,
     JUDGE_STUDY,
@@ -111,7 +113,14 @@ def list_jobs() -> dict[str, Job]:
             f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
                 study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
             )
-            for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES, *PAPER_STUDIES, *RUN_STUDIES, *PROBE_PLANTS)
+            for study in (
+                *PLANTED_STUDIES,
+                *SENTENCE_STUDIES,
+                *PAPER_STUDIES,
+                *RUN_STUDIES,
+                *SIMILARITY_PLANTS,
+                *PROBE_PLANTS,
+            )
             for plant in study.scenarios
             for design in study.designs
         }

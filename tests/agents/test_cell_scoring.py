@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from auditor.agents.cell_scoring import compute_cell_score, self_consistencies
+from auditor.agents.cell_scoring import chance_similarities, compute_cell_score, self_consistencies
 from auditor.domain import Cell, Outcome, Trace
 from tests.support.fixed_address import WordEncoder
 
@@ -18,7 +18,7 @@ class Toy:
     revision = "toy"
 
     def encode(self, texts: Sequence[str]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        return np.array([WORDS[t] for t in texts], dtype=np.float32)
+        return np.array([WORDS[text.rstrip(".")] for text in texts], dtype=np.float32)
 
 
 def test_only_answers_in_the_same_language_are_compared() -> None:
@@ -71,3 +71,16 @@ def test_the_variance_over_n_is_that_of_the_score() -> None:
     assert (one.score, one.variance) == pytest.approx((0.4, np.var([0.1, 0.3, 0.8], ddof=1)))
     assert compute_cell_score("m", CELL, traces(en=[0.1], ar=[0.3]), 2, None, "").variance is None
     assert compute_cell_score("m", CELL, traces(en=[None]), 1, None, "").score is None
+
+
+def test_reasonings_about_different_cells_are_compared_in_each_language() -> None:
+    """One of the two equal texts of each cell; a language with one text, or one country, has nothing to compare."""
+    word_by_cell = {
+        Cell("A", "t"): "yes", Cell("A", "u"): "no", Cell("B", "t"): "half", Cell("B", "u"): "yes",
+    }  # fmt: skip
+    texts = {cell: {"en": [word.ljust(9, ".")] * 2, "de": [word]} for cell, word in word_by_cell.items()}
+    values = chance_similarities(texts, Toy, 0)
+    assert [values[cell]["chance_similarity"] for cell in texts] == pytest.approx([1, 0.8, 0.8, 1])
+    assert [values[cell]["topic_similarity"] for cell in texts] == pytest.approx([0.6, 0, 0.6, 0])
+    single = {cell: {"en": [word]} for cell, word in word_by_cell.items()}
+    assert all(set(row.values()) == {None} for row in chance_similarities(single, Toy, 0).values())

@@ -40,6 +40,7 @@ from benchmarks.coverage.runner import measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
+from benchmarks.coverage.similarity_figures import SIMILARITY_PLANTS, SIMILARITY_STUDY
 from benchmarks.coverage.studies import STUDIES
 from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
@@ -60,6 +61,7 @@ SAMPLE = [
     (RANKING_STUDY, "5 equal models", "10 × 8", 40),
     (SHARE_STUDY, "moderate", "20 × 10", 150),
     (SHARE_STUDY, "rare", "55 × 19", 80),
+    (SIMILARITY_STUDY, "reasonings differ by topic", "12 × 10", 80),
     (VERDICT_STUDY, "gaussian", "20 × 10", 80),
     (ITEM_VERDICT_STUDY, "gaussian", "20 items", 80),
     (JUDGE_STUDY, "lenient judge", "20 × 10", 40),
@@ -148,6 +150,7 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("recital of a wrong wave in 4 of 12 countries", "recital of a wrong wave in 4 of 12 countries", 20),
         ("models that follow their reasoning", "all cells", 20),
         ("models that follow in some cells only", "none", 20),
+        ("samples more alike than by chance", "one of five models", 20),
     ],
 )
 def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario: str, n_runs: int) -> None:
@@ -157,6 +160,7 @@ def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario:
             *PLANTED_STUDIES,
             *PAPER_STUDIES,
             *RUN_STUDIES,
+            *SIMILARITY_PLANTS,
             *RECITAL_STUDIES,
             *PRESSURE_PLANTS,
             *REASONING_PLANTS,

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from auditor.metrics.sample_consistency import (
+    MAX_PARTNERS,
+    influences,
     score_variance,
     self_consistencies,
     self_consistency,
     sign_agreement,
+    similarity_to_other_cells,
     straddles_zero,
 )
 
@@ -94,3 +97,37 @@ def test_spread_of_many_cells() -> None:
     np.testing.assert_allclose(score_variance(scores), [1 / 4, 1 / 60, NAN, NAN, 1 / 100], atol=1e-15)
     np.testing.assert_allclose(sign_agreement(scores), [1 / 3, 1, NAN, NAN, 3 / 4])
     np.testing.assert_array_equal(straddles_zero(scores), [1, 0, NAN, NAN, 0])
+
+
+def test_texts_are_compared_with_others_of_about_their_length_about_another_country() -> None:
+    """Three countries and two topics; the text of the last cell is too long to be compared."""
+    vectors = np.eye(6)[[0, 0, 1, 0, 1, 0]]
+    countries, topics = ["A", "A", "B", "B", "C", "C"], ["t", "u", "t", "u", "t", "u"]
+    lengths = [100, 100, 109, 100, 95, 200]
+    rng = np.random.default_rng(0)
+    other = similarity_to_other_cells(vectors, countries, topics, lengths, same_topic=False, rng=rng)
+    assert other.tolist() == pytest.approx([1, 0, 0, 0.5, 0, math.nan], nan_ok=True)
+    same = similarity_to_other_cells(vectors, countries, topics, lengths, same_topic=True, rng=rng)
+    assert same.tolist() == pytest.approx([0, 1, 0, 1, 0, math.nan], nan_ok=True)
+
+
+def test_influences_have_the_mean_of_the_similarities_and_twice_their_spread() -> None:
+    values = [0.2, 0.4, math.nan, 0.9]
+    assert np.nanmean(influences(values)) == pytest.approx(0.5)
+    assert influences(values)[0] == pytest.approx(2 * 0.2 - 0.5)
+    assert influences(values, ["t", "t", "u", "u"])[:2].tolist() == pytest.approx([0.1, 0.5])
+
+
+def test_the_cost_is_linear_and_draws_are_repeatable() -> None:
+    rng = np.random.default_rng(1)
+    n = 2_000
+    vectors = rng.normal(size=(n, 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    countries, topics, lengths = rng.integers(0, 40, n), rng.integers(0, 50, n), np.full(n, 700)
+    first, second = (
+        similarity_to_other_cells(vectors, countries, topics, lengths, same_topic=False, rng=np.random.default_rng(3))
+        for _ in range(2)
+    )
+    assert first.tolist() == second.tolist()
+    # The standard deviation of a mean of ten cosines in eight dimensions: all have MAX_PARTNERS partners.
+    assert np.std(first) == pytest.approx((1 / 8 / MAX_PARTNERS) ** 0.5, rel=0.1)

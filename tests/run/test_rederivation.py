@@ -17,9 +17,11 @@ from auditor import run_audit
 from auditor.cli.exports import export_app
 from auditor.config import AuditConfig
 from auditor.experiments.registry import EXPERIMENTS
+from auditor.exports.evidence import check_evidence, export_evidence
+from auditor.reports.data.build import build_report
 from auditor.reports.data.verification import verify_audit
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
-from auditor.storage import audits, derived_rows, hash_chain
+from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import table_of
@@ -323,6 +325,32 @@ def test_reports_exports_and_experiments_read_covered_tables_only(tmp_path: Path
         derivation = derive(db)
         assert derivation.comparison is not None
         assert derivation.comparison.differences == []
+
+
+def test_similarities_of_reasonings_about_other_cells_are_covered(tmp_path: Path) -> None:
+    """They are measured with the self-consistency, stay as they are in another run, and are in the evidence."""
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Nigeria", "Japan"], "topics": TOPICS[:3]}
+    changes = {"survey": survey, "probes": {"direct": {"samples": 2}}, "judges": [], "embedding": {"model": "words"}}
+    config = AuditConfig.model_validate(CONFIG | changes)
+    storage = f"sqlite:///{tmp_path / 'auditor.db'}"
+    with word_encoder():
+        run_audit(config, storage=storage)
+        with open_database(storage) as db:
+            first = results.load_scores(db, audits.get_audit(db, NAME).id)
+        run_audit(config, storage=storage)
+    assert all(score.chance_similarity is not None and score.topic_similarity is not None for score in first)
+    with open_database(storage) as db:
+        audit = audits.get_audit(db, NAME)
+        assert results.load_scores(db, audit.id) == first
+        assert all(row.chance.value is not None for row in build_report(db, NAME).self_consistency)
+        assert verify_audit(db, NAME).is_consistent
+        assert derive(db).is_consistent
+        export_evidence(db, audit, tmp_path / "evidence.zip")
+        check = check_evidence(tmp_path / "evidence.zip")
+        assert (check.problems, check.n_different) == ([], 0)
+        execute(db, "UPDATE score SET chance_similarity = 0.5 WHERE rowid = 2")
+        [broken] = hash_chain.verify_chain(db).breaks
+        assert broken.record_kind == hash_chain.SELF_CONSISTENCY
 
 
 def test_every_table_is_covered() -> None:

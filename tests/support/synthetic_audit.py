@@ -218,6 +218,7 @@ def _cell_scores(rng: np.random.Generator, model: str, traces: Sequence[Trace], 
     for cell, group in itertools.groupby(traces, key=lambda t: t.cell):
         ok_scores = [t.score for t in group if t.score is not None]
         has_several = len(ok_scores) > 1
+        consistency = float(rng.uniform(0.6, 0.98)) if has_several else None
         cell_scores.append(
             CellScore(
                 model=model,
@@ -227,7 +228,9 @@ def _cell_scores(rng: np.random.Generator, model: str, traces: Sequence[Trace], 
                 variance=float(np.var(ok_scores, ddof=1)) if has_several else None,
                 n_ok=len(ok_scores),
                 n_planned=samples,
-                self_consistency=float(rng.uniform(0.6, 0.98)) if has_several else None,
+                self_consistency=consistency,
+                chance_similarity=None if consistency is None else 0.3 + 0.1 * consistency,
+                topic_similarity=None if consistency is None else 0.4 + 0.1 * consistency,
             )
         )
     return cell_scores

@@ -278,6 +278,13 @@ class ConsistencyRow(ReportModel):
     method: str
     cosine: Annotated[Estimate, Column("Self-consistency (cosine)")]
     """Mean over cells of the mean pairwise cosine similarity of the embeddings of the samples' reasoning."""
+    chance: Annotated[Estimate, Column("Another country and topic")]
+    """The same of reasonings about another country and another topic, whose lengths differ by at most 10%: the
+    self-consistency that the model has by chance."""
+    same_topic: Annotated[Estimate, Column("Another country, same topic")]
+    """The same of reasonings about another country and the same topic."""
+    above_chance: Annotated[Estimate, Column("Above chance")]
+    """Self-consistency minus `chance`, over cells with both. Its interval holds for all rows together (Bonferroni)."""
     variance: Annotated[Estimate, Column("Variance of the score", digits=3)]
     """Mean over cells of the variance of the scores."""
     sign_agreement: Annotated[Estimate, Column("Same sign")]

@@ -29,6 +29,7 @@ from auditor.reports.sections.phrasing import (
     describe_correction,
     describe_estimate,
     join_names,
+    join_with_and,
 )
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
@@ -48,8 +49,10 @@ def build_consistency_section(report: Report) -> Section | None:
         return None
     labels, marks = SeriesLabels.of(report), SamplingMarks.of(report.sampling, Purpose.DIRECT)
     explanation = (
-        "Self-consistency is the mean cosine similarity of the reasoning in the samples of a cell (1: equal). A "
-        f"variance of the score above {MAX_VARIANCE} counts as a weakness."
+        "Self-consistency is the mean cosine similarity of the reasoning in the samples of a cell (1: equal). A model "
+        "that always reasons alike has a high one, whatever it is asked about: so it is compared with the similarity "
+        "of the model’s reasonings about another country and another topic, of about equal length. A variance of the "
+        f"score above {MAX_VARIANCE} counts as a weakness."
     )
     figure = build_interval_figure(
         "self-consistency",
@@ -62,7 +65,9 @@ def build_consistency_section(report: Report) -> Section | None:
     table = tabulate(
         "sample-consistency",
         "Self-consistency",
-        "Repeated answers (samples) to the question of a cell, over cells with at least two usable samples. “Same "
+        "Repeated answers (samples) to the question of a cell, over cells with at least two usable samples. “Above "
+        "chance” is self-consistency minus the similarity of reasonings about another country and topic; its interval "
+        "holds for all rows together. “Same "
         "sign” is the share of samples whose score has the most frequent sign of their cell, “both signs” that of "
         f"cells with samples on both sides of zero.{marks.remark('Figures')}",
         report.self_consistency,
@@ -82,7 +87,7 @@ def build_consistency_section(report: Report) -> Section | None:
 
 
 def _summarize_consistency(report: Report) -> str:
-    """The range of self-consistency over the series of scores."""
+    """The range of self-consistency over the series of scores, and of its level by chance."""
     labels = SeriesLabels.of(report)
     values = sorted(
         (row.cosine.value, labels.label(row)) for row in report.self_consistency if row.cosine.value is not None
@@ -90,11 +95,32 @@ def _summarize_consistency(report: Report) -> str:
     if not values:
         return f"Self-consistency is not available: {report.self_consistency[0].cosine.reason}."
     (low, low_label), (high, high_label) = values[0], values[-1]
+    chance = sorted(row.chance.value for row in report.self_consistency if row.chance.value is not None)
+    range_of_chance = " to ".join(dict.fromkeys(map(format_number, (chance[0], chance[-1])))) if chance else ""
+    by_chance = f"; by chance, it would be {range_of_chance}" if chance else ""
     if len(values) == 1:
-        return f"The self-consistency of {low_label} is {format_number(low)}."
+        return f"The self-consistency of {low_label} is {format_number(low)}{by_chance}.{_compare_with_chance(report)}"
     return (
-        f"Self-consistency ranges from {format_number(low)} ({low_label}) to {format_number(high)} ({high_label}); "
-        "1 is perfectly consistent."
+        f"Self-consistency ranges from {format_number(low)} ({low_label}) to {format_number(high)} ({high_label})"
+        f"{by_chance}.{_compare_with_chance(report)}"
+    )
+
+
+def _compare_with_chance(report: Report) -> str:
+    """Whose samples are not shown to be more alike than reasonings about other cells; empty without a comparison.
+
+    Each model is said to be above chance at a level that holds for all of them together.
+    """
+    labels = SeriesLabels.of(report)
+    compared = [row for row in report.self_consistency if row.chance.value is not None]
+    not_above = [labels.label(row) for row in compared if compare_interval(row.above_chance) != "positive"]
+    if not compared:
+        return ""
+    if not not_above:
+        return " Samples of a cell are more alike than reasonings about other countries and topics."
+    return (
+        f" Samples of {join_with_and(not_above)} are not shown to be more alike than reasonings about other countries "
+        "and topics, so this figure says nothing about how stable the answers are."
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from auditor.domain import Method, Purpose
+from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.sample_consistency import influences
 from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.missing_scores import replace_reason
@@ -40,6 +43,7 @@ from auditor.reports.data.sampling_units import cell_units
 
 MAX_VARIANCE = 2.0
 """Sample variance of two scores at opposite ends of the scale."""
+NOT_COMPARED = "no reasonings of about the same length about different countries were compared"
 
 
 def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> list[ConsistencyRow]:
@@ -66,6 +70,7 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
                 (-1.0, 1.0),
                 cosine_reason,
             ),
+            **_compare_cells(source, i, cosine_reason, bonferroni_level(len(columns))),
             variance=_mean_over_cells(
                 source, source.variance_matrix[i], bound_variances(source.variance_matrix[i]), too_few_reason
             ),
@@ -77,6 +82,33 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
         )
         for i, share in zip(columns, straddling, strict=True)
     ]
+
+
+def _compare_cells(
+    source: ReportSource, column: int, missing_reason: str, confidence_level: float
+) -> dict[str, Estimate]:
+    """Similarities of reasonings about different cells, and how far self-consistency is above them, as fields of a row.
+
+    Args:
+        confidence_level: of the interval of the difference.
+    """
+    consistency, units = source.self_consistency_matrix[column], cell_units(source.cells)
+    chance = influences(source.column_values("chance_similarity", column))
+    same_topic = influences(source.column_values("topic_similarity", column), source.topic_index)
+    reason = missing_reason if np.isnan(consistency).all() else NOT_COMPARED
+    above = mean_over_units(consistency - chance, units, empty_reason=reason, confidence_level=confidence_level)
+    return {
+        "chance": _limit_to_cosines(mean_over_units(chance, units, empty_reason=reason)),
+        "same_topic": _limit_to_cosines(mean_over_units(same_topic, units, empty_reason=reason)),
+        "above_chance": above,
+    }
+
+
+def _limit_to_cosines(estimate: Estimate) -> Estimate:
+    """The estimate with an interval that is within [-1, 1]."""
+    if estimate.ci_low is None or estimate.ci_high is None:
+        return estimate
+    return replace(estimate, ci_low=max(-1.0, estimate.ci_low), ci_high=min(1.0, estimate.ci_high))
 
 
 def _mean_over_cells(
