@@ -9,7 +9,16 @@ import pytest
 
 from benchmarks.coverage import worlds as worlds_package
 from benchmarks.coverage.known_limits import load_known_limits
-from benchmarks.coverage.page import BEGIN, DOCS, END, NOT_MEASURED, make_title, render_table, write_page
+from benchmarks.coverage.page import (
+    BEGIN,
+    DOCS,
+    END,
+    NOT_MEASURED,
+    load_published_rows,
+    make_title,
+    render_table,
+    write_page,
+)
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.rule import Summary
@@ -47,7 +56,7 @@ def test_the_page_has_a_row_for_each_figure_and_planted_fault() -> None:
     if NOT_MEASURED in tables:
         pytest.skip("the page is of a part of the study, and says which: run make coverage")
     for name in (*figures_by_key(), *(study.name for study in PLANTED_STUDIES)):
-        assert f"| {make_title(name)} |" in tables, f"run make coverage: {name} has no row"
+        assert f"\n{make_title(name)} | " in tables, f"run make coverage: {name} has no row"
     for place, reason in load_known_limits().items():
         assert place.kind == "width" or reason in tables, (
             f"run make coverage: a known limit is not on the page: {place}"
@@ -60,7 +69,7 @@ def test_a_row_has_the_lowest_coverage_and_that_of_each_world_in_which_the_inter
         Result("scores", "r", "gaussian", "10 × 8", SHORT, None),
         Result("scores", "r", "Pew 2013", "5 × 5", FINE, None),
     ]
-    assert "| Pearson's r | 95% | gaussian:80% |" in list(render_table(results))
+    assert "Pearson's r | 95% | gaussian:80%" in list(render_table(results))
 
 
 def test_titles_have_the_usual_names_of_statistics() -> None:
@@ -77,7 +86,11 @@ def test_writing_keeps_the_hand_written_part(tmp_path: Path) -> None:
     assert page.startswith(f"before\n{BEGIN}")
     assert page.endswith(f"{END}\nafter\n")
     assert "old" not in page
-    assert "| Judges that copy | 99% | 1% |" in page
+    assert "\nJudges that copy | 99% | 1%\n" in page
     figures = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
     assert figures["intervals"][0]["summary"]["coverage"] == 0.95
     assert figures["planted"][0]["n_named"] == 198
+    assert list(load_published_rows(tmp_path)) == [
+        f"{STUDIES[0].name}/gaussian/5 × 5",
+        "planted/judges that copy/2 of 5/55 × 19",
+    ]
