@@ -22,6 +22,7 @@ help:
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
 	@echo "make flow    nothing waits for what it does not need, in whole runs"
+	@echo "make machines  an audit on several hosts: CPU of the driver, workers and drivers that die"
 	@echo "make bench-search  opening and searching 100,000 answers in Chromium"
 	@echo "make coverage  how often each printed interval contains the truth: writes docs/coverage.md"
 	@echo "make install  install what is tested, each file verified by its hash"
@@ -277,6 +278,11 @@ bench-search: $(VENV)/.dev system
 .PHONY: flow
 flow: dev
 	@$(BIN)/python benchmarks/check_flow.py
+
+# Hosts are network namespaces: needs root, iproute2 and PostgreSQL, and says so otherwise. About 15 minutes.
+.PHONY: machines
+machines: dev system
+	@$(BIN)/python benchmarks/check_machines.py
 
 # Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time. Some rows only:
 # make bench ONLY=start,report

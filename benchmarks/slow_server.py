@@ -133,13 +133,17 @@ class Connection(asyncio.Protocol):
             length = int(head[start:].split(b"\r\n", 1)[0])
             if len(self._arrived) < end + len(HEAD_END) + length:
                 return
+            body = self._arrived[end + len(HEAD_END) : end + len(HEAD_END) + length]
             self._arrived = self._arrived[end + len(HEAD_END) + length :]
             if (refusal := self._admission.refuse()) is not None:
                 self._transport.write(refusal)
                 continue
             delay_s = self._delay_s * random.uniform(1 - self._spread, 1 + self._spread)
-            answer = build_response(build_reasoning()) if self._reasonings else self._answer
-            asyncio.get_running_loop().call_later(delay_s, self._transport.write, answer)
+            asyncio.get_running_loop().call_later(delay_s, self._transport.write, self.answer(body))
+
+    def answer(self, body: bytes) -> bytes:
+        """The response to a request, whose body is given."""
+        return build_response(build_reasoning()) if self._reasonings else self._answer
 
 
 def parse_refusal(text: str) -> tuple[float, float, str | None]:

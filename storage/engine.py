@@ -8,8 +8,9 @@ import platform
 import re
 import sqlite3
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
@@ -28,6 +29,13 @@ WRITER_LOCK_CLASS, RUN_LOCK_CLASS = 0x61756469, 0x61756475
 TRANSACTION_ID = "auditor_transaction_id"
 """Key of `Connection.info` with PostgreSQL's id of the latest writing transaction."""
 LOCK_TIMEOUT, IDLE_TRANSACTION_TIMEOUT = "30s", "60s"
+LOST_HOST_SETTINGS = {
+    "tcp_keepalives_idle": 10,
+    "tcp_keepalives_interval": 3,
+    "tcp_keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""Seconds, but the last: milliseconds."""
 LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 REDACTED = "***"
 HOW_TO_FIX_URL = "Remove it, or pass the URL in --storage or AUDITOR_STORAGE."
@@ -40,6 +48,10 @@ CONFIG_PARAMETERS = frozenset(_CONFIG_PARAMETER_NAMES.split())
 """Connection parameters that a config may set. Only `host` and `hostaddr` among them can name a server."""
 UNENCRYPTED_SSL_MODES = ("disable", "allow", "prefer")
 """Values of `sslmode` with which a connection may be unencrypted."""
+INSERTION = re.compile(
+    r"INSERT INTO (?P<target>\S+ \([^()]+\)) VALUES \((?P<values>(?:%\(\w+\)s(?:::[A-Z ]+)?(?:, |(?=\))))+)\)"
+)
+"""An INSERT of parameters only, as SQLAlchemy writes it for psycopg."""
 SECRET_PARAMETER = re.compile(r"password|secret|token|key$", re.IGNORECASE)
 
 
@@ -151,8 +163,49 @@ def _is_writing(connection: Connection) -> bool:
 def _make_postgres_engine(url: URL) -> Engine:
     """Create an engine for a server; its writing transactions begin by taking the writers' lock."""
     engine = create_engine(url, connect_args=_connect_args(url), pool_pre_ping=True)
+    event.listen(engine, "connect", _end_session_of_lost_host)
     event.listen(engine, "begin", _acquire_writer_lock)
+    event.listen(engine, "do_executemany", _copy_rows)
     return engine
+
+
+def _end_session_of_lost_host(connection: Any, _: Any) -> None:
+    """Let the server end the session, and with it a run's lock, some 20 s after this host has lost power or network.
+
+    By default, a server notices after two hours. It ignores the settings where the connection is a Unix socket.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join(f"SET SESSION {name} = {value}" for name, value in LOST_HOST_SETTINGS.items()))
+    connection.commit()
+
+
+def _copy_rows(cursor: Any, statement: str, rows: Sequence[Mapping[str, Any]], _: Any) -> bool:
+    """Insert rows by COPY where the statement inserts nothing but values; return whether it does.
+
+    A statement for each row takes three times the CPU time. An event of SQLAlchemy, which thus converts values to their
+    columns' types before, and errors after, as in any insertion.
+    """
+    if (copy := _parse_insertion(statement)) is None:
+        return False
+    with cursor.copy(copy.statement) as rows_in_flight:
+        for row in rows:
+            rows_in_flight.write_row([row[name] for name in copy.parameters])
+    return True
+
+
+class _Copy(NamedTuple):
+    """A COPY statement, and the names of the parameters of its columns."""
+
+    statement: str
+    parameters: list[str]
+
+
+@functools.lru_cache
+def _parse_insertion(statement: str) -> _Copy | None:
+    """The COPY with the effect of an INSERT of one row; None if the INSERT does more, or is another statement."""
+    if (match := INSERTION.fullmatch(statement)) is None:
+        return None
+    return _Copy(f"COPY {match['target']} FROM STDIN", re.findall(r"%\((\w+)\)s", match["values"]))
 
 
 def _connect_args(url: URL) -> dict[str, Any]:

@@ -98,17 +98,17 @@ def hash_content(kind: str, row: Mapping[str, Any] | RowMapping) -> str:
 
     Folders are left out, since an audit's files can be moved; of bytes, their hash counts.
     """
-    content = {column: value for column, value in dict(row).items() if value is not None}
+    content = {
+        column: hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value
+        for column, value in row.items()
+        if value is not None
+    }
     if kind == SELF_CONSISTENCY:
         content = {name: content[name] for name in MEASURED_COLUMNS if name in content}
     for name in TEXTS_WITH_FOLDERS.get(kind, ()):
         if name in content:
             content[name] = strip_machine(name, content[name])
-    return canonical_hash({name: _as_json(value) for name, value in content.items()})
-
-
-def _as_json(value: Any) -> Any:
-    return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value
+    return canonical_hash(content)
 
 
 def strip_machine(column: str, text: str | None, kept_keys: Collection[str] = ()) -> Any:

@@ -14,7 +14,23 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, func, insert, select
+from sqlalchemy import (
+    ARRAY,
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    Insert,
+    RowMapping,
+    Select,
+    String,
+    any_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+)
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
@@ -222,17 +238,27 @@ def compress_payload(data: bytes) -> bytes:
 
 # Statements are cached: SQLAlchemy takes longer to build one than SQLite to execute it.
 @functools.cache
-def _delete_dispatches_statement() -> Delete:
+def _delete_dispatches_statement(dialect: str) -> Delete:
     """Statement that deletes one run's dispatches of calls; its parameters are `of`, the run's id, and `keys`."""
     table = table_of(Dispatch)
-    return delete(table).where(table.c.run == bindparam("of"), table.c.key.in_(bindparam("keys", expanding=True)))
+    return delete(table).where(table.c.run == bindparam("of"), _is_among_keys(table.c.key, dialect))
 
 
 @functools.cache
-def _known_keys_statement(row_class: type, key_column: str) -> Select[Any]:
+def _known_keys_statement(row_class: type, key_column: str, dialect: str) -> Select[Any]:
     """Statement that selects which of the values bound to `keys` a key column already holds."""
     column = table_of(row_class).c[key_column]
-    return select(column).where(column.in_(bindparam("keys", expanding=True)))
+    return select(column).where(_is_among_keys(column, dialect))
+
+
+def _is_among_keys(column: Column[Any], dialect: str) -> ColumnElement[bool]:
+    """Condition that a column has one of the values bound to `keys`.
+
+    PostgreSQL takes them as one array: psycopg would parse, and the server would plan, a text that has each by itself.
+    """
+    if dialect == "postgresql":
+        return column == any_(bindparam("keys", type_=ARRAY(String)))
+    return column.in_(bindparam("keys", expanding=True))
 
 
 @functools.cache
@@ -246,7 +272,7 @@ def _delete_dispatches(connection: Connection, calls: Sequence[tuple[str, str]])
     for run, key in calls:
         keys_by_run.setdefault(run, []).append(key)
     for run, keys in keys_by_run.items():
-        connection.execute(_delete_dispatches_statement(), {"of": run, "keys": keys})
+        connection.execute(_delete_dispatches_statement(connection.dialect.name), {"of": run, "keys": keys})
 
 
 def _select_new_rows(
@@ -255,7 +281,8 @@ def _select_new_rows(
     """Return those rows whose key is not stored yet. Safe from races, since a transaction is the only writer."""
     if not rows:
         return []
-    stored_keys = set(connection.execute(_known_keys_statement(row_class, key_column), {"keys": list(rows)}).scalars())
+    query = _known_keys_statement(row_class, key_column, connection.dialect.name)
+    stored_keys = set(connection.execute(query, {"keys": list(rows)}).scalars())
     return [row for key, row in rows.items() if key not in stored_keys]
 
 

@@ -82,7 +82,16 @@ class ServerText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else value.replace("\0", "\\x00")
+        return _escape_nul(value)
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[str | None], str | None]:
+        """The function that converts each value; that of the base class takes three times as long."""
+        return _escape_nul
+
+
+def _escape_nul(value: str | None) -> str | None:
+    """Replace NUL characters of a text by the four characters `\\x00`."""
+    return value if value is None or "\0" not in value else value.replace("\0", "\\x00")
 
 
 _COLUMN_TYPES: Mapping[type, TypeEngine[Any]] = {

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,18 @@ from tests.e2e.test_run import exported, question, stored
 from tests.e2e.test_team import report
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer
-from tests.support.ray_nodes import TIMEOUT_S, TOKEN, TRUSTED_SERVERS, Clusters, clusters, descendants, environment
+from tests.support.postgres_server import PostgresUnavailable
+from tests.support.postgres_server import running as running_postgres
+from tests.support.ray_nodes import (
+    TIMEOUT_S,
+    TOKEN,
+    TRUSTED_SERVERS,
+    Clusters,
+    Host,
+    clusters,
+    descendants,
+    environment,
+)
 from tests.support.stored_rows import count_attempts
 
 SECRETS = (KEY, TOKEN)
@@ -65,15 +77,15 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(
-    audit: AuditConfig, url: str, folder: Path, nodes: Clusters | None = None, **changes: str
+    audit: AuditConfig, url: str, folder: Path, nodes: Clusters | None = None, host: Host | None = None, **changes: str
 ) -> subprocess.Popen[str]:
-    """Start `auditor run` on a cluster's first host without an API key; or with a cluster of this machine alone."""
+    """Start `auditor run` on a cluster's first or another host, without an API key; or with one of this machine."""
     file = folder / "audit.yaml"
     file.write_text(yaml.safe_dump(audit.model_dump(mode="json", exclude_none=True, exclude_defaults=True)))
     command = [sys.executable, "-m", "auditor", "run", str(file), "--storage", url, "--engine", "ray"]
     env = environment(COLUMNS="200", **changes)
     if nodes is not None:
-        command = nodes.first.host.command(*command, "--ray-address", nodes.address)
+        command = (host or nodes.first.host).command(*command, "--ray-address", nodes.address)
         del env[KEY_VARIABLE]
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
 
@@ -126,6 +138,34 @@ def assert_short(output: str) -> None:
     assert "marked dead" not in output
     assert "Raylet is terminated" not in output
     assert max(map(len, output.splitlines())) < 250, output
+
+
+def test_a_killed_driver_is_replaced_on_another_host_with_the_same_database(
+    server: FakeServer, nodes: Clusters, tmp_path: Path
+) -> None:
+    audit = small(server)
+    local_storage, local_questions = run_locally(audit, server, tmp_path)
+    server.script = lambda request: replace(answer(request), delay_s=0.1)
+    with ExitStack() as stack:
+        try:
+            postgres = stack.enter_context(running_postgres(keeps_commits=True, address=nodes.gateway))
+        except PostgresUnavailable as error:
+            pytest.skip(str(error))
+        url = f"{postgres.url(postgres.database())}?sslmode=disable"
+        running = start(audit, url, tmp_path, nodes)
+        wait_for(server, 20, running)
+        running.kill()
+        running.communicate()
+        n_before, lost = len(server.requests), sum(m.max_concurrency for m in audit.models)
+        stdout = start(audit, url, tmp_path, nodes, nodes.second.host).communicate(timeout=TIMEOUT_S)[0]
+
+        assert stored(url) == stored(local_storage), stdout
+        assert set(map(question, server.requests)) == set(local_questions)
+        assert len(server.requests) - n_before <= len(local_questions) - n_before + lost
+        with open_database(url) as db, db.read() as connection:
+            query = "SELECT count(*), count(DISTINCT key) FROM attempt"
+            n_attempts, n_keys = connection.exec_driver_sql(query).one()
+        assert n_attempts == n_keys == len(local_questions)  # a recorded answer that is asked again has two
 
 
 def test_after_a_host_dies_the_results_are_those_of_one_process(

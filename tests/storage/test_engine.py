@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import Connection, insert, select, text
+from sqlalchemy.exc import IntegrityError
 
 from auditor.domain import Answer, Call, Message, Outcome, Purpose, Rating, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.run import AuditHandle
 from auditor.storage import audits, engine, ledger, results
+from auditor.storage.call_records import ChainLink, Payload
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import _connect_args, make_engine, redact_url
 from auditor.storage.records import save_records
@@ -89,6 +91,39 @@ def test_null_characters_are_stored_escaped_on_a_server(postgres: Postgres) -> N
         audit = audits.save_audit(db, name="a", config="{}", config_hash="h", survey=SURVEY, environment={})
         save_records(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "a\0b \U0001f600 \u202e", "k")])
         assert [trace.text for trace in results.load_traces(db, audit.id)] == ["a\\x00b \U0001f600 \u202e"]
+
+
+def test_rows_that_a_server_copies_are_read_back_as_they_were(postgres: Postgres) -> None:
+    texts = ["tab\tnewline\nreturn\r", "\\N", "\\.", "quote \" and '", "ü 漢", "", "100%s %(key)s"]
+    rows = [
+        {"digest": f"{number} {text}", "data": text.encode() + bytes(range(256))} for number, text in enumerate(texts)
+    ]
+    links = [{"kind": text, "row": "r", "digest": "d", "content": None, "audit_id": 1} for text in texts]
+    with open_database(postgres.schema()) as db:
+        db.write(lambda connection: connection.execute(insert(table_of(Payload)), rows))
+        db.write(lambda connection: connection.execute(insert(table_of(ChainLink)), links))
+        with db.read() as connection:
+            c = table_of(ChainLink).c
+            assert list(map(dict, connection.execute(select(table_of(Payload))).mappings())) == rows
+            stored = connection.execute(select(c.kind, c.row, c.digest, c.content, c.audit_id).order_by(c.id))
+            assert list(map(dict, stored.mappings())) == links
+
+
+def test_a_key_that_exists_fails_as_in_any_insertion(postgres: Postgres) -> None:
+    rows = [{"digest": digest, "data": b""} for digest in ("a", "b")]
+    with open_database(postgres.schema()) as db:
+        db.write(lambda connection: connection.execute(insert(table_of(Payload)), rows))
+        with pytest.raises(IntegrityError):
+            db.write(lambda connection: connection.execute(insert(table_of(Payload)), rows))
+
+
+def test_a_server_soon_notices_that_a_host_is_lost(postgres: Postgres) -> None:
+    with make_engine(postgres.schema()).connect() as connection:
+        idle_s, timeout_ms = (
+            connection.exec_driver_sql(f"SELECT current_setting('{name}')").scalar_one()
+            for name in ("tcp_keepalives_idle", "tcp_user_timeout")
+        )
+    assert (idle_s, timeout_ms) == ("10", "20000")
 
 
 def test_a_broken_connection_fails_the_whole_group_and_writes_nothing_twice(postgres: Postgres) -> None:

@@ -8,7 +8,7 @@ import os
 import random
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,12 +19,13 @@ from sqlalchemy import Connection, event, insert, select
 
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose, ResponseBody
 from auditor.errors import StorageError
-from auditor.storage import hash_chain, ledger
+from auditor.storage import hash_chain, ledger, writer
 from auditor.storage.call_records import Dispatch, Payload, StoredAnswer, StoredAttempt, TextVector
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_writing import table_of
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import save_sample_audit
+from tests.support.postgres_server import Postgres
 from tests.support.stored_rows import count_attempts
 
 
@@ -158,6 +159,29 @@ async def test_cancelling_the_caller_keeps_its_write(db: Database) -> None:
     db.write(lambda connection: None)
     with db.read() as connection:
         assert connection.execute(select(table_of(TextVector).c.text)).scalars().all() == ["kept"]
+
+
+def test_answers_of_a_server_are_collected_between_transactions(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[int] = []
+    all_queued = threading.Event()
+    monkeypatch.setattr(writer, "SERVER_COMMIT_INTERVAL_S", 3600.0)
+    monkeypatch.setattr(writer.time, "sleep", lambda seconds: all_queued.wait(60))
+
+    class Answered(writer.GroupedJob):
+        @classmethod
+        def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> None:
+            groups.append(len(jobs))
+
+    with open_database(postgres.schema()) as db:
+        db.writer.submit(lambda connection: None).result(60)
+        futures = [db.writer.submit(Answered()) for _ in range(10)]
+        all_queued.set()
+        for future in futures:
+            future.result(60)
+        db.writer.submit(lambda connection: None).result(60)  # waits for no answers
+    assert groups == [10]
 
 
 def test_a_closed_event_loop_does_not_block_others(db: Database) -> None:

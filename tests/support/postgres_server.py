@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -52,7 +52,7 @@ class Postgres:
         return name
 
     def url(self, name: str = "postgres", user: str = OWNER, password: str = PASSWORD) -> str:
-        return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.process.port}/{name}"
+        return f"postgresql+psycopg://{user}:{password}@{self.process.address}:{self.process.port}/{name}"
 
     def connect(self, name: str = "postgres") -> Any:
         """A connection of the server's superuser."""
@@ -77,11 +77,20 @@ def programs() -> Path:
 
 
 @contextmanager
-def running(*, keeps_commits: bool = False) -> Iterator[Postgres]:
+def running(
+    *,
+    keeps_commits: bool = False,
+    address: str = "127.0.0.1",
+    settings: Sequence[str] = (),
+    command: Sequence[str] = (),
+) -> Iterator[Postgres]:
     """Start a new server, and stop it at the end.
 
     Args:
         keeps_commits: whether a commit is kept if the server crashes; else it may be lost, which is quicker.
+        address: that the server listens on, and clients of its network connect to.
+        settings: of the server, such as `fsync=on`, in place of those that make tests quick.
+        command: runs the server, which is appended to it, as the server's user; without it, this process does.
 
     Raises:
         NoServer: it cannot be started; the message gives the reason.
@@ -103,10 +112,14 @@ def running(*, keeps_commits: bool = False) -> Iterator[Postgres]:
         with socket.socket() as free_socket:
             free_socket.bind(("127.0.0.1", 0))
             port = int(free_socket.getsockname()[1])
-        settings = [*FAST, "listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={folder}"]
-        settings += ["synchronous_commit=on"] if keeps_commits else []
-        words = [str(bin_folder / "postgres"), "-D", str(data), *(w for s in settings for w in ("-c", s))]
-        process = ServerProcess(words, port, folder, user_options)
+        if address != "127.0.0.1":
+            with (data / "pg_hba.conf").open("a") as access:
+                access.write("host all all samenet scram-sha-256\n")
+        all_settings = [*FAST, f"listen_addresses={address}", f"port={port}", f"unix_socket_directories={folder}"]
+        all_settings += ["synchronous_commit=on"] if keeps_commits else []
+        options = [word for setting in (*all_settings, *settings) for word in ("-c", setting)]
+        words = [*command, str(bin_folder / "postgres"), "-D", str(data), *options]
+        process = ServerProcess(words, address, port, folder, {} if command else user_options)
         process.start()
         try:
             yield Postgres(process)
@@ -119,8 +132,8 @@ def running(*, keeps_commits: bool = False) -> Iterator[Postgres]:
 class ServerProcess:
     """The process of a server, which can be stopped and started again on the same port."""
 
-    def __init__(self, words: list[str], port: int, folder: Path, user_options: dict[str, Any]) -> None:
-        self.port = port
+    def __init__(self, words: list[str], address: str, port: int, folder: Path, user_options: dict[str, Any]) -> None:
+        self.address, self.port = address, port
         self._words, self._folder, self._user_options = words, folder, user_options
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -135,7 +148,7 @@ class ServerProcess:
             self._process = subprocess.Popen(
                 self._words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self._folder, **self._user_options
             )
-        _wait(self.port, self._process, self._folder / "log")
+        self._wait(self._process, self._folder / "log")
 
     def stop(self, stop_signal: signal.Signals) -> None:
         """Stop the server: SIGINT ends all sessions and writes everything to disk, SIGQUIT stops it as a crash does."""
@@ -143,19 +156,21 @@ class ServerProcess:
         self._process.send_signal(stop_signal)
         self._process.wait(START_TIMEOUT_S)
 
+    def _wait(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        """Wait until the server accepts connections."""
+        import psycopg
 
-def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    import psycopg
-
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            psycopg.connect(host="127.0.0.1", port=port, user=OWNER, password=PASSWORD, dbname="postgres").close()
-            return
-        except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise PostgresUnavailable(f"the server did not start: {log.read_text()[-300:]}") from None
-            time.sleep(0.05)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                psycopg.connect(
+                    host=self.address, port=self.port, user=OWNER, password=PASSWORD, dbname="postgres"
+                ).close()
+                return
+            except psycopg.OperationalError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise PostgresUnavailable(f"the server did not start: {log.read_text()[-300:]}") from None
+                time.sleep(0.05)
 
 
 def _user() -> dict[str, Any]:

@@ -83,9 +83,10 @@ class Host:
 
 
 @contextmanager
-def two_hosts() -> Iterator[tuple[str, Host, Host]]:
-    """Yield the address by which hosts reach this machine, and two hosts: namespaces if that is possible."""
-    bridge, hosts = NETWORK_NAME, [Host(f"{SUBNET}.{number}", f"{NETWORK_NAME}-{number}") for number in (2, 3)]
+def hosts_of_network(count: int) -> Iterator[tuple[str, list[Host]]]:
+    """Yield the address by which hosts reach this machine, and so many hosts: namespaces if that is possible."""
+    bridge = NETWORK_NAME
+    hosts = [Host(f"{SUBNET}.{number}", f"{NETWORK_NAME}-{number}") for number in range(2, count + 2)]
     try:
         try:
             _run_ip(f"link add {bridge} type bridge", f"addr add {GATEWAY}/24 dev {bridge}", f"link set {bridge} up")
@@ -100,9 +101,9 @@ def two_hosts() -> Iterator[tuple[str, Host, Host]]:
                     f"-n {host.namespace} route add default via {GATEWAY}",
                 )
         except (OSError, subprocess.CalledProcessError):
-            yield "127.0.0.1", Host(), Host()
+            yield "127.0.0.1", [Host()] * count
             return
-        yield GATEWAY, hosts[0], hosts[1]
+        yield GATEWAY, hosts
     finally:
         for host in hosts:
             _run_ip(f"netns del {host.namespace}", check=False)
@@ -208,7 +209,7 @@ def clusters() -> Iterator[Clusters]:
     folder = Path(tempfile.mkdtemp(prefix="aud-ray-"))  # short: a socket's path may have at most 107 characters
     try:
         with ExitStack() as stack:
-            gateway, *hosts = stack.enter_context(two_hosts())
+            gateway, hosts = stack.enter_context(hosts_of_network(2))
             locked = stack.enter_context(head(folder, "locked", hosts[0]))
             unlocked = stack.enter_context(head(folder, "open", Host(), RAY_AUTH_MODE="disabled"))
             address = locked.wait_for_output(ADDRESS)
