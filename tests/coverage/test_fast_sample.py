@@ -63,6 +63,7 @@ SAMPLE = [
     (SHARE_STUDY, "rare", "55 × 19", 80),
     (SIMILARITY_STUDY, "reasonings differ by topic", "12 × 10", 80),
     (VERDICT_STUDY, "gaussian", "20 × 10", 80),
+    (VERDICT_STUDY, "item response", "10 × 8", 60),
     (ITEM_VERDICT_STUDY, "gaussian", "20 items", 80),
     (JUDGE_STUDY, "lenient judge", "20 × 10", 40),
     (ITEM_JUDGE_STUDY, "lenient judge", "20 items", 40),

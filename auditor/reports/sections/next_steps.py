@@ -31,7 +31,7 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
     name = shlex.quote(report.audit.name)
     if not report.audit.complete:
         yield ["Finish the audit: ", Code("auditor run"), " with the same configuration resumes it."]
-    if report.alignment and all(row.pearson_r.ci_low is None for row in report.alignment):
+    if report.alignment and all(min(row.countries, row.topics) < MIN_UNITS for row in report.alignment):
         yield (
             f"Ask about at least {MIN_UNITS} countries and {MIN_UNITS} topics. With fewer, no figure has a 95% CI, and "
             "no conclusion about the models is possible."
