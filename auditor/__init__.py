@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
+
+from auditor.lazy_imports import import_on_first_use
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig, load_config
@@ -10,24 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditConfig", "AuditHandle", "__version__", "load_config", "open_audit", "run_audit"]
 
-_MODULE_BY_NAME = {
-    "AuditConfig": "auditor.config",
-    "load_config": "auditor.config",
-    "AuditHandle": "auditor.run",
-    "open_audit": "auditor.run",
-    "run_audit": "auditor.run",
-}
+_import_name = import_on_first_use(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that `import auditor` stays fast."""
-    from importlib import import_module, metadata
-
-    if name == "__version__":
-        return metadata.version("auditor")
-    if name in _MODULE_BY_NAME:
-        return getattr(import_module(_MODULE_BY_NAME[name]), name)
-    raise AttributeError(f"module 'auditor' has no attribute {name!r}")
+    return metadata.version("auditor") if name == "__version__" else _import_name(name)
 
 
 def __dir__() -> list[str]:

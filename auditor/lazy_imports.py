@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def import_on_first_use(package: str, names_by_module: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+def import_on_first_use(package: str, path: str) -> Callable[[str], Any]:
     """Build the function `__getattr__` of a package (PEP 562), so that importing it does not import its modules.
+
+    Its public names are those that its `if TYPE_CHECKING:` imports, so that they are written once; `__all__` is the
+    sorted list of them. No module of the package may have one of these names: importing it would hide the public name.
 
     Args:
         package: full name of the package.
-        names_by_module: the public names, by the module of the package that defines them. No module may have the name
-            of one of them: importing it would hide the public name.
+        path: path of its `__init__.py`.
     """
-    module_by_name = {name: module for module, names in names_by_module.items() for name in names}
+
+    @cache
+    def read_modules() -> dict[str, str]:
+        """The module of each public name."""
+        blocks = [node for node in ast.parse(Path(path).read_bytes()).body if isinstance(node, ast.If)]
+        imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+        return {alias.asname or alias.name: node.module or "" for node in imports for alias in node.names}
 
     def get_attribute(name: str) -> Any:
         """Import a public name from its module; AttributeError for any other name."""
-        if name in module_by_name:
-            return getattr(import_module(f"{package}.{module_by_name[name]}"), name)
+        if name == "__all__":
+            return sorted(read_modules())
+        if not name.startswith("__") and name in read_modules():
+            return getattr(import_module(read_modules()[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get_attribute

@@ -137,7 +137,7 @@ def _format_cell(text: str) -> str:
 
 def metrics() -> Iterator[str]:
     """Yield the signature and the docstring of every public metric."""
-    for name in metrics_package.__all__:
+    for name in metrics_package.__all__:  # type: ignore[attr-defined]  # by lazy_imports
         member = getattr(metrics_package, name)
         if callable(member):
             yield from _document(name, member)

@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor.error_messages import MAX_MESSAGE_CHARS, TRUNCATED_FIX, how_to_fix, normalize_message, provider_message
 

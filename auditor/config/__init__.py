@@ -7,136 +7,50 @@ from typing import TYPE_CHECKING
 from auditor.lazy_imports import import_on_first_use
 
 if TYPE_CHECKING:
-    from auditor.config.audit import AuditConfig
-    from auditor.config.loader import MAX_CONFIG_BYTES, MODEL_PATH_KEYS, load_config, require_audit_name, resolve_secret
+    from auditor.config.audit import AuditConfig as AuditConfig
+    from auditor.config.loader import (
+        MAX_CONFIG_BYTES as MAX_CONFIG_BYTES,
+        MODEL_PATH_KEYS as MODEL_PATH_KEYS,
+        load_config as load_config,
+        require_audit_name as require_audit_name,
+        resolve_secret as resolve_secret,
+    )
     from auditor.config.model_section import (
-        DEFAULT_PROVIDER_CONCURRENCY,
-        DEFAULT_SERVER_CONCURRENCY,
-        ENV_PREFIX,
-        CapabilitiesSection,
-        ModelSection,
-        Price,
-        ReasoningSection,
+        DEFAULT_PROVIDER_CONCURRENCY as DEFAULT_PROVIDER_CONCURRENCY,
+        DEFAULT_SERVER_CONCURRENCY as DEFAULT_SERVER_CONCURRENCY,
+        ENV_PREFIX as ENV_PREFIX,
+        CapabilitiesSection as CapabilitiesSection,
+        ModelSection as ModelSection,
+        Price as Price,
+        ReasoningSection as ReasoningSection,
     )
-    from auditor.config.probes import DirectProbe, LogprobProbe, Probes, ReviewProbe
-    from auditor.config.providers.table import EMBEDDED, REPLAY, SIMULATED
+    from auditor.config.probes import (
+        DirectProbe as DirectProbe,
+        LogprobProbe as LogprobProbe,
+        Probes as Probes,
+        ReviewProbe as ReviewProbe,
+    )
+    from auditor.config.providers.table import EMBEDDED as EMBEDDED, REPLAY as REPLAY, SIMULATED as SIMULATED
     from auditor.config.sections import (
-        AUDIT_NAME_PATTERN,
-        BatchSection,
-        CheckSection,
-        CompareSection,
-        ConflictSection,
-        EmbeddingSection,
-        LabelSection,
-        Limits,
-        NonInferioritySection,
-        NonNegativeFloat,
-        NonresponseTreatment,
-        PanelSection,
-        RunSection,
-        SurveySection,
-        TaskSection,
-        TelemetrySection,
-        UnitFloat,
+        AUDIT_NAME_PATTERN as AUDIT_NAME_PATTERN,
+        BatchSection as BatchSection,
+        CheckSection as CheckSection,
+        CompareSection as CompareSection,
+        ConflictSection as ConflictSection,
+        EmbeddingSection as EmbeddingSection,
+        LabelSection as LabelSection,
+        Limits as Limits,
+        NonInferioritySection as NonInferioritySection,
+        NonNegativeFloat as NonNegativeFloat,
+        NonresponseTreatment as NonresponseTreatment,
+        PanelSection as PanelSection,
+        RunSection as RunSection,
+        SurveySection as SurveySection,
+        TaskSection as TaskSection,
+        TelemetrySection as TelemetrySection,
+        UnitFloat as UnitFloat,
     )
-    from auditor.config.stored import load_stored_config, rename_old_keys
-
-__all__ = [
-    "AUDIT_NAME_PATTERN",
-    "DEFAULT_PROVIDER_CONCURRENCY",
-    "DEFAULT_SERVER_CONCURRENCY",
-    "EMBEDDED",
-    "ENV_PREFIX",
-    "MAX_CONFIG_BYTES",
-    "MODEL_PATH_KEYS",
-    "REPLAY",
-    "SIMULATED",
-    "AuditConfig",
-    "BatchSection",
-    "CapabilitiesSection",
-    "CheckSection",
-    "CompareSection",
-    "ConflictSection",
-    "DirectProbe",
-    "EmbeddingSection",
-    "LabelSection",
-    "Limits",
-    "LogprobProbe",
-    "ModelSection",
-    "NonInferioritySection",
-    "NonNegativeFloat",
-    "NonresponseTreatment",
-    "PanelSection",
-    "Price",
-    "Probes",
-    "ReasoningSection",
-    "ReviewProbe",
-    "RunSection",
-    "SurveySection",
-    "TaskSection",
-    "TelemetrySection",
-    "UnitFloat",
-    "load_config",
-    "load_stored_config",
-    "rename_old_keys",
-    "require_audit_name",
-    "resolve_secret",
-]
+    from auditor.config.stored import load_stored_config as load_stored_config, rename_old_keys as rename_old_keys
 
 if not TYPE_CHECKING:
-    __getattr__ = import_on_first_use(
-        __name__,
-        {
-            "audit": ("AuditConfig",),
-            "loader": (
-                "MAX_CONFIG_BYTES",
-                "MODEL_PATH_KEYS",
-                "load_config",
-                "require_audit_name",
-                "resolve_secret",
-            ),
-            "model_section": (
-                "DEFAULT_PROVIDER_CONCURRENCY",
-                "DEFAULT_SERVER_CONCURRENCY",
-                "ENV_PREFIX",
-                "CapabilitiesSection",
-                "ModelSection",
-                "Price",
-                "ReasoningSection",
-            ),
-            "probes": (
-                "DirectProbe",
-                "LogprobProbe",
-                "Probes",
-                "ReviewProbe",
-            ),
-            "providers.table": (
-                "EMBEDDED",
-                "REPLAY",
-                "SIMULATED",
-            ),
-            "sections": (
-                "AUDIT_NAME_PATTERN",
-                "BatchSection",
-                "CheckSection",
-                "CompareSection",
-                "ConflictSection",
-                "EmbeddingSection",
-                "LabelSection",
-                "Limits",
-                "NonInferioritySection",
-                "NonNegativeFloat",
-                "NonresponseTreatment",
-                "PanelSection",
-                "RunSection",
-                "SurveySection",
-                "TaskSection",
-                "TelemetrySection",
-                "UnitFloat",
-            ),
-            "stored": (
-                "load_stored_config",
-                "rename_old_keys",
-            ),
-        },
-    )
+    __getattr__ = import_on_first_use(__name__, __file__)

@@ -17,8 +17,13 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._agreement_coefficients import Coefficient, make_ac1, make_alpha, make_kappa
-from auditor.metrics._agreement_coefficients import MeasurementLevel as MeasurementLevel
+from auditor.metrics._agreement_coefficients import (
+    Coefficient,
+    MeasurementLevel as MeasurementLevel,
+    make_ac1,
+    make_alpha,
+    make_kappa,
+)
 from auditor.metrics._agreement_interval import estimate_two_category_agreement
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._special import stdtr, stdtrit

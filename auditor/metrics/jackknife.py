@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._ranks import average_ranks
-from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, select_labels
-from auditor.metrics._two_way_table import UnitLabels as UnitLabels
+from auditor.metrics._two_way_table import TwoWayTable, UnitLabels as UnitLabels, build_two_way_table, select_labels
 from auditor.metrics.cell_statistics import (
     BIAS,
     CONCORDANCE,

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
-from auditor.metrics._unit_counts import Labels as Labels
 from auditor.metrics._unit_counts import (
+    Labels as Labels,
     UnitCounts,
     UnitIndex,
     clopper_pearson,

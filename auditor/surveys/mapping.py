@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable
-from collections.abc import Mapping as Map
+from collections.abc import Iterable, Mapping as Map
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Generic, Literal, Self, TypeVar

@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor.agents.answer_parsing import parse_score, parse_trace
 from auditor.agents.verdict_parsing import parse_verdict

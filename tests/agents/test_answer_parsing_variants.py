@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from auditor.agents.answer_parsing import is_refusal, merge_repaired_trace, parse_score, parse_trace
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome

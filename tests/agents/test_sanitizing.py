@@ -6,8 +6,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from auditor.agents import sanitizing
 from auditor.agents.call_builders import blind_trace, build_review_call

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from auditor.agents.task_answer_parsing import describe_parse_problem, parse_answer_line, parse_task_trace
 from auditor.domain import Answer, AnswerKind, Outcome, Task, TaskItem

@@ -30,8 +30,7 @@ from tests.e2e.test_logprob import with_letters
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion
-from tests.support.opinion_surveys import COUNTRIES, write_opinion_survey
-from tests.support.opinion_surveys import TOPICS as OPINION_TOPICS
+from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
 from tests.support.probe_packages import install_package, use_packages
 
 

@@ -26,8 +26,7 @@ from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion
-from tests.support.scripted_tasks import audit as task_audit
-from tests.support.scripted_tasks import solver
+from tests.support.scripted_tasks import audit as task_audit, solver
 
 DUCK = ["The duck crossed the road.", "The duck did not cross the road.", "The animal crossed the road."]
 PLANTED: dict[str, list[bool | None]] = {

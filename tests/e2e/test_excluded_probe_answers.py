@@ -29,10 +29,8 @@ from tests.e2e.test_logprob import with_echo
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
-from tests.support.opinion_surveys import COUNTRIES, write_opinion_survey
-from tests.support.opinion_surveys import TOPICS as OPINION_TOPICS
-from tests.support.scripted_tasks import audit as task_audit
-from tests.support.scripted_tasks import sum_task
+from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
+from tests.support.scripted_tasks import audit as task_audit, sum_task
 
 REASON = "The server ran with a wrong system prompt."
 MODEL_A = AnswerSelection(model="model-a")

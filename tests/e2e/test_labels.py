@@ -20,8 +20,7 @@ from auditor.tui.plain_text_app import run_plain_text_labelling
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
-from tests.support.scripted_tasks import audit as task_audit
-from tests.support.scripted_tasks import solver
+from tests.support.scripted_tasks import audit as task_audit, solver
 
 
 def test_answers_to_a_task_are_sampled_labelled_and_imported(

@@ -21,8 +21,7 @@ from auditor.reports.sections.panel import build_panel_tables
 from auditor.run import open_audit, run_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion
-from tests.support.scripted_judges import Script, audit
-from tests.support.scripted_judges import _review as review_answer
+from tests.support.scripted_judges import Script, _review as review_answer, audit
 
 N_WORDINGS = 5
 N_TRACES = 15

@@ -6,8 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from auditor.metrics.conflict import ConflictingPair, auto_threshold, find_conflicts, is_within_noise, third_quartile

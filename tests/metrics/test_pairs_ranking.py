@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import spearmanr
 
 from auditor.metrics.pairs_ranking import PairQuestion, PairsRanking, rank_with_pairs, run_ranking

@@ -6,8 +6,7 @@ from itertools import pairwise
 from math import lcm
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from auditor.metrics._unit_counts import clopper_pearson
 from auditor.metrics.unit_means import ShareTable, pooled_design_effect, share_over_units, shares_over_units

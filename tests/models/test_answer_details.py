@@ -11,8 +11,7 @@ from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.answer_details import add_exchange_details, list_altered_params, redact_response_body, sent_form
 from auditor.models.transport import MAX_RECORDED_BYTES, HttpExchange
 from auditor.redaction import register_secrets
-from tests.models.test_gateway import ask as ask_openai
-from tests.models.test_gateway import call, section
+from tests.models.test_gateway import ask as ask_openai, call, section
 from tests.models.test_gateway_provider_families import ask
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import FakeServer, Reply, completion

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose

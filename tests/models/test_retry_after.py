@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor.models.retry_after import MAX_RETRY_AFTER_S, parse_limit_reset, parse_retry_after, parse_worded_wait
 

@@ -26,8 +26,7 @@ from auditor.domain import (
 )
 from auditor.metrics.judge_difference import Evidence, JudgeDifference
 from auditor.models.finish_reasons import FinishCategory
-from auditor.probes.logic import section as logic
-from auditor.probes.logic import section_tables as logic_tables
+from auditor.probes.logic import section as logic, section_tables as logic_tables
 from auditor.probes.logic.comparison_imports import CRITERIA
 from auditor.probes.logic.comparison_wording import load_comparison_wording, load_english_criteria
 from auditor.probes.logic.figures.schema import InstanceMeans

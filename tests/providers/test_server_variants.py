@@ -11,14 +11,9 @@ import pytest
 from auditor.domain import AnswerForm
 from tests.providers.bodies import REMOVED, Body, changed, schema_keywords
 from tests.providers.dialect import Content, Dialect, Rule, Situation, Structure
-from tests.providers.dialects.llama_cpp import DIALECT as LLAMA_CPP
-from tests.providers.dialects.llama_cpp import LlamaCpp
-from tests.providers.dialects.llama_cpp import error as llama_cpp_error
-from tests.providers.dialects.sglang import DIALECT as SGLANG
-from tests.providers.dialects.sglang import error as sglang_error
-from tests.providers.dialects.vllm import DIALECT as VLLM
-from tests.providers.dialects.vllm import error as vllm_error
-from tests.providers.dialects.vllm import too_many_tokens
+from tests.providers.dialects.llama_cpp import DIALECT as LLAMA_CPP, LlamaCpp, error as llama_cpp_error
+from tests.providers.dialects.sglang import DIALECT as SGLANG, error as sglang_error
+from tests.providers.dialects.vllm import DIALECT as VLLM, error as vllm_error, too_many_tokens
 from tests.providers.expectations import Expectation
 from tests.providers.situations import observe
 from tests.providers.test_providers import assert_expected

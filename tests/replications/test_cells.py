@@ -15,8 +15,7 @@ from auditor.replications.presets import load_paper
 from auditor.replications.recorded import recompute_tables
 from auditor.reports.data.replication import NotRun, RecomputedCell
 from auditor.reports.sections.replication_table import NOT_RUN
-from tests.replications.test_trials import join as join_made_up
-from tests.replications.test_trials import measured as measure_made_up
+from tests.replications.test_trials import join as join_made_up, measured as measure_made_up
 from tests.support.released_scores import write_released
 from tests.support.replicated_audits import MODELS, STORED_NAME, replicate
 

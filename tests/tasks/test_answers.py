@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor.domain import AnswerKind, Task, TaskItem
 from auditor.tasks import canonical_answer, is_correct, most_common_answer, parse_number, parse_quantity

@@ -12,8 +12,7 @@ from auditor.reports.data.coverage.stage_coverage import CoverageUnit, StageCove
 from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.source_loading import load_source
-from auditor.storage import audits, hash_chain
-from auditor.storage import count_queries as stored
+from auditor.storage import audits, count_queries as stored, hash_chain
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import RowDifference, find_unknown_values
 

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Protocol, Self
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Code, Inline, List, ListItem, Name, Section, Status, Strong, Text
-from auditor.reports.number_format import describe_estimate as describe_estimate
-from auditor.reports.number_format import describe_interval as describe_interval
-from auditor.reports.number_format import format_count, format_number, pluralize
+from auditor.reports.number_format import (
+    describe_estimate as describe_estimate,
+    describe_interval as describe_interval,
+    format_count,
+    format_number,
+    pluralize,
+)
 from auditor.text_safety import slugify
 
 if TYPE_CHECKING:

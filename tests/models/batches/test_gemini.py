@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor.models.batches.client import BatchClient
 from auditor.models.batches.gemini import GEMINI

@@ -12,8 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor.models.batches.client import BatchClient, BatchRequestFailed
 from auditor.models.batches.provider import BatchCallResponse

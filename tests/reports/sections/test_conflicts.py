@@ -23,8 +23,7 @@ from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
 from tests.reports.sections.block_access import cells_of
-from tests.reports.sections.node_text import assert_consistent
-from tests.reports.sections.node_text import text_of as node_text
+from tests.reports.sections.node_text import assert_consistent, text_of as node_text
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
 

@@ -16,6 +16,7 @@ from auditor.metrics import (
     SKILL,
     VARIANCE_RATIO,
     BaselineShares,
+    CellShares as PeopleCells,
     country_baseline,
     equal_answers,
     jensen_shannon,
@@ -30,7 +31,6 @@ from auditor.metrics import (
     wasserstein,
     world_baseline,
 )
-from auditor.metrics import CellShares as PeopleCells
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
 from auditor.probes.distribution.figures.scales import ScaleGrid

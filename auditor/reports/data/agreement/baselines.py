@@ -20,8 +20,12 @@ from auditor.reports.data.coverage.missing_scores import missing_score_reason, w
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
-from auditor.surveys.baselines import NEAREST_BY_NAME, compute_fitted_baselines, estimate_from_similar_countries
-from auditor.surveys.baselines import compute_baselines as compute_leave_one_out_baselines
+from auditor.surveys.baselines import (
+    NEAREST_BY_NAME,
+    compute_baselines as compute_leave_one_out_baselines,
+    compute_fitted_baselines,
+    estimate_from_similar_countries,
+)
 from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_survey_facts
 
 BASELINES_BY_LEVEL: Mapping[GuessLevel, tuple[str, ...]] = {

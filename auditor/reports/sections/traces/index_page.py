@@ -9,6 +9,7 @@ from auditor.domain import Cell, Outcome, Task
 from auditor.reports.document import (
     Block,
     Callout,
+    Cell as TableCell,
     Column,
     Document,
     Facts,
@@ -20,7 +21,6 @@ from auditor.reports.document import (
     Section,
     Table,
 )
-from auditor.reports.document import Cell as TableCell
 from auditor.reports.number_format import format_count, format_percent, pluralize
 from auditor.reports.sections.simulation_note import label_kind
 from auditor.reports.sections.traces.answer import label_outcome

@@ -8,8 +8,10 @@ from typing import Any
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.probes.semantic.experiments import section_consistency as consistency
-from auditor.probes.semantic.experiments import section_human_judgements as human_judgements
+from auditor.probes.semantic.experiments import (
+    section_consistency as consistency,
+    section_human_judgements as human_judgements,
+)
 from auditor.probes.semantic.figures.experiment_rows import (
     ConsistencyAccuracyRow,
     MeasureByRuleRow,

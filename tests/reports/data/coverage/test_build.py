@@ -10,8 +10,7 @@ import pytest
 from auditor.config import AuditConfig, CheckSection
 from auditor.domain import Outcome, Trace
 from auditor.domain.audit_records import Audit
-from auditor.imports.recorded_audits import import_scores as import_file
-from auditor.imports.recorded_audits import import_traces
+from auditor.imports.recorded_audits import import_scores as import_file, import_traces
 from auditor.reports.data.build import build_report
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.report_schema import Report

@@ -8,8 +8,7 @@ from auditor.domain import Cell
 from auditor.reports.data.traces.schema import CellTraces
 from auditor.reports.sections.traces.search import build_records, build_search
 from auditor.storage.count_queries import OutcomeCount
-from tests.reports.sections.traces.test_answer import trace as make_trace
-from tests.reports.sections.traces.test_answer import verdict as make_verdict
+from tests.reports.sections.traces.test_answer import trace as make_trace, verdict as make_verdict
 
 
 def test_answers_are_filtered_by_model_place_outcome_and_verdicts() -> None:
