@@ -40,8 +40,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))  # for `tests`; aud
 from bench_scale import cpu_seconds
 from slow_server import Admission, Connection, build_response
 
-from tests.support.postgres_server import PASSWORD, Postgres, PostgresUnavailable
-from tests.support.postgres_server import running as running_postgres
+from tests.support.postgres_server import PASSWORD, Postgres, PostgresUnavailable, running as running_postgres
 from tests.support.ray_nodes import ADDRESS, Host, Node, descendants, environment, head, hosts_of_network, node
 from tests.support.review_answers import rate_aspects
 

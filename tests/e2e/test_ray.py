@@ -28,8 +28,7 @@ from tests.e2e.test_run import exported, question, stored
 from tests.e2e.test_team import report
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer
-from tests.support.postgres_server import PostgresUnavailable
-from tests.support.postgres_server import running as running_postgres
+from tests.support.postgres_server import PostgresUnavailable, running as running_postgres
 from tests.support.ray_nodes import (
     TIMEOUT_S,
     TOKEN,
