@@ -70,7 +70,7 @@ async def collect_answers(
     first_records = [(planned.call, read(i, answers[planned.call.key])) for i, planned in enumerate(asked)]
     answer_records = await repeat_audit_calls(context, "answer", first_records, read)
     texts = {
-        (wording.question, wording.number): asked_text(wording.text, countries[wording.question])
+        (wording.question, wording.number): asked_text(wording.text, countries[wording.question], wording.language)
         for group in wordings.values()
         for wording in group
     }
@@ -95,7 +95,12 @@ def _plan_answers(
     config = context.config
     consistency = semantic_probe(config).consistency
     planned_answers = [
-        _PlannedAnswer(build_answer_call(config, model, asked_text(wording.text, country)), model.name, wording, 0)
+        _PlannedAnswer(
+            build_answer_call(config, model, asked_text(wording.text, country, wording.language)),
+            model.name,
+            wording,
+            0,
+        )
         for wording in wordings
         if wording.number is not None and wording.number
     ]
@@ -106,7 +111,7 @@ def _plan_answers(
                 build_answer_call(
                     config,
                     model,
-                    asked_text(original.text, country),
+                    asked_text(original.text, country, original.language),
                     sample=sample,
                     temperature=consistency.temperature,
                 ),

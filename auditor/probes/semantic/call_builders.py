@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.agents.call_builders import fence_line
+from auditor.agents.localization import country_name
 from auditor.agents.model_call import build_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import Call, Message, Purpose, derive_seed
+from auditor.domain import ENGLISH, LANGUAGES, Call, Message, Purpose, derive_seed
 from auditor.models.answer_schemas import (
     Choice,
     Contradiction,
@@ -29,11 +30,21 @@ PARAPHRASE_TEMPERATURE = 1.0
 MAX_PARAPHRASE_WORDS = 40
 
 
-def asked_text(text: str, country: str) -> str:
-    """A wording as the prompts show it: followed by the country that its question is about, if there is one."""
+def asked_text(text: str, country: str, language: str = ENGLISH) -> str:
+    """A wording as the prompts show it: followed by the country that its question is about, if there is one.
+
+    Args:
+        language: of the wording, in which the country is named; in English where the program has no texts in it.
+    """
     if not country:
         return text
-    return load_prompt("semantic.country").render(question=text, country=country)[-1].content
+    prompt = load_prompt("semantic.country", find_country_language(language))
+    return prompt.render(question=text, country=country_name(country, prompt.language))[-1].content
+
+
+def find_country_language(language: str) -> str:
+    """The language in which the country of a wording in `language` is named."""
+    return language if language in LANGUAGES else ENGLISH
 
 
 def build_answer_call(

@@ -62,13 +62,15 @@ async def load_asked_questions(context: RunContext) -> tuple[list[MoralQuestion]
     wordings_by_question = await asyncio.to_thread(answer_rows.load_wordings, context.db, context.audit_id)
     texts_by_question = {
         question.id: [
-            asked_text(wording.text, question.country)
+            asked_text(wording.text, question.country, wording.language)
             for wording in sorted(wordings_by_question.get(question.id, []), key=lambda wording: wording.number or 0)
             if wording.number
         ]
         for question in questions
     }
-    asked = [replace(question, text=asked_text(question.text, question.country)) for question in questions]
+    asked = [
+        replace(question, text=asked_text(question.text, question.country, question.language)) for question in questions
+    ]
     return asked, texts_by_question
 
 

@@ -9,7 +9,7 @@ from auditor.agents.run_context import RunContext
 from auditor.config import REPLAY, AuditConfig, ModelSection
 from auditor.domain import Outcome, Trace
 from auditor.errors import ImportFileError
-from auditor.probes.semantic.call_builders import semantic_probe
+from auditor.probes.semantic.call_builders import find_country_language, semantic_probe
 from auditor.probes.semantic.records import MoralAnswerRecord
 from auditor.probes.semantic.settings import TASK_QUESTIONS, SemanticProbe
 from auditor.prompts import load_prompt
@@ -112,17 +112,19 @@ def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> li
     names += ["semantic.contradiction.any"] if probe.prompt_suffix and probe.contradiction else []
     names += ["semantic.consistency.paper"] if probe.consistency and probe.consistency.form == "paper" else []
     names += ["semantic.translate"] if probe.translator else []
-    names += ["semantic.country"] if _asks_about_countries(probe) else []
     prompts = [load_prompt(name) for name in names]
+    prompts += [load_prompt("semantic.country", language) for language in _languages_of_countries(probe)]
     inputs: list[object] = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
     for model, answers in list_recorded_answers(config):
         inputs.append([model.name, *([answer.question, answer.sample, answer.text] for answer in answers)])
     return inputs
 
 
-def _asks_about_countries(probe: SemanticProbe) -> bool:
-    """Whether a question of the probe's file is about a country."""
+def _languages_of_countries(probe: SemanticProbe) -> list[str]:
+    """The languages in which requests name the countries that questions of the probe's file are about."""
     from auditor.probes.semantic.questions import load_questions  # imports this module
 
     has_file = probe.questions != TASK_QUESTIONS and Path(probe.questions).is_file()
-    return has_file and any(question.country for question in load_questions(probe.questions))
+    questions = load_questions(probe.questions) if has_file else []
+    languages = {language for q in questions if q.country for language in (q.language, *q.languages)}
+    return sorted({find_country_language(language) for language in languages})

@@ -48,7 +48,7 @@ def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
                 unit, question, missing=NO_SUCH_UNIT if moral_question is None else "An answer has no text."
             )
         first, second = reversed(texts) if is_swapped else texts
-        text = asked_text(moral_question.text, moral_question.country)
+        text = asked_text(moral_question.text, moral_question.country, moral_question.language)
         messages = _build_messages(loader.config, purpose, text, first or "", second or "")
     return loader.fill_in(unit, question, messages)
 

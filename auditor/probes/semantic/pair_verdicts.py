@@ -110,7 +110,7 @@ async def _judge_pairs(
         questions: the questions asked about; pairs of answers to others are skipped.
     """
     judge = context.config.model(judge_name)
-    texts = {question.id: asked_text(question.text, question.country) for question in questions}
+    texts = {question.id: asked_text(question.text, question.country, question.language) for question in questions}
     # pair[0] and pair[1] are the two answers.
     requests: list[tuple[Call, AnswerPair]] = [
         (

@@ -71,9 +71,9 @@ def plan_answer_calls(
         if probe.has_given_answers(config, model):
             continue
         examples = [
-            build_answer_call(config, model, asked_text(text, question.country))
+            build_answer_call(config, model, asked_text(text, question.country, language))
             for question in sampled_questions
-            for text in question.paraphrases or (question.text,)
+            for text, language in question.wordings
         ]
         yield PlannedCalls(model, Purpose.MORAL, ForecastRange.from_bounds(n_answers), examples, probe.max_words)
 
@@ -114,7 +114,9 @@ def plan_rule_calls(
     for author in dict.fromkeys(model.name for model in authors):
         models = ForecastRange.from_bounds(sum(model.name == author for model in authors))
         examples = [
-            build_rule_call(config, config.model(author), asked_text(question.text, question.country), text)
+            build_rule_call(
+                config, config.model(author), asked_text(question.text, question.country, question.language), text
+            )
             for question in sampled_questions
         ]
         yield PlannedCalls(config.model(author), Purpose.RULE, rules * models, examples, probe.rot_words)
@@ -175,7 +177,9 @@ def _plan_pair_calls(
     section, text = config.model(judge), " ".join(["word"] * probe.max_words)
     if any(model.name != judge for model in config.models):
         examples = [
-            build_pair_call(config, section, purpose, asked_text(question.text, question.country), text, text)
+            build_pair_call(
+                config, section, purpose, asked_text(question.text, question.country, question.language), text, text
+            )
             for question in sampled_questions
         ]
         words = 1 if is_paper_form(config, purpose) else JUDGE_REASON_WORDS

@@ -246,9 +246,8 @@ def written_wordings(question: MoralQuestion) -> list[MoralWording]:
 
     `candidate` and `number` of such a wording are equal, since all are accepted.
     """
-    languages = question.languages or (question.language,) * len(question.paraphrases)
     original = MoralWording(question.id, 0, 0, question.text, "question", language=question.language)
-    numbered_paraphrases = enumerate(zip(question.paraphrases, languages, strict=True), 1)
+    numbered_paraphrases = enumerate(question.wordings if question.paraphrases else (), 1)
     return [
         original,
         *(

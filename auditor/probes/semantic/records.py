@@ -48,6 +48,12 @@ class MoralQuestion:
     languages: NotStored[tuple[str, ...]] = ()
     country: Nullable[str] = ""
 
+    @property
+    def wordings(self) -> tuple[tuple[str, str], ...]:
+        """Text and language of each paraphrase; of the question itself if it has none."""
+        texts = self.paraphrases or (self.text,)
+        return tuple(zip(texts, self.languages or (self.language,) * len(texts), strict=True))
+
 
 @stored("moral_wording")
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from auditor.domain import ENGLISH, LANGUAGES
 from auditor.errors import ImportFileError
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.call_builders import asked_text
+from auditor.probes.semantic.given_answers import list_fingerprint_inputs
 from auditor.probes.semantic.planned_calls import plan_semantic_calls
 from auditor.probes.semantic.questions import load_questions
 from auditor.run import EMPTY_SURVEY, run_audit
@@ -77,3 +79,38 @@ def test_requests_name_the_country_and_only_that_of_their_question(
     with open_database(storage) as db:
         stored = answer_rows.load_questions(db, audits.get_audit(db, "moral").id)
     assert [question.country for question in stored] == ["Japan", "Japan", "Kenya", ""]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_country_is_named_in_the_language_of_the_wording(language: str) -> None:
+    asked = asked_text("Ist das erlaubt?", "Germany", language)
+    assert asked.startswith("Ist das erlaubt?")
+    assert ("Germany" in asked) == ("Country" in asked) == (language == ENGLISH)
+    assert (asked_text("Q", "Japan", "de"), asked_text("Q", "Japan", "zh")) == ("Q (Land: Japan)", "Q（国家：日本）")
+    assert asked_text("È lecito?", "Japan", "it") == "È lecito? (Country: Japan)"
+    assert asked_text("Q", "my region", "es") == "Q (País: my region)"
+
+
+def test_requests_in_two_languages_name_the_country_in_each(tmp_path: Path, server: FakeServer, storage: str) -> None:
+    server.script = script
+    rows = [f"q,May one lie?,Wording {w}?,Japan,{language}" for w, language in enumerate(("en", "en", "es", "es"))]
+    file = tmp_path / "q.csv"
+    file.write_text("\n".join(["question_id,question,paraphrase,country,language", *rows]), encoding="utf-8")
+    audit_config = config(server.url, 1, questions=str(file), paraphrases=4, encoder="words")
+    estimated = [call for plan in plan_semantic_calls(audit_config, EMPTY_SURVEY, []) for call in plan.examples]
+    with word_encoder():
+        run_audit(audit_config, storage=storage)
+    for texts in (
+        [request.text for request in server.requests if request.schema == "MoralAnswer"],
+        [request.text for request in server.requests if request.schema == "RuleOfThumb"],
+        [call.request_text for call in estimated if call.schema == "MoralAnswer"],
+    ):
+        assert sorted("(País: Japón)" in text for text in texts) == [False, False, True, True]
+        assert sorted("(Country: Japan)" in text for text in texts) == [False, False, True, True]
+    english = file.read_text(encoding="utf-8").replace(",es", ",en")
+    (tmp_path / "en.csv").write_text(english, encoding="utf-8")
+    hashed = [
+        len(list_fingerprint_inputs(config(server.url, 1, questions=str(tmp_path / name), paraphrases=4), ["en"]))
+        for name in ("q.csv", "en.csv")
+    ]
+    assert hashed == [2, 1]
