@@ -18,9 +18,11 @@ from auditor.metrics import (
     share_variance,
     squared_distance,
     variance_of_orders,
+    wasserstein,
 )
 from auditor.metrics.cell_statistics import Statistic
 from auditor.metrics.unit_means import mean_over_units
+from auditor.probes.distribution.figures.model_rows import NEAR_W1
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
@@ -66,6 +68,13 @@ def _order_shift(sample: OpinionSample) -> Interval:
     return to_interval(mean_over_units(shift, {"country": sample.country, "topic": sample.topic}))
 
 
+def _near_cells(sample: OpinionSample) -> Interval:
+    """The share of cells near people, as reports compute it."""
+    model, _ = mean_of_orders(sample.up, sample.down)
+    is_near = wasserstein(sample.people, model, POINTS) < NEAR_W1
+    return to_interval(mean_over_units(is_near, {"country": sample.country, "topic": sample.topic}))
+
+
 def _slope(sample: GapSample, *, intercept: bool = False) -> Interval:
     units = {"country": sample.country, "topic": sample.topic}
     return to_interval(gap_slope(sample.people, sample.model, sample.people_variance, units, intercept=intercept))
@@ -84,6 +93,7 @@ OPINION_STUDY = Study(
         Figure("distribution skill", lambda s: _two_way(SKILL, *_distances(s), s)),
         Figure("variance ratio", _variance_ratio),
         Figure("order shift", _order_shift),
+        Figure("cells near people", _near_cells),
     ),
     OPINION_WORLDS,
 )

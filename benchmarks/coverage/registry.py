@@ -166,7 +166,6 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".self_consistency[].sign_agreement",
         ".self_consistency[].straddling",
         ".distribution.models[].w1",
-        ".distribution.models[].w1_near",
         ".distribution.models[].collapse",
         ".distribution.models[].order_effect",
         ".distribution.models[].total_variation",
@@ -383,6 +382,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".distribution.models[].variance_ratio",
         ".distribution.dimensions[].within_variance_ratio",
     ),
+    "cells near people": (".distribution.models[].w1_near",),
     "order shift": (
         ".distribution.groups[].steering_gain",
         ".distribution.models[].country_gain",

@@ -50,7 +50,13 @@ def _iterate_imports(tree: ast.AST) -> Iterator[str]:
 
 
 def _is_followed(module: str) -> bool:
-    followed = ("auditor.metrics.", "auditor.probes.", "auditor.reports.data.agreement.", "benchmarks.coverage.")
+    followed = (
+        "auditor.metrics.",
+        "auditor.probes.",
+        "auditor.reports.data.agreement.",
+        "auditor.reports.data.sampling.",
+        "benchmarks.coverage.",
+    )
     return module.startswith(followed) and _path_of(module).is_file()
 
 

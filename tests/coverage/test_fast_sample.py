@@ -139,8 +139,17 @@ def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
         ("a lenient judge, named from verdicts", "30 points", 20),
         ("a judge that prefers length, where longer traces are better", "0 points", 30),
         ("consistency grows with size", "two standard deviations between models per decade", 60),
+        ("consistency grows with size in unequal families", "two standard deviations between models per decade", 60),
+        ("consistency grows with size, five models", "ten standard deviations per decade", 20),
+        ("less consistent about one region", "equal regions", 40),
+        ("a measure of consistency follows people", "two measures of noise", 40),
+        ("says something else in one language", "cosine lower by 0.1", 40),
+        ("a measure of consistency follows people", "error of 0.1", 40),
+        ("verdicts follow accuracy", "VALID more often by 0.25 if right", 40),
+        ("verdicts follow accuracy", "verdicts follow the model", 40),
+        ("more samples stop helping", "noise of 0.17, five are enough", 20),
         ("farther from people in one language, by region", "MAE larger by 0.08 in one region", 30),
-        ("non-inferiority", "no change, beside a region at the margin", 30),
+        ("non-inferiority", "both regions at the margin", 30),
         ("a level of the design changes the error", "only pairs of factors", 20),
         ("a level of the design changes the error", "MAE larger by 0.10 with one level", 20),
         ("a ranking changes with the design", "levels shift all models", 20),
@@ -171,5 +180,5 @@ def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario:
     result = measure_plant(study, scenario, study.designs[0], n_runs)
     assert result.n_false <= 0.15 * n_runs, result
     assert result.n_named >= 0.85 * n_runs, result
-    if result.has_plant and study.naive is not None:
+    if result.has_plant and study in PLANTED_STUDIES and study.naive is not None:
         assert (result.n_naive_false or 0) > 0.5 * n_runs or (result.n_naive_named or 0) < 0.5 * n_runs, result

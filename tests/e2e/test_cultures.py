@@ -113,6 +113,7 @@ def test_with_a_multilingual_encoder_answers_across_languages_are_compared_with_
     assert other is not None
     assert consistent.value == pytest.approx(0)
     assert (other.value or 0) < -0.3
+    assert (other.adjusted_p_value, other.test_family) == (other.p_value, "consistency across languages")
     by_language = semantic_of(report).by_language
     assert {row.language for row in by_language} == {"de", "en"}
     assert all(row.consistency.value is not None for row in by_language)

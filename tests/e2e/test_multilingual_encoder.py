@@ -94,3 +94,5 @@ def test_a_model_that_says_something_else_in_german_is_found_and_one_that_says_t
     assert (other.value or 0) < -0.08
     assert other.ci_high is not None
     assert other.ci_high < 0
+    assert (other.adjusted_p_value or 1) < 0.001
+    assert (same.adjusted_p_value or 0) > 0.05

@@ -14,7 +14,7 @@ from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.direct_temperature import direct_temperature
 from auditor.experiments.samples import samples
 from auditor.experiments.variants import build_variant
-from auditor.reports.data.sampling.experiment import _build_subsample_row, find_enough_samples
+from auditor.reports.data.sampling.experiment import build_subsample_row, find_enough_samples
 from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.run import run_audit
@@ -36,7 +36,7 @@ def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
     for k in (1, 4):
         new_correlations = [float(np.corrcoef(answers(k).mean(axis=1), truth)[0, 1]) for _ in range(2000)]
         true = float(np.diff(np.quantile(new_correlations, (0.025, 0.975)))[0])
-        shown = [_build_subsample_row(i, "m", answers(5), truth, k, None).r for i in range(8)]
+        shown = [build_subsample_row(i, "m", answers(5), truth, k, None).r for i in range(8)]
         widths = [(e.ci_high or 0.0) - (e.ci_low or 0.0) for e in shown]
         assert np.mean(widths) == pytest.approx(true, rel=0.15)
 
@@ -141,7 +141,7 @@ def test_where_more_samples_stop_helping_depends_on_the_noise(noise: float, expe
         rng = np.random.default_rng(seed)
         truth = rng.normal(0, 0.5, 2000)
         answers = (truth + rng.normal(0, 0.3, 2000))[:, None] + noise * rng.normal(size=(2000, 10))
-        rows = [_build_subsample_row(seed, "m", answers, truth, k, None) for k in (1, 2, 5, 10)]
+        rows = [build_subsample_row(seed, "m", answers, truth, k, None) for k in (1, 2, 5, 10)]
         [row] = find_enough_samples(rows)
         assert row.largest == 10
         numbers.append(row.samples)

@@ -250,8 +250,8 @@ def _build_culture_tables(semantic: SemanticReport, marks: SamplingMarks) -> Ite
         caption = (
             "Similarity of answers across two languages, and within one, with 95% CI; n counts questions. "
             "Translations: similarity of answers and their translations, which mean the same. A model whose answers "
-            "across languages are as similar as translations is consistent across them; a difference below 0 is "
-            "inconsistency."
+            "across languages are as similar as translations is consistent across them; one whose difference is below "
+            "0, with p below 0.05, is not. p is adjusted for all models and pairs of languages (Holm)."
         )
         derived: DerivedCells[LanguagePairRow] = {"languages": _name_languages, **marks.derived}
         title, columns = "Consistency across languages", LanguagePairRow

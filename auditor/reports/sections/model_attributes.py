@@ -22,6 +22,7 @@ TITLES: Mapping[AttributeFigure, str] = {
     "mae": "MAE",
     "concordance": "Concordance",
     "pearson_r": "r",
+    "corrected_r": "r without sampling noise",
     "self_consistency": "Self-consistency (cosine)",
     "accuracy": "Share of right answers",
 }

@@ -23,6 +23,8 @@ SLOPE_SDS, CURVE_SDS = (0.9, 1.3, 0.4), (0.3, 0.5, 0.3)
 MEAN_CURVE = 0.8
 N_PEOPLE, N_ANSWERS = 1000, 10
 """Respondents of a cell, and answers of the model, half of them in each order of the scale."""
+NEAR = 0.2
+"""Distances of Wasserstein, as a share of the scale, below which a cell is near people."""
 N_POPULATION = 250
 """Countries, and topics, of the population that a truth is computed from; repeated N_REPEATS times."""
 N_REPEATS = 25
@@ -141,7 +143,7 @@ def measure_opinion_truth(plant: str, kind: EffectKind) -> Mapping[str, float]:
     """True figures over the population of countries and topics, by simulation without sampling of people or answers."""
     rng = np.random.default_rng(1)
     country, topic = (index.ravel() for index in np.indices((N_POPULATION, N_POPULATION)))
-    sums = np.zeros(5)
+    sums, n_near = np.zeros(5), 0.0
     for _ in range(N_REPEATS):
         people = draw_true_shares(kind, rng, country, topic, N_POPULATION, N_POPULATION, is_clustered=False)
         up, down = PLANTS[plant](people, rng)
@@ -153,8 +155,13 @@ def measure_opinion_truth(plant: str, kind: EffectKind) -> Mapping[str, float]:
             _variances(people).mean(),
             ((down - up) @ POINTS).mean() / 4,
         ]
+        answers = sum(rng.multinomial(N_ANSWERS // 2, order) for order in (up, down)) / N_ANSWERS
+        distances = np.abs(np.cumsum(people - answers, axis=1)[:, :-1]).sum(axis=1) * WIDTH
+        n_near += float((distances < NEAR).mean())
     distance, uniform, model_variance, people_variance, shift = sums / N_REPEATS
     truths = {"order shift": float(shift), "variance ratio": float(model_variance / people_variance)}
+    if n_near < 0.9 * N_REPEATS:  # else far cells are rare events, see `share_worlds`
+        truths["cells near people"] = n_near / N_REPEATS
     if distance > 1e-9:  # the root of a mean that is 0 has no interval with a chance to cover
         truths["distribution distance"] = float(distance**0.5)
     if plant != "uniform":

@@ -161,8 +161,8 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
     assert cells_of(tables["paraphrase-differences"]) == [["b", NAME, difference, 0.2]]
     assert cells_of(tables["paraphrase-measures"]) == [["ROUGE-L", "rules of thumb", "b", score]]
     assert cells_of(tables["paraphrase-languages"]) == [
-        ["b", "within en", score, None, None],
-        ["b", "en and de", score, mean, difference],
+        ["b", "within en", score, None, None, None],
+        ["b", "en and de", score, mean, difference, 0.2],
     ]
     assert cells_of(tables["paraphrase-judged"]) == [["b", "j", mean, pooled, 6, 9, 1]]
     assert "rejected and not asked: 4 says something else." in text_of(section)

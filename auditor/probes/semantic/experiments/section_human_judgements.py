@@ -92,7 +92,8 @@ def tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "Pearson’s r of each measure with the share of judgements that find two answers alike, with 95% CI, and with "
         "the entropy of the judgements (higher where people disagree). Entropy over pairs is worded as in the SaGE "
         "paper: the labels 1 and 0 of the pairs are divided by their sum, so that it is higher where more pairs are "
-        "alike; a question without a pair alike has none, and is left out. n counts pairs of model and question.",
+        "alike; a question without a pair alike has none, and is left out. n counts pairs of model and question. p: "
+        "jackknife over questions, adjusted for all measures (Holm).",
         judgements.correlations,
         HumanCorrelationRow,
         {"metric": lambda row: name_measure(row.metric, row.text)},
@@ -101,7 +102,7 @@ def tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "judgements-differences",
         "The audit’s measure compared with others",
         "Pearson’s r with people of the audit’s measure minus that of another measure, with 95% CI; above 0 the "
-        "audit’s measure is closer to people. p: jackknife over questions, not corrected for multiple tests.",
+        "audit’s measure is closer to people. p: jackknife over questions, adjusted for all rows (Holm).",
         judgements.differences,
         CorrelationDifferenceRow,
         {

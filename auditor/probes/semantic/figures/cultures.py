@@ -76,8 +76,9 @@ class LanguagePairRow(ReportModel):
     """Mean cosine over questions; missing, with the reason, if the encoder does not read both languages."""
     translations: Annotated[AveragedEstimate | None, Column("Translations of the same answers")] = None
     """Mean cosine of answers and their translations: of texts with the same meaning. Null within one language."""
-    difference: Annotated[Tested | None, Column("Difference", style="signed")] = None
-    """Mean of similarity minus translations over the questions with both; null within one language."""
+    difference: Annotated[Tested | None, Column("Difference", style="signed"), p_column()] = None
+    """Mean of similarity minus translations over the questions with both; null within one language. The adjusted
+    p-value is for all models and pairs of languages."""
 
 
 class CultureRows(NamedTuple):
@@ -96,7 +97,7 @@ def build_culture_rows(survey: Survey, models: Sequence[str], table: ScoreTable)
         list(_build_country_rows(models, table, region_by_country)),
         list(_build_language_rows(models, table)),
         _build_region_gaps(models, table, region_by_country),
-        list(_build_language_pairs(models, table)),
+        _adjust_language_pairs(list(_build_language_pairs(models, table))),
     )
 
 
@@ -207,6 +208,14 @@ def _build_language_pairs(models: Sequence[str], table: ScoreTable) -> Iterator[
                 floor = table.scores_of(model, text, f"{TRANSLATION_METRIC_PREFIX}{first}-{second}")
                 row = row.model_copy(update=_compare_with_translations(similarity, floor, reason))
             yield row
+
+
+def _adjust_language_pairs(rows: Sequence[LanguagePairRow]) -> list[LanguagePairRow]:
+    """Adjust the p-values of the differences between translations and answers for all models and pairs of languages."""
+    compared = adjust_rows(
+        (row for row in rows if row.difference is not None), "difference", "consistency across languages"
+    )
+    return [row if row.difference is None else compared.pop(0) for row in rows]
 
 
 def _compare_with_translations(similarity: FloatArray, floor: FloatArray, reason: str | None) -> dict[str, object]:

@@ -30,6 +30,7 @@ from auditor.probes.semantic.figures.people_labels import (
     share_judged_consistent,
 )
 from auditor.probes.semantic.records import QuestionScore, SemanticScoringSettings
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_model import P_VALUE_KEYS, R_KEYS, FlatRow, PublishedAs, ReportModel, p_column
 from auditor.reports.document import Column
 from auditor.storage import audits
@@ -46,8 +47,8 @@ class HumanCorrelationRow(FlatRow):
 
     text: str
     metric: Annotated[str, Column("Measure")]
-    r: Annotated[Estimate, PublishedAs(R_KEYS), Column("r with people", emphasis=True)]
-    """Correlation with the share of judgements that find two answers alike."""
+    r: Annotated[Tested, PublishedAs(R_KEYS | P_VALUE_KEYS), Column("r with people", emphasis=True), p_column()]
+    """Correlation with the share of judgements that find answers alike; the adjusted p-value is for all measures."""
     r_entropy: Annotated[float | None, Column("r with entropy")]
     """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
     r_pair_entropy: Annotated[Tested | None, Column("r with entropy over pairs")] = None
@@ -66,9 +67,9 @@ class CorrelationDifferenceRow(FlatRow):
         Tested,
         PublishedAs(R_KEYS | {"value": "difference"} | P_VALUE_KEYS),
         Column("Difference in r", style="signed", emphasis=True),
-        p_column("p"),
+        p_column(),
     ]
-    """r of the audit's score minus r of the other measure."""
+    """r of the audit's score minus r of the other measure. The adjusted p-value is for all rows."""
 
 
 class HumanJudgementReport(ReportModel):
@@ -165,15 +166,23 @@ def _build_report(
             (0.0, _max_pair_entropy(groups)),
             empty_reason="people find no pair alike",
         ),
-        correlations=[
-            _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions, weights)
-            for key, values in sorted(columns.items())
-        ],
-        differences=[
-            _correlation_difference(main_key, key, columns[main_key], values, consistent_shares, questions, weights)
-            for key, values in sorted(columns.items())
-            if key != main_key and main_key in columns
-        ],
+        correlations=adjust_rows(
+            (
+                _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions, weights)
+                for key, values in sorted(columns.items())
+            ),
+            "r",
+            "agreement of measures with people",
+        ),
+        differences=adjust_rows(
+            (
+                _correlation_difference(main_key, key, columns[main_key], values, consistent_shares, questions, weights)
+                for key, values in sorted(columns.items())
+                if key != main_key and main_key in columns
+            ),
+            "difference",
+            "differences between measures in agreement with people",
+        ),
     )
 
 

@@ -55,6 +55,7 @@ class LanguageDifferenceRow(ReportModel):
 class LanguageAgreementRow(ReportModel):
     """Agreement of one model with people in two languages, over the cells with a score in both.
 
+    A cell's score is the mean of equally many samples in both languages, since the noise of few samples lowers r.
     Differences are the figure in the second language minus that in the first; their adjusted p-values are for all rows.
     """
 
@@ -111,8 +112,8 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
     with_native_language = [country for country in source.countries if source.survey.native.get(country)]
     is_multilingual = len(config.languages) > 1
     traces = results.load_traces(db, source.audit.id) if is_multilingual else []
-    mean_scores = _compute_mean_scores(traces, source, config) if is_multilingual else None
-    agreement, small_regions = ([], []) if mean_scores is None else _compare_agreement(mean_scores, source, config)
+    samples = _stack_samples(traces, source, config) if is_multilingual else None
+    agreement, small_regions = ([], []) if samples is None else _compare_agreement(samples, source, config)
     return LanguagesReport(
         configured=list(config.languages),
         asked=[
@@ -127,7 +128,7 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
             for country in source.countries
             if is_multilingual and len(config.languages_in(source.survey.native.get(country, ()))) == 1
         ],
-        differences=[] if mean_scores is None else _build_difference_rows(mean_scores, source, config),
+        differences=[] if samples is None else _build_difference_rows(_average(samples), source, config),
         agreement=agreement,
         small_regions=small_regions,
         uneven=_find_uneven_models(traces, source.models, config.direct),
@@ -139,7 +140,7 @@ def load_language_scores(db: Database, source: ReportSource) -> FloatArray | Non
     config = source.config
     if config is None or config.task is not None or not config.probes.direct or len(config.languages) < 2:
         return None
-    return _compute_mean_scores(results.load_traces(db, source.audit.id), source, config)
+    return _average(_stack_samples(results.load_traces(db, source.audit.id), source, config))
 
 
 def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str], probe: DirectProbe) -> list[UnevenLanguageRow]:
@@ -201,7 +202,7 @@ def _build_difference_rows(
 
 
 def _compare_agreement(
-    mean_scores: FloatArray, source: ReportSource, config: AuditConfig
+    samples: FloatArray, source: ReportSource, config: AuditConfig
 ) -> tuple[list[LanguageAgreementRow], list[str]]:
     """Compare agreement with people in each further language and in the first, over all countries and by region.
 
@@ -214,7 +215,8 @@ def _compare_agreement(
     rows = []
     for position in range(1, len(config.languages)):
         for i, model in enumerate(source.models):
-            first, second = mean_scores[0, i], mean_scores[position, i]
+            n_samples = (~np.isnan(samples[[0, position], i])).sum(axis=-1).min(axis=0)
+            first, second = _average(samples[[0, position], i], n_samples)
             is_scored = ~np.isnan(first) & ~np.isnan(second) & ~np.isnan(source.survey_scores)
             for region in (None, *regions):
                 is_compared = is_scored & (np.True_ if region is None else region_by_cell == region)
@@ -245,24 +247,37 @@ def _compare_agreement(
     return rows, [region for region in regions if region not in compared]
 
 
-def _compute_mean_scores(traces: Sequence[Trace], source: ReportSource, config: AuditConfig) -> FloatArray:
-    """Compute mean scores, shape (languages, models, cells), with languages as configured.
+def _stack_samples(traces: Sequence[Trace], source: ReportSource, config: AuditConfig) -> FloatArray:
+    """Arrange scores of samples, shape (languages, models, cells, samples), with languages as configured.
 
-    nan without a score, and in a further language where it is the same as the first one.
+    Of several languages that stand for `native`, samples take turns. nan without a score, and in a further language
+    where it is the same as the first one.
     """
-    shape = (len(config.languages), len(source.models), len(source.cells))
-    sums, counts = np.zeros(shape), np.zeros(shape)
     model_index = {name: i for i, name in enumerate(source.models)}
     cell_index = {cell: j for j, cell in enumerate(source.cells)}
     positions_by_country = {
         country: _language_positions(config, source.survey.native.get(country, ())) for country in source.countries
     }
+    n_codes = max((len(positions) for positions in positions_by_country.values()), default=1)
+    shape = (len(config.languages), len(source.models), len(source.cells), n_codes * config.direct.samples)
+    samples = np.full(shape, np.nan)
     for trace in traces:
         if trace.cell in cell_index and trace.outcome is Outcome.OK and trace.score is not None:
-            for position in positions_by_country[trace.cell.country].get(trace.language, ()):
-                sums[position, model_index[trace.model], cell_index[trace.cell]] += trace.score
-                counts[position, model_index[trace.model], cell_index[trace.cell]] += 1
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+            positions_by_code = positions_by_country[trace.cell.country]
+            _, rank = config.direct.split_sample(trace.sample)
+            slot = rank * n_codes + list(positions_by_code).index(trace.language)
+            for position in positions_by_code[trace.language]:
+                samples[position, model_index[trace.model], cell_index[trace.cell], slot] = trace.score
+    return samples
+
+
+def _average(samples: FloatArray, n_samples: np.ndarray | None = None) -> FloatArray:
+    """Mean over the last axis, nan without a sample; `n_samples`: only of so many usable ones, from the first on."""
+    is_used = ~np.isnan(samples)
+    if n_samples is not None:
+        is_used &= is_used.cumsum(axis=-1) <= n_samples[..., None]
+    counts = is_used.sum(axis=-1)
+    return np.where(counts > 0, np.where(is_used, samples, 0.0).sum(axis=-1) / np.maximum(counts, 1), np.nan)
 
 
 def _language_positions(config: AuditConfig, native_languages: Sequence[str]) -> dict[str, list[int]]:

@@ -21,8 +21,11 @@ from auditor.reports.data.measurement_schema import ConsistencyRow
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.document import Column
 
-AttributeFigure = Literal["mae", "concordance", "pearson_r", "self_consistency", "semantic_consistency", "accuracy"]
-"""Figures of a model, as published; `semantic_consistency` is of the probe `semantic`, `accuracy` of a task."""
+AttributeFigure = Literal[
+    "mae", "concordance", "pearson_r", "corrected_r", "self_consistency", "semantic_consistency", "accuracy"
+]
+"""Figures of a model, as published. `corrected_r` is r without the noise of few samples, which could make r grow with
+size where only the noise shrinks; `semantic_consistency` is of the probe `semantic`, `accuracy` of a task."""
 FiguresByModel = Mapping[AttributeFigure, Mapping[str, float | None]]
 SIZE_CLASSES = ((1e9, "below 1B"), (1e10, "1B to 10B"), (1e11, "10B to 100B"), (float("inf"), "100B and more"))
 """Upper end of each class of parameters, and its name."""
@@ -168,6 +171,7 @@ def collect_report_figures(
         "mae": {row.model: row.mae.value for row in rows},
         "concordance": {row.model: row.concordance.value for row in rows},
         "pearson_r": {row.model: row.pearson_r.value for row in rows},
+        "corrected_r": {row.model: row.corrected_r.value for row in rows},
         "self_consistency": {row.model: row.cosine.value for row in self_consistency},
         **of_probes,
         "accuracy": {row.model: row.accuracy.value for row in task.models} if task else {},

@@ -102,7 +102,7 @@ def compare_sample_sizes(db: Database, source: ReportSource, sample_sizes: Seque
     }
     sampling_labels = build_sampling_report(source.config, source.call_counts).labels(Purpose.DIRECT)
     rows = [
-        _build_subsample_row(
+        build_subsample_row(
             source.seed,
             model,
             sample_scores[asked_cells],
@@ -214,7 +214,7 @@ def _load_sample_scores(db: Database, source: ReportSource) -> dict[str, FloatAr
     return scores_by_model
 
 
-def _build_subsample_row(
+def build_subsample_row(
     seed: int, model: str, sample_scores: FloatArray, truth: FloatArray, n_samples: int, cost_per_answer: float | None
 ) -> SettingRow:
     """Compute r, MAE and scatter of one model over random subsets of `n_samples` a cell."""

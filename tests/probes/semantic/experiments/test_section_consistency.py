@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.estimate import Tested
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.probes.semantic.experiments import (
     section_consistency as consistency,
@@ -108,9 +108,9 @@ def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency
 
 def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
     rows = [
-        HumanCorrelationRow(text="answers", metric="SaGE", r=Estimate(0.5, 20, 0.1, 0.8), r_entropy=-0.3),
-        HumanCorrelationRow(text="rules", metric=HOSTILE, r=Estimate(None, 20, reason="flat"), r_entropy=-0.3),
-        HumanCorrelationRow(text="answers", metric="bleu", r=Estimate(0.2, 20, 0.1, 0.8), r_entropy=-0.3),
+        HumanCorrelationRow(text="answers", metric="SaGE", r=Tested(0.5, 20, 0.1, 0.8), r_entropy=-0.3),
+        HumanCorrelationRow(text="rules", metric=HOSTILE, r=Tested(None, 20, reason="flat"), r_entropy=-0.3),
+        HumanCorrelationRow(text="answers", metric="bleu", r=Tested(0.2, 20, 0.1, 0.8), r_entropy=-0.3),
     ]
     judgements = HumanJudgementReport(
         questions=20,
@@ -131,11 +131,12 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
 
 
 def test_the_judgements_document_has_both_entropies() -> None:
+    r = Tested(0.5, 20, 0.1, 0.8, p_value=0.01, adjusted_p_value=0.02)
     r_pair_entropy = Tested(0.4, 20, 0.1, 0.6, None, ("question",))
     row = HumanCorrelationRow(
         text="rot",
         metric="sage:alpha=1",
-        r=Estimate(0.5, 20, 0.1, 0.8),
+        r=r,
         r_entropy=-0.3,
         r_pair_entropy=r_pair_entropy,
     )
@@ -145,7 +146,7 @@ def test_the_judgements_document_has_both_entropies() -> None:
     )  # fmt: skip
     document = human_judgements.build_judgements_document("x", judgements)
     [cells] = cells_of(tables_of(document)["judgements"])
-    assert cells == ["SaGE (α = 1) of rules of thumb", Estimate(0.5, 20, 0.1, 0.8), -0.3, r_pair_entropy]
+    assert cells == ["SaGE (α = 1) of rules of thumb", r, 0.02, -0.3, r_pair_entropy]
     assert "Mean entropy over a question’s pairs, in bits: 1.50, 95% CI 1.40 to 1.60" in text_of(document.sections)
 
 
@@ -183,7 +184,7 @@ def test_every_measure_has_a_row_in_the_documents_of_both_experiments() -> None:
 def test_differences_between_measures_are_a_table() -> None:
     row = CorrelationDifferenceRow(
         text="rot", metric="cosine", than_text="rot", than_metric="sage",
-        difference=Tested(0.2, 20, 0.1, 0.3, p_value=0.01),
+        difference=Tested(0.2, 20, 0.1, 0.3, p_value=0.01, adjusted_p_value=0.02),
     )  # fmt: skip
     judgements = HumanJudgementReport(
         questions=20, judgements=80, alpha=make_estimate(None), entropy=make_estimate(0.3), correlations=[],
@@ -192,7 +193,7 @@ def test_differences_between_measures_are_a_table() -> None:
     document = human_judgements.build_judgements_document("x", judgements)
     assert checked_finding(document) == "No measure can be compared with these judgements."
     assert cells_of(tables_of(document)["judgements-differences"]) == [
-        ["SaGE of rules of thumb", "cosine of rules of thumb", Tested(0.2, 20, 0.1, 0.3, p_value=0.01), 0.01]
+        ["SaGE of rules of thumb", "cosine of rules of thumb", row.difference, 0.02]
     ]
 
 

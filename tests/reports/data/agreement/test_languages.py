@@ -148,3 +148,32 @@ def test_agreement_by_language_and_region_finds_the_region_where_a_model_is_wors
     if is_worse:
         assert (south.concordance.value or 0) < 0
         assert (south.pearson_r.ci_high or 0) < 0
+
+
+def test_languages_are_compared_by_equally_many_samples(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    countries, codes, samples = [f"country {i:02}" for i in range(16)], ("de", "fr", "it"), 2
+    cells = [Cell(country, f"topic {j}") for country in countries for j in range(10)]
+    scores = dict(zip(cells, rng.normal(0, 0.3, len(cells)).tolist(), strict=True))
+    survey = Survey(
+        "own", "t", "s", "{topic} {country}", ("never", "always"),
+        tuple(SurveyCell(cell, score) for cell, score in scores.items()), native=dict.fromkeys(countries, codes),
+    )  # fmt: skip
+    traces = [
+        Trace("m0", cell, i * samples + rank, Outcome.OK, float(score + rng.normal(0, 0.4)), language=language)
+        for cell, score in scores.items()
+        for i, language in enumerate(("en", *codes))
+        for rank in range(samples)
+    ]
+    audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    audit_config = config("http://127.0.0.1", language=["en", "native"], probes={"direct": {"samples": samples}})
+    monkeypatch.setattr(results, "load_traces", lambda db, audit_id: traces)
+    source = ReportSource(audit, audit_config, survey, [CellScore("m0", cell, "direct", 0.0) for cell in cells])
+    report = build_languages_report(db, source)
+    assert report is not None
+    # The mean of six samples in three languages is nearer to people than that of two in one, which is no difference.
+    row = next(row for row in report.agreement if row.model == "m0")
+    assert abs(row.mae.value or 1) < 0.03
+    assert abs(row.pearson_r.value or 1) < 0.06
+    assert not row.mae.is_significant
+    assert not row.pearson_r.is_significant

@@ -86,7 +86,7 @@ def test_below_six_models_there_is_no_trend_and_without_attributes_no_section() 
 
 def test_attributes_change_neither_hash_nor_results_and_a_report_and_compare_show_them(db: Database) -> None:
     for name, seed in (("first", 1), ("second", 2)):
-        audit = populate(db, models=7, countries=8, topics=6, samples=1, judges=1, seed=seed, name=name)
+        audit = populate(db, models=7, countries=8, topics=6, samples=seed, judges=1, seed=seed, name=name)
         config = load_stored_config(audit.config)
         assert config is not None
         models = [
@@ -117,7 +117,11 @@ def test_attributes_change_neither_hash_nor_results_and_a_report_and_compare_sho
     differences = compare_targets(db, [SeriesTarget("first", None), SeriesTarget("second", None)])
     assert differences.attributes is not None
     [both] = [row for row in differences.attributes.figures if (row.value, row.figure) == ("base", "mae")]
-    other = {row.model: row.mae.value or 0.0 for row in build_report(db, "second").alignment}
+    second = build_report(db, "second")
+    assert second.attributes is not None
+    with_correction = ["corrected_r" in {row.figure for row in r.attributes.figures} for r in (report, second)]
+    assert with_correction == [False, True]  # one sample a cell shows no noise
+    other = {row.model: row.mae.value or 0.0 for row in second.alignment}
     assert both.summary.mean.n == 7  # a model of both audits counts once
     assert both.summary.mean.value == pytest.approx(np.mean([((mae[m] or 0.0) + other[m]) / 2 for m in NAMES[:7]]))
     assert "Figures by attribute" in render_document(build_difference_document(differences), "html")
