@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
+from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES, describe_figure
 from auditor.replications.presets import NOTHING_PRINTED, PublishedTable, list_paper_ids, load_paper
 from auditor.reports.data.replication import FigureName, PublishedTableInfo
 
@@ -10,9 +10,9 @@ from auditor.reports.data.replication import FigureName, PublishedTableInfo
 def list_figure_names() -> list[FigureName]:
     """All names that the figures of a preset may have, by the key that they stand under."""
     return [
-        *(FigureName(key="model_figure", name=name) for name in MODEL_FIGURES),
-        *(FigureName(key="figure", name=name) for name in FIGURES),
-        *(FigureName(key="group_figure", name=name) for name in GROUP_FIGURES),
+        *(FigureName(key="model_figure", name=name, meaning=describe_figure(name)) for name in MODEL_FIGURES),
+        *(FigureName(key="figure", name=name, meaning=describe_figure(name)) for name in FIGURES),
+        *(FigureName(key="group_figure", name=name, meaning=describe_figure(name)) for name in GROUP_FIGURES),
     ]
 
 

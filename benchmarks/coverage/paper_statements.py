@@ -92,7 +92,7 @@ def draw_sized_models(
     figures = rng.normal(size=(3, len(family)))
     figures[0] += slope * log_size
     figures += by_family * family
-    return SizedModels(figures, 10**log_size, [f"family {i}" for i in family])
+    return SizedModels(figures, np.asarray(10.0**log_size), [f"family {i}" for i in family])
 
 
 def draw_two_series(change: float, design: Design, rng: np.random.Generator, *, other_change: float = 0.0) -> TwoSeries:

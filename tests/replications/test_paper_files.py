@@ -198,7 +198,10 @@ def test_a_wrong_header_is_named(tmp_path: Path) -> None:
 def test_the_names_of_figures_are_listed() -> None:
     names = print_json("replicate", "figures", "--json")
     assert [name["name"] for name in names if name["key"] == "model_figure"] == list(MODEL_FIGURES)
-    assert "mae.direct" in auditor("replicate", "figures").stdout
+    assert [name["name"] for name in names if not name["meaning"]] == []
+    listed = auditor("replicate", "figures").stdout
+    assert "mae.direct" in listed
+    assert "Wasserstein distance" in listed
 
 
 def test_the_preset_of_the_page_has_a_figure_that_no_built_in_preset_has() -> None:

@@ -84,6 +84,8 @@ class FigureName(ReportModel):
     key: Literal["figure", "model_figure", "group_figure"]
     """The key that it stands under: a figure over all models, of one model, or of one model by group."""
     name: str
+    meaning: str
+    """What it is, in words."""
 
 
 class Departure(ReportModel):

@@ -71,10 +71,17 @@ FIGURE_KEYS = {
 }
 
 
+NAME_COLUMNS = (Column("name", "name"), Column("what it is"))
+
+
 def build_figure_list_document(names: Sequence[FigureName]) -> Document:
     """Build the list of names that the figures of a preset may have."""
     sections = [
-        Section(key, key, [Paragraph(title), List([mark_code(f"`{name.name}`") for name in names if name.key == key])])
+        Section(
+            key,
+            key,
+            [Table(f"names-{key}", key, title, NAME_COLUMNS, [[n.name, n.meaning] for n in names if n.key == key])],
+        )
         for key, title in FIGURE_KEYS.items()
     ]
     lead = "A figure of a preset may have these names, each under its key."
