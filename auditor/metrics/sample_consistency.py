@@ -115,7 +115,8 @@ def similarity_to_other_cells(
             partners = partners[is_other][:MAX_PARTNERS]
             if len(partners):
                 similarities[row] = rows[partners].mean(axis=0) @ rows[row]
-    return np.clip(similarities, -1.0, 1.0)
+    similarities = np.clip(similarities, -1.0, 1.0)
+    return similarities
 
 
 def influences(similarities: ArrayLike, groups: ArrayLike | None = None) -> Floats:
@@ -136,7 +137,8 @@ def influences(similarities: ArrayLike, groups: ArrayLike | None = None) -> Floa
     present = ~np.isnan(values)
     counts = np.bincount(labels, weights=present)
     sums = np.bincount(labels, weights=np.where(present, values, 0.0))
-    return 2 * values - (sums / np.maximum(counts, 1))[labels]
+    group_means: Floats = sums / np.maximum(counts, 1)
+    return 2 * values - group_means[labels]
 
 
 def score_variance(scores: ArrayLike) -> Floats:

@@ -74,7 +74,7 @@ def write_page(
     before, _, remainder = page.read_text(encoding="utf-8").partition(BEGIN)
     after = remainder.partition(END)[2]
     parts = (
-        render_progress(results, planted),
+        render_progress(results, planted, sentences),
         render_table(results),
         render_planted(planted),
         render_sentences(sentences),
@@ -104,13 +104,16 @@ def load_published_rows(folder: Path = DOCS) -> dict[str, Rows]:
     return rows_by_key
 
 
-def render_progress(results: Sequence[Result], planted: Sequence[PlantedResult]) -> Iterator[str]:
+def render_progress(
+    results: Sequence[Result], planted: Sequence[PlantedResult], sentences: Sequence[SentenceResult]
+) -> Iterator[str]:
     """Markdown lines: how much was measured, and what was not."""
     measured = {f"{result.study}/{result.world}/{result.design}" for result in results}
     measured |= {f"{PLANTED}/{result.study}/{result.plant}/{result.design}" for result in planted}
+    measured |= {f"{SENTENCES}/{result.world}" for result in sentences}
     n_runs = sum(result.summary.n_runs + result.summary.n_without_interval for result in results)
     n_runs += sum(result.n_runs for result in planted)
-    missing = [key for key in list_jobs() if key not in measured and not key.startswith(f"{SENTENCES}/")]
+    missing = [key for key in list_jobs() if key not in measured]
     yield f"{n_runs:,} intervals and verdicts in {len(measured)} worlds, designs and planted faults were computed."
     if missing:
         by_study = Counter(key.split("/")[0] for key in missing)
@@ -129,7 +132,7 @@ def render_table(results: Sequence[Result]) -> Iterator[str]:
     yield "---|---|---"
     for key in figures_by_key():
         if key in by_figure:
-            yield f"{make_title(key)} | {_summarize_worlds(by_figure[key])}"
+            yield f"{make_title(key)} | {_summarize_worlds(by_figure[key])}".rstrip(" |")
     yield ""
 
 
@@ -184,7 +187,7 @@ def render_sentences(sentences: Sequence[SentenceResult]) -> Iterator[str]:
         page, report = (f"{result.n_false.get(name, 0) / result.n_audits:.1%}" for name in ("page one", "report"))
         stated = "" if result.planted is None else f"{result.n_found / result.n_audits:.0%}"
         mark = " ✗" if any(result.list_problems()) else ""
-        yield f"{result.world} | {result.n_audits} | {page} | {report} | {stated}{mark}"
+        yield f"{result.world} | {result.n_audits} | {page} | {report} | {stated}{mark}".rstrip(" |")
     yield ""
 
 
