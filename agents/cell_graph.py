@@ -1,7 +1,8 @@
 """Subgraph of the direct questions: lanes of each model, which ask for answers and reviews batch by batch.
 
 A lane takes a model's next step, works on it, and takes another one, so that nobody waits for all answers. Rounds of
-lanes follow one another only with `target_width`, and adaptive panels are asked when all answers are there.
+lanes follow one another only with `target_width`, and adaptive panels are asked when all answers are there. Where all
+answers are recorded, nobody waits, and a single node takes one batch after another.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from auditor.agents.call_builders import select_traces_for_review
 from auditor.agents.cell_schedule import MAX_CELLS_PER_BATCH, Lane, Role, Step, Task
 from auditor.agents.conflict_nodes import can_settle_cells, settle_cells
 from auditor.agents.elicitation import elicit_traces, find_surplus_samples
-from auditor.agents.peer_review import review_adaptively, review_traces
+from auditor.agents.peer_review import review_adaptively, review_traces, review_with_panels
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage
 from auditor.config import ModelSection
@@ -53,9 +54,11 @@ def build_cell_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     """Build the subgraph."""
     graph = StateGraph(CellState, context_schema=RunContext, output_schema=BranchResult)
     graph.add_node(check_precision)
+    graph.add_node(read_recorded_cells)
     graph.add_node("lane", _build_lane_graph(), input_schema=LaneState)
     graph.add_node(ask_adaptive_panels, input_schema=Batch)
-    graph.add_edge(START, "check_precision")
+    graph.add_conditional_edges(START, route_start, ["check_precision", "read_recorded_cells"])
+    graph.add_conditional_edges("read_recorded_cells", route_adaptive_panels, ["ask_adaptive_panels", END])
     graph.add_conditional_edges("check_precision", route_lanes, ["lane", "ask_adaptive_panels", END])
     graph.add_edge("lane", "check_precision")
     graph.add_edge("ask_adaptive_panels", END)
@@ -74,23 +77,76 @@ def _build_lane_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     return graph.compile(name="lane")
 
 
+def route_start(state: CellState, runtime: Runtime[RunContext]) -> Literal["check_precision", "read_recorded_cells"]:
+    """Start with the lanes, or with the node that needs none."""
+    return "read_recorded_cells" if runtime.context.is_recorded else "check_precision"
+
+
 @branch_node
 async def check_precision(state: CellState, runtime: Runtime[RunContext]) -> CellState:
     """Let models answer the next cells; none once Fisher's interval of every model's r is narrow enough."""
     context, schedule = runtime.context, runtime.context.schedule
-    n_reached, n_cells = state.get("reached", 0), len(context.cells_in_elicitation_order)
-    target_width = context.config.direct.target_width
-    is_finished = n_reached == n_cells or schedule.answers_complete.is_set()
-    if not is_finished and n_reached and target_width is not None:
-        is_finished = await asyncio.to_thread(_intervals_are_narrow, context, n_reached, target_width)
-    if is_finished:
-        if context.config.direct.is_open_ended:
-            await asyncio.to_thread(_drop_surplus_samples, context, n_reached)
+    n_reached = state.get("reached", 0)
+    n_next = (
+        n_reached if schedule.answers_complete.is_set() else await asyncio.to_thread(_plan_round, context, n_reached)
+    )
+    if n_next == n_reached:
+        await asyncio.to_thread(_drop_surplus_samples, context, n_reached)
         schedule.release_reviews()
-        return {"reached": n_reached}
-    n_next = n_cells if target_width is None else next_interim_look(n_reached, n_cells)
-    schedule.add_answers(n_reached, n_next)
+    else:
+        schedule.add_answers(n_reached, n_next)
     return {"reached": n_next}
+
+
+def _plan_round(context: RunContext, n_reached: int) -> int:
+    """How many cells models are asked about after the next round; `n_reached` if there is no further one."""
+    n_cells, target_width = len(context.cells_in_elicitation_order), context.config.direct.target_width
+    if target_width is None:
+        return n_cells
+    if n_reached and (n_reached == n_cells or _intervals_are_narrow(context, n_reached, target_width)):
+        return n_reached
+    return next_interim_look(n_reached, n_cells)
+
+
+@branch_node
+async def read_recorded_cells(state: CellState, runtime: Runtime[RunContext]) -> CellState:
+    """Do the work of all lanes, in batches of an author's answers and of all that is asked about them."""
+    context = runtime.context
+    n_reached = 0
+    while (n_next := _plan_round(context, n_reached)) > n_reached:
+        for model in context.config.models:
+            for step in _split_into_steps(Task.ANSWER, model.name, n_reached, n_next):
+                await _answer(context, model, step)
+        n_reached = n_next
+    _drop_surplus_samples(context, n_reached)
+    for model in context.config.models:
+        for step in _split_into_steps(Task.REVIEW, model.name, 0, n_reached):
+            if not context.stop_event.is_set():
+                await _review_recorded(context, step)
+    return {"reached": n_reached}
+
+
+def _split_into_steps(task: Task, author: str, start: int, stop: int) -> list[Step]:
+    return [
+        Step(task, author, first, min(first + MAX_CELLS_PER_BATCH, stop))
+        for first in range(start, stop, MAX_CELLS_PER_BATCH)
+    ]
+
+
+async def _review_recorded(context: RunContext, step: Step) -> None:
+    """Read the reviews of an author's batch by all judges, and the checks of blinding."""
+    config, probe = context.config, context.config.probes.review
+    traces, judges = await _load_traces_for_review(context, step), config.judges_of(step.author)
+    if not config.panel.adaptive:
+        await review_with_panels(context, traces)
+    if probe.guess:
+        for judge in judges:
+            await ask_for_guesses(context, judge, traces)
+    if config.judge_models and probe.rewrite == "neutral" and probe.rewriter not in (None, step.author):
+        await restate_traces(context, config.model(probe.rewriter), traces)
+        for judge in judges:
+            if judge.name != probe.rewriter:
+                await review_restated_traces(context, judge, traces)
 
 
 def route_lanes(
@@ -103,7 +159,13 @@ def route_lanes(
         return "__end__"
     if lanes := [Send("lane", {"model": lane.model, "role": lane.role.value}) for lane in context.schedule.lanes()]:
         return lanes
-    is_adaptive = context.config.panel.adaptive and context.config.judge_models
+    return route_adaptive_panels(state, runtime)
+
+
+def route_adaptive_panels(state: CellState, runtime: Runtime[RunContext]) -> list[Send] | Literal["__end__"]:
+    """Start the adaptive panels, and end."""
+    context = runtime.context
+    is_adaptive = context.config.panel.adaptive and context.config.judge_models and not context.stop_event.is_set()
     batches = split_into_batches(len(context.cells) if is_adaptive else 0, MAX_CELLS_PER_BATCH)
     return [Send("ask_adaptive_panels", batch) for batch in batches] or "__end__"
 
@@ -224,6 +286,8 @@ async def ask_adaptive_panels(state: Batch, runtime: Runtime[RunContext]) -> Cel
 
 def _drop_surplus_samples(context: RunContext, n_reached: int) -> None:
     """Delete stored samples that the stopping rule does not require; `n_reached` is the number of cells asked about."""
+    if not context.config.direct.is_open_ended:
+        return
     sample_scores = results.load_sample_scores(context.db, context.audit_id)
     surplus = find_surplus_samples(
         context.config.direct, set(context.cells_in_elicitation_order[:n_reached]), sample_scores

@@ -83,8 +83,6 @@ class CellSchedule:
         n_cells: int,
         max_concurrent_calls: Callable[[str], int],
         stop_event: threading.Event,
-        *,
-        is_recorded: bool = False,
     ) -> None:
         """Create a schedule without steps.
 
@@ -93,11 +91,10 @@ class CellSchedule:
             n_cells: number of its cells.
             max_concurrent_calls: how many calls may be in flight to a model.
             stop_event: once set, no further step is taken.
-            is_recorded: whether all answers are recorded: then there is nothing to do while requests are in flight.
         """
         self._config, self._stop_event, self._max_concurrent_calls = config, stop_event, max_concurrent_calls
         # Calls to a provider's batch API are gathered until none has come for a time, so they come together.
-        min_batches = MIN_BATCHES if config.batch is None and not is_recorded else 1
+        min_batches = MIN_BATCHES if config.batch is None else 1
         self.cells_per_batch = max(1, min(MAX_CELLS_PER_BATCH, n_cells // min_batches))
         self.answers_complete = asyncio.Event()
         self._holds_reviews = config.direct.target_width is not None

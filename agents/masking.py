@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from auditor.prompts.blinding import BlindingTerms, load_blinding_terms
 
@@ -20,6 +20,8 @@ Underscores are excluded, and so are Japanese and Chinese characters, since thos
 word in Latin letters."""
 _EAST_ASIAN = re.compile(f"[{_IDEOGRAPHS}]")
 _NEVER_MATCHES = "(?!)"
+StemKind: TypeAlias = Literal["word", "open", "inner"]
+"""How the stem of a term matches: as a word with the endings of the language, with any ending, or within a word."""
 FULL_WIDTH_OFFSET = 0xFEE0
 """Code point difference between a full-width character and its ASCII form."""
 
@@ -89,33 +91,53 @@ class _TermMatcher:
 @functools.lru_cache(maxsize=2048)
 def _build_matcher(terms: tuple[IdentifyingTerm, ...], language: str) -> _TermMatcher:
     """Compile the patterns of a set of terms for the grammar of a language."""
-    grammar = load_blinding_terms(language)
     label_by_term: dict[str, tuple[str, bool]] = {}
-    exact_stems, prefixes, substrings = set[str](), set[str](), set[str]()
-    for term in (candidate for candidate in terms if not candidate.case_sensitive):
-        folded = " ".join(fold_text(term.text.removesuffix("*")).split())
-        if not folded:
-            continue
-        if _EAST_ASIAN.search(folded):
-            substrings.add(folded)
-        elif term.text.endswith("*"):
-            prefixes.add(folded)
-        else:
-            folded = _strip_ending(folded, grammar)
-            exact_stems.add(folded)
-        label_by_term.setdefault(folded, (term.label, term.needs_capital))
-    word_pattern = (
-        rf"(?P<word>{_trie_pattern(exact_stems)}){grammar.after}|(?P<open>{_trie_pattern(prefixes)}){WORD_CHARACTER}*"
-    )
-    folded_pattern = rf"(?<!{WORD_CHARACTER}){_optional_pattern(grammar.before)}(?:{word_pattern})"
+    stems_by_kind: dict[StemKind, set[str]] = {"word": set(), "open": set(), "inner": set()}
+    for term in terms:
+        if not term.case_sensitive and (stem := _find_stem(term.text, language)) is not None:
+            stems_by_kind[stem.kind].add(stem.text)
+            label_by_term.setdefault(stem.text, (term.label, term.needs_capital))
     label_by_code = {term.text: term.label for term in terms if term.case_sensitive}
     code_pattern = "|".join(sorted(map(re.escape, label_by_code), key=len, reverse=True)) or _NEVER_MATCHES
     return _TermMatcher(
-        re.compile(rf"{folded_pattern}(?!{WORD_CHARACTER})|(?P<inner>{_trie_pattern(substrings)})"),
+        _compile_stems(*map(frozenset, stems_by_kind.values()), language=language),
         label_by_term,
         re.compile(rf"(?<!{WORD_CHARACTER})(?:{code_pattern})(?!{WORD_CHARACTER})"),
         label_by_code,
     )
+
+
+class _Stem(NamedTuple):
+    """Folded form of a term without its ending, and how it matches."""
+
+    text: str
+    kind: StemKind
+
+
+@functools.lru_cache(maxsize=2**15)
+def _find_stem(term: str, language: str) -> _Stem | None:
+    """The stem of a term in the grammar of a language; None for one that is empty. Cached: cells share most terms."""
+    folded = " ".join(fold_text(term.removesuffix("*")).split())
+    if not folded:
+        return None
+    if _EAST_ASIAN.search(folded):
+        return _Stem(folded, "inner")
+    if term.endswith("*"):
+        return _Stem(folded, "open")
+    return _Stem(_strip_ending(folded, load_blinding_terms(language)), "word")
+
+
+@functools.lru_cache(maxsize=256)
+def _compile_stems(
+    words: frozenset[str], open_stems: frozenset[str], inner: frozenset[str], *, language: str
+) -> re.Pattern[str]:
+    """Compile the pattern of stems, which takes some 20 ms. Cells of different countries differ in labels only."""
+    grammar = load_blinding_terms(language)
+    word_pattern = (
+        rf"(?P<word>{_trie_pattern(words)}){grammar.after}|(?P<open>{_trie_pattern(open_stems)}){WORD_CHARACTER}*"
+    )
+    folded_pattern = rf"(?<!{WORD_CHARACTER}){_optional_pattern(grammar.before)}(?:{word_pattern})"
+    return re.compile(rf"{folded_pattern}(?!{WORD_CHARACTER})|(?P<inner>{_trie_pattern(inner)})")
 
 
 def _optional_pattern(prefix_pattern: str) -> str:

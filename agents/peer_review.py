@@ -83,6 +83,12 @@ async def review_traces(context: RunContext, judge: ModelSection, traces: Iterab
     await ask_panel(context, assignments)
 
 
+async def review_with_panels(context: RunContext, traces: Iterable[Trace]) -> None:
+    """Ask all judges for their verdicts on some traces, and store them."""
+    panels = [build_panel(context, trace) for trace in traces]
+    await ask_panel(context, [panel.assignment(turn) for panel in panels for turn in range(len(panel.judges))])
+
+
 async def review_adaptively(context: RunContext, traces: Iterable[Trace]) -> None:
     """Ask the adaptive panels of some traces, and store their verdicts.
 

@@ -185,9 +185,7 @@ class RunContext:
     def schedule(self) -> CellSchedule:
         """The order of the run's work on cells."""
         n_cells = len(self.cells_in_elicitation_order)
-        return CellSchedule(
-            self.config, n_cells, self.max_concurrent_calls, self.stop_event, is_recorded=self.is_recorded
-        )
+        return CellSchedule(self.config, n_cells, self.max_concurrent_calls, self.stop_event)
 
     @cached_property
     def unread_answers(self) -> UnreadAnswers:

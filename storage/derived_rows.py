@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, event, insert, select, true
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Table, event, insert, select, true
 
 from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
 from auditor.domain.audit_records import Audit
@@ -240,27 +240,31 @@ def _order_of_last_stage(table: Table) -> int:
 
 def _merge(
     table: Table, audit_id: int, stored: Connection, derived: Connection
-) -> Iterator[tuple[RowMapping | None, RowMapping | None]]:
+) -> Iterator[tuple[Row[Any] | None, Row[Any] | None]]:
     """Yield the rows of a table in two databases, pair by pair; None for one that is missing in a database."""
     key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
+    positions = [list(table.c.keys()).index(name) for name in key_names]
     query = select(table).where(table.c.audit_id == audit_id).order_by(*(table.c[name] for name in key_names))
     stored_rows, derived_rows = (
-        iter(connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query).mappings())
-        for connection in (stored, derived)
+        iter(connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query)) for connection in (stored, derived)
     )
+
+    def key_of(row: Row[Any]) -> list[tuple[int, Any]]:
+        """Key of a row, as it is ordered."""
+        return [_sortable(row[position]) for position in positions]
+
     left, right = next(stored_rows, None), next(derived_rows, None)
     while left is not None or right is not None:
-        left_key = None if left is None else tuple(_sortable(left[name]) for name in key_names)
-        right_key = None if right is None else tuple(_sortable(right[name]) for name in key_names)
-        if right_key is None or (left_key is not None and left_key < right_key):
-            yield left, None
-            left = next(stored_rows, None)
-        elif left_key is None or right_key < left_key:
-            yield None, right
-            right = next(derived_rows, None)
-        else:
+        is_pair = left is not None and right is not None and all(left[i] == right[i] for i in positions)
+        if is_pair:
             yield left, right
             left, right = next(stored_rows, None), next(derived_rows, None)
+        elif right is None or (left is not None and key_of(left) < key_of(right)):
+            yield left, None
+            left = next(stored_rows, None)
+        else:
+            yield None, right
+            right = next(derived_rows, None)
 
 
 def _sortable(value: Any) -> tuple[int, Any]:
@@ -287,9 +291,14 @@ class _TableRules:
     has_other_reader: bool
     on_reread: RowCallback
 
-    def compare(self, comparison: RowComparison, stored_row: RowMapping | None, derived_row: RowMapping | None) -> None:
+    def compare(self, comparison: RowComparison, stored: Row[Any] | None, derived: Row[Any] | None) -> None:
         """Compare a stored row with the derived one."""
         name = self.table.name
+        if stored == derived and self.table is not table_of(ProbeResult):
+            _count(comparison.compared, name)
+            return
+        stored_row = None if stored is None else stored._mapping
+        derived_row = None if derived is None else derived._mapping
         if stored_row is None:
             assert derived_row is not None
             if self.is_over and not self._was_not_asked(derived_row) and self.table is not table_of(ExcludedContent):
