@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, Select, Table, and_, func, insert, or_, select
 from sqlmodel import SQLModel
@@ -52,6 +52,8 @@ EXPERIMENT_KINDS = (
 )
 """Kinds of derived records of which other commands than a run write some, too; only these are in the chain."""
 _IS_RECORDING = "auditor_recording"
+StoredRow: TypeAlias = Mapping[str, Any] | RowMapping
+"""Values of a row by column."""
 TEXTS_WITH_FOLDERS = {"audit": ("config", "survey", "environment")}
 """Columns by kind with JSON whose absolute paths are not hashed, but for the file's name."""
 
@@ -87,13 +89,13 @@ def _find_table(kind: str) -> Table | None:
     return SQLModel.metadata.tables.get(_TABLES_OF_MEASURED.get(kind, kind))
 
 
-def name_row(table: Table, row: Mapping[str, Any] | RowMapping) -> str:
+def name_row(table: Table, row: StoredRow) -> str:
     """Name of a row in the chain: its key, as JSON if it has several columns."""
     key = [row[column.name] for column in table.primary_key]
     return str(key[0]) if len(key) == 1 else canonical_json(key)
 
 
-def hash_content(kind: str, row: Mapping[str, Any] | RowMapping) -> str:
+def hash_content(kind: str, row: StoredRow) -> str:
     """Hash of a row's columns that are not NULL, so that a new column does not change it.
 
     Folders are left out, since an audit's files can be moved; of bytes, their hash counts.
@@ -170,7 +172,7 @@ def append_entry(connection: Connection, audit_id: int, entry: object) -> int:
     return int(row["id"])
 
 
-def append_links(connection: Connection, rows_by_kind: Mapping[str, Sequence[Mapping[str, Any] | RowMapping]]) -> None:
+def append_links(connection: Connection, rows_by_kind: Mapping[str, Sequence[StoredRow]]) -> None:
     """Append a link for each of some rows that were inserted in the same transaction, in this order.
 
     Args:
@@ -201,7 +203,7 @@ class LinkEntry(NamedTuple):
         return canonical_hash([self.kind, self.row_name, self.content])
 
 
-def make_entry(kind: str, row: Mapping[str, Any] | RowMapping) -> LinkEntry:
+def make_entry(kind: str, row: StoredRow) -> LinkEntry:
     """What the link of a row says."""
     table = _find_table(kind)
     assert table is not None
@@ -363,9 +365,9 @@ def _hash_named(connection: Connection, kind: str, names: Sequence[str]) -> dict
     return {name: hash_content(kind, row) for name, row in _load_named(connection, kind, names).items()}
 
 
-def _load_named(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, RowMapping]:
+def _load_named(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, StoredRow]:
     """The stored rows of a kind with some names, by name."""
-    rows: dict[str, RowMapping] = {}
+    rows: dict[str, StoredRow] = {}
     for start in range(0, len(names), LINKS_PER_QUERY):
         rows |= _load_rows(connection, kind, names[start : start + LINKS_PER_QUERY])
     return rows
@@ -378,7 +380,7 @@ def load_linked_names(db: Database, audit_id: int) -> set[tuple[str, str]]:
     return {key for key, content in contents.items() if content != DELETED}
 
 
-def is_linked(linked: Collection[tuple[str, str]], kind: str, row: RowMapping) -> bool:
+def is_linked(linked: Collection[tuple[str, str]], kind: str, row: StoredRow) -> bool:
     """Whether a row is among the names that `load_linked_names` returned."""
     table = _find_table(kind)
     return table is not None and (kind, name_row(table, row)) in linked
@@ -468,7 +470,7 @@ def verify_chain(db: Database, max_breaks: int = 10, *, has_payloads: bool = Tru
 def _check_link(
     verification: _Verification,
     link: RowMapping,
-    row: RowMapping | None,
+    row: StoredRow | None,
     previous_digest: str,
     last_links: Mapping[tuple[str, str], int],
 ) -> None:
@@ -500,7 +502,7 @@ def _check_link(
         verification.add(kind, row_name, "is not as it was written")
 
 
-def _matches_content(kind: str, row: RowMapping, content: str) -> bool:
+def _matches_content(kind: str, row: StoredRow, content: str) -> bool:
     try:
         return hash_content(kind, row) == content
     except (TypeError, ValueError):  # a number that is not finite, or a text that is no JSON
@@ -592,7 +594,7 @@ def _is_last_deleted(connection: Connection, kind: str, row_name: str) -> bool:
     return bool(connection.execute(query).scalar_one() == DELETED)
 
 
-def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, RowMapping | None]]:
+def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, StoredRow | None]]:
     """Yield each link in order with the row that it refers to, or None if the row no longer exists."""
     table = table_of(ChainLink)
     query = select(table).order_by(table.c.id).execution_options(yield_per=LINKS_PER_QUERY)
@@ -605,7 +607,7 @@ def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, RowM
             yield link, rows[link["kind"]].get(link["row"])
 
 
-def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, RowMapping]:
+def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, StoredRow]:
     """The rows of a kind to which links refer, by their names; empty for acts and for kinds that are not known."""
     table = _find_table(kind)
     if table is None:
@@ -617,17 +619,18 @@ def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[
     else:
         keys = [json.loads(name) for name in dict.fromkeys(names)]
         condition = or_(*(and_(*(c == value for c, value in zip(key, values, strict=True))) for values in keys))
-    rows = connection.execute(select(table).where(condition)).mappings()
+    names_of_columns = table.c.keys()
+    rows = (dict(zip(names_of_columns, row, strict=True)) for row in connection.execute(select(table).where(condition)))
     return {name_row(table, row): row for row in rows}
 
 
-def _earlier_digest(previous_digest: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:
+def _earlier_digest(previous_digest: str, kind: str, row: StoredRow) -> str:
     """Digest of a link of an earlier version: hash of the previous one and of the row's columns that are not NULL."""
     content = {column: value for column, value in dict(row).items() if value is not None}
     return canonical_hash([previous_digest, kind, content])
 
 
-def _matches_digest(digest: str, previous_digest: str, kind: str, row: RowMapping) -> bool:
+def _matches_digest(digest: str, previous_digest: str, kind: str, row: StoredRow) -> bool:
     """Whether an earlier link's digest is that of a row, for any of the `_number_variants` of its numbers."""
     try:
         return any(_earlier_digest(previous_digest, kind, variant) == digest for variant in _number_variants(kind, row))
@@ -635,7 +638,7 @@ def _matches_digest(digest: str, previous_digest: str, kind: str, row: RowMappin
         return False
 
 
-def _number_variants(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
+def _number_variants(kind: str, row: StoredRow) -> Iterator[dict[str, Any]]:
     """Yield the row as stored, then with integral values of its float columns as int, and with zeros as 0 or -0.0.
 
     Earlier versions linked ratings with the values of SQLite's RETURNING, which gives 3 for a stored 3.0.
