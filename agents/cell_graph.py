@@ -114,27 +114,40 @@ async def read_recorded_cells(state: CellState, runtime: Runtime[RunContext]) ->
     context = runtime.context
     n_reached = 0
     while (n_next := _plan_round(context, n_reached)) > n_reached:
-        for model in context.config.models:
-            for step in _split_into_steps(Task.ANSWER, model.name, n_reached, n_next):
+        if not context.has_cells:
+            for model, step in _split_into_steps(context, n_reached, n_next):
                 await _answer(context, model, step)
         n_reached = n_next
     _drop_surplus_samples(context, n_reached)
-    for model in context.config.models:
-        for step in _split_into_steps(Task.REVIEW, model.name, 0, n_reached):
-            if not context.stop_event.is_set():
-                await _review_recorded(context, step)
+    if not context.has_cells:
+        for _, step in _split_into_steps(context, 0, n_reached):
+            await _review_recorded(context, step)
     return {"reached": n_reached}
 
 
-def _split_into_steps(task: Task, author: str, start: int, stop: int) -> list[Step]:
+async def read_recorded_slice(context: RunContext, number: int, n_slices: int) -> None:
+    """Do the work of `read_recorded_cells` on every n-th batch, so that several processes share it.
+
+    Not with rounds of answers (`target_width`), in which a round depends on all answers before it.
+    """
+    for model, step in _split_into_steps(context, 0, len(context.cells_in_elicitation_order))[number::n_slices]:
+        await _answer(context, model, step)
+        await _review_recorded(context, step)
+
+
+def _split_into_steps(context: RunContext, start: int, stop: int) -> list[tuple[ModelSection, Step]]:
+    """Split a range of cells into batches of each model."""
     return [
-        Step(task, author, first, min(first + MAX_CELLS_PER_BATCH, stop))
+        (model, Step(Task.ANSWER, model.name, first, min(first + MAX_CELLS_PER_BATCH, stop)))
         for first in range(start, stop, MAX_CELLS_PER_BATCH)
+        for model in context.config.models
     ]
 
 
 async def _review_recorded(context: RunContext, step: Step) -> None:
     """Read the reviews of an author's batch by all judges, and the checks of blinding."""
+    if context.stop_event.is_set():
+        return
     config, probe = context.config, context.config.probes.review
     traces, judges = await _load_traces_for_review(context, step), config.judges_of(step.author)
     if not config.panel.adaptive:

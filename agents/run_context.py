@@ -145,6 +145,7 @@ class RunContext:
         capabilities: what the servers of the models accept.
         preflight: whether that is found out before other calls are sent.
         is_recorded: whether all answers are recorded, so that no request is waited for.
+        has_cells: whether traces and verdicts of recorded answers are stored already, by `read_recorded_slice`.
         repeated: model and outcome of the answers that the user wants to be asked for again, once.
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
         open_calls: calls that some stage is getting the answer to, by key; the answer is None if the run is stopped.
@@ -169,6 +170,7 @@ class RunContext:
     capabilities: ModelCapabilities = field(default_factory=UnknownCapabilities)
     preflight: bool = True
     is_recorded: bool = False
+    has_cells: bool = False
     repeated: Collection[tuple[str, Outcome]] = frozenset()
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
     open_calls: dict[str, asyncio.Future[Answer | None]] = field(default_factory=dict)

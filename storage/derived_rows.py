@@ -117,8 +117,15 @@ def open_temporary_database() -> Iterator[Database]:
     """Yield a new database that is deleted afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="auditor-") as folder,
-        open_database(f"sqlite:///{Path(folder) / 'derived.db'}") as db,
+        open_scratch_database(f"sqlite:///{Path(folder) / 'derived.db'}") as db,
     ):
+        yield db
+
+
+@contextmanager
+def open_scratch_database(url: str) -> Iterator[Database]:
+    """Yield a SQLite database of which nothing has to survive a crash of the machine."""
+    with open_database(url) as db:
         event.listen(db.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
         db.engine.dispose()  # the connections that were opened before
         yield db

@@ -99,6 +99,12 @@ def find_answered_keys(db: Database, keys: Iterable[str]) -> set[str]:
     return answered_keys
 
 
+def count_answers(db: Database) -> int:
+    """Number of recorded answers."""
+    with db.read() as connection:
+        return int(connection.execute(select(func.count()).select_from(table_of(StoredAnswer))).scalar_one())
+
+
 def load_last_outcome(db: Database, key: str, audit_id: int) -> Outcome | None:
     """Load the outcome of an audit's last request for a call; None if it has sent none."""
     c = table_of(StoredAttempt).c

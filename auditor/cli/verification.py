@@ -53,12 +53,14 @@ def verify(
         return
     from auditor.reports.data.verification import verify_audit  # loads numpy
     from auditor.run import open_stored_audit
+    from auditor.run.derivation_workers import start_chain_check
     from auditor.run.rederivation import derive_again
     from auditor.storage import hash_chain
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
-        verification = verify_audit(db, stored_audit.name)
-        derivation = derive_again(db, stored_audit)
+        with start_chain_check(db) as get_chain_check:
+            derivation = derive_again(db, stored_audit)
+            verification = verify_audit(db, stored_audit.name, get_chain_check())
         is_known = head is None or hash_chain.contains_head(db, head)
     holds = verification.is_consistent and derivation.is_consistent and is_known
     if as_json:

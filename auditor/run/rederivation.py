@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import load_built_in, load_probe
-from auditor.domain import Answer, Call, CellScore, Outcome, Survey, Verdict
+from auditor.domain import Answer, Call, CellScore, Outcome, Verdict
 from auditor.errors import AuditorError, ConfigError, UsageError
 from auditor.panel_assignment import TraceKey
+from auditor.run import derivation_workers
 from auditor.run.encoders import NO_ENCODER
 from auditor.run.fingerprints import find_other_readers
 from auditor.run.simulation import bind_simulated_models
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-    from auditor.agents.run_context import TextEncoder
+    from auditor.agents.run_context import RunContext, TextEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +108,16 @@ def open_derivation(
     if config is None:
         raise UsageError("the results of this audit were imported, and no answers are recorded.", "Nothing is needed.")
     _require_inputs(config)
-    survey = audits.load_audit_survey(db, audit)
-    config = bind_simulated_models(config, survey)
+    config = bind_simulated_models(config, audits.load_audit_survey(db, audit))
     models = {model.model for model in config.models_by_name.values()}
     with open_copy(db, audit, models, queried_hashes) as copy:
-        client = RecordedClient(db, copy, audit.id)
-        asyncio.run(_derive(db, copy, audit, config, survey, client))
+        context, client = prepare_derivation(db, copy, audit)
+        # Queries of other processes are not noted, and a round of answers depends on those before.
+        is_divisible = queried_hashes is None and config.probes.direct and config.direct.target_width is None
+        if is_divisible and (n_workers := derivation_workers.count_workers(copy)) > 1:
+            client.unasked |= derivation_workers.read_cells(db, copy, audit.name, n_workers)
+            context = replace(context, has_cells=True)
+        asyncio.run(_derive(db, context))
         yield lambda: compare_derived_rows(
             db,
             copy,
@@ -123,6 +128,35 @@ def open_derivation(
             other_readers=find_other_readers(audit, config),
             on_reread=on_reread,
         )
+
+
+def prepare_derivation(db: Database, copy: Database, audit: Audit) -> tuple[RunContext, RecordedClient]:
+    """Set up what derives the results of an audit: a context of a run, and its client.
+
+    Args:
+        db: the audit's database.
+        copy: as of `derived_rows.open_copy`; results are stored in it.
+        audit: an audit that was run here.
+    """
+    from auditor.agents.run_context import RunContext  # loads numpy
+
+    config, survey = load_stored_config(audit.config), audits.load_audit_survey(db, audit)
+    assert config is not None
+    config = bind_simulated_models(config, survey)
+    client = RecordedClient(db, copy, audit.id)
+    context = RunContext(
+        config,
+        survey,
+        audit.id,
+        list(survey.asked_cells),
+        copy,
+        client,
+        encoder_loaders=_stored_encoder_loaders(db, audit, config),
+        preflight=False,
+        is_recorded=True,
+        recorded_verdicts=_load_recorded_verdicts(db, audit, config),
+    )
+    return context, client
 
 
 def _require_inputs(config: AuditConfig) -> None:
@@ -148,12 +182,9 @@ def _require_inputs(config: AuditConfig) -> None:
             raise ConfigError(f"{file}: the audit was run with this file, which is not there now.", how_to_fix)
 
 
-async def _derive(
-    db: Database, copy: Database, audit: Audit, config: AuditConfig, survey: Survey, client: RecordedClient
-) -> None:
+async def _derive(db: Database, context: RunContext) -> None:
     """Run the audit's graph on the copy, then apply the exclusions in force as the commands that declare them do."""
     from auditor.agents.graph_runner import recompute_results, run_graph  # loads langgraph (2 s)
-    from auditor.agents.run_context import RunContext
 
     # An encoder's results are measured, not derived; a run keeps those of unchanged texts, too.
     measured = [
@@ -161,26 +192,14 @@ async def _derive(
             *(score.model, score.cell, score.method, None),
             **{column: getattr(score, column) for column in hash_chain.MEASURED_COLUMNS},
         )
-        for score in results.load_scores(db, audit.id)
+        for score in results.load_scores(db, context.audit_id)
         if score.self_consistency is not None
     ]
-    save_records(copy, audit.id, measured)
-    context = RunContext(
-        config,
-        survey,
-        audit.id,
-        list(survey.asked_cells),
-        copy,
-        client,
-        encoder_loaders=_stored_encoder_loaders(db, audit, config),
-        preflight=False,
-        is_recorded=True,
-        recorded_verdicts=_load_recorded_verdicts(db, audit, config),
-    )
+    save_records(context.db, context.audit_id, measured)
     await run_graph(context)
     context.raise_if_stopped()
-    if exclusions.load_exclusions(db, audit.id):
-        await asyncio.to_thread(apply_copied_exclusions, db, copy, audit.id)
+    if exclusions.load_exclusions(db, context.audit_id):
+        await asyncio.to_thread(apply_copied_exclusions, db, context.db, context.audit_id)
         await asyncio.to_thread(recompute_results, context)
 
 

@@ -20,6 +20,7 @@ from auditor.experiments.registry import EXPERIMENTS
 from auditor.exports.evidence import check_evidence, export_evidence
 from auditor.reports.data.build import build_report
 from auditor.reports.data.verification import verify_audit
+from auditor.run import derivation_workers
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
 from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
@@ -94,6 +95,19 @@ def test_each_way_of_asking_is_derived_again(storage: str, probes: dict[str, Any
     assert comparison.differences == []
     assert set(comparison.compared) >= {"trace", "verdict", "score", "conflict"}
     assert ("guess" in comparison.compared) == (not panel)
+
+
+def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute(db, "UPDATE trace SET score = 0.125 WHERE rowid = 3")
+    execute(db, "UPDATE verdict SET turn = 7 WHERE rowid = 9")
+    expected = derive(db)
+    monkeypatch.setattr(derivation_workers, "count_workers", lambda _: 2)
+    assert derive(db) == expected
+    assert expected.comparison is not None
+    assert expected.comparison.changed.keys() >= {"trace", "verdict"}
+    execute(db, "UPDATE answer SET text = 'other' WHERE rowid = 3")
+    with derivation_workers.start_chain_check(db) as get_chain_check:
+        assert get_chain_check() == hash_chain.verify_chain(db)
 
 
 CHANGES = [

@@ -1,0 +1,86 @@
+"""Processes that read the recorded answers of a large audit side by side, and check its hash chain meanwhile.
+
+Each of them imports the program anew, which takes seconds: small audits are read in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+
+from auditor.storage import audits, hash_chain
+from auditor.storage.database import Database, open_database
+from auditor.storage.derived_rows import open_scratch_database
+from auditor.storage.ledger import count_answers
+
+MIN_ANSWERS = 20_000
+"""Recorded answers of a database from which on several processes are faster than one."""
+MAX_WORKERS = 8
+"""Each worker needs some 300 MB of memory."""
+
+
+def count_workers(db: Database) -> int:
+    """Number of processes that read the answers of a database; 1 if there are too few answers, or one core."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(n_cores, MAX_WORKERS) if count_answers(db) >= MIN_ANSWERS else 1
+
+
+@contextmanager
+def start_chain_check(db: Database) -> Iterator[Callable[[], hash_chain.ChainCheck]]:
+    """Begin the check of the hash chain, of a large database in a process, and yield a function that waits for it.
+
+    The function raises AuditorError if the database cannot be read.
+    """
+    if count_workers(db) == 1:
+        yield lambda: hash_chain.verify_chain(db)
+        return
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        yield pool.submit(_check_chain, _url_of(db)).result
+
+
+def _check_chain(url: str) -> hash_chain.ChainCheck:
+    with open_database(url, create=False) as db:
+        return hash_chain.verify_chain(db)
+
+
+def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int) -> set[str]:
+    """Derive an audit's traces and verdicts in several processes, and store them in the copy.
+
+    Args:
+        db, copy: as in `derived_rows.open_copy`.
+        audit_name: of the audit.
+        n_workers: number of processes.
+
+    Returns:
+        Keys of calls of which nothing is recorded.
+
+    Raises:
+        AuditorError: they cannot be derived.
+    """
+    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
+        slices = [
+            pool.submit(_read_slice, _url_of(db), _url_of(copy), audit_name, number, n_workers)
+            for number in range(n_workers)
+        ]
+        return set[str]().union(*(part.result() for part in slices))
+
+
+def _read_slice(url: str, copy_url: str, audit_name: str, number: int, n_slices: int) -> set[str]:
+    """Derive every n-th batch of cells; returns the keys of calls of which nothing is recorded."""
+    from auditor.agents.cell_graph import read_recorded_slice  # loads langgraph (2 s)
+    from auditor.run.rederivation import prepare_derivation
+
+    with open_database(url, create=False) as db, open_scratch_database(copy_url) as copy:
+        context, client = prepare_derivation(db, copy, audits.get_audit(db, audit_name))
+        asyncio.run(read_recorded_slice(context, number, n_slices))
+        context.raise_if_stopped()
+        return client.unasked
+
+
+def _url_of(db: Database) -> str:
+    """URL of an open database, with its password."""
+    return db.engine.url.render_as_string(hide_password=False)
