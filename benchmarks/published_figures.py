@@ -173,6 +173,17 @@ SUITE = {
         ),
         turns=5,
     ),
+    "verify": Bench(
+        "bench_verify.py",
+        (),
+        ("--samples", "1", "--turns", "1"),
+        (
+            Figure("`auditor verify` of a hundred thousand calls, time", "verify_seconds", "s"),
+            Figure("`auditor verify`, time compared with its report", "ratio", "×", max_goal=2.0),
+            Figure("`auditor verify`, memory of a process", "verify_peak_memory_mb", "MB"),
+        ),
+        turns=3,
+    ),
     "metrics": Bench(
         "bench_metrics.py",
         (),
