@@ -278,6 +278,27 @@ SUITE = {
         ),
         turns=3,
     ),
+    "machines": Bench(
+        "check_machines.py",
+        ("--only", "rate"),
+        ("--only", "rate", "--workers", "1", "--samples", "2"),
+        (
+            Figure(
+                "Answers recorded a second by the driver of Ray workers: 300 ms answers, 400 in flight",
+                "answers_per_s",
+                "",
+                min_goal=1000,
+            ),
+            Figure(
+                "CPU of the driver for each answer, with PostgreSQL on another host",
+                "driver_cpu_ms",
+                "ms",
+                max_goal=0.5,
+            ),
+            Figure("CPU of the workers for each answer", "worker_cpu_ms", "ms"),
+        ),
+        turns=1,
+    ),
     "tui": Bench(
         "bench_tui.py",
         (),

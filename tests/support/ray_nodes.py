@@ -81,6 +81,11 @@ class Host:
         if self.namespace:
             subprocess.run(["ip", "link", "set", self.namespace, "down"], check=True)
 
+    def mend_cable(self) -> None:
+        """Connect the host with the others again."""
+        if self.namespace:
+            subprocess.run(["ip", "link", "set", self.namespace, "up"], check=True)
+
 
 @contextmanager
 def hosts_of_network(count: int) -> Iterator[tuple[str, list[Host]]]:
