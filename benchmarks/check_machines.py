@@ -358,7 +358,7 @@ def describe_end(hosts: Machines, run: Run, n_asked_again: int) -> tuple[bool, s
 def check_worker(hosts: Machines, arguments: argparse.Namespace) -> tuple[bool, str, dict[str, Any]]:
     """A worker is killed in mid-run."""
     with cluster(hosts, hosts.drivers[0]) as ray:
-        run = start_run(hosts, ray, hosts.drivers[0], hosts.postgres.database(), 4, workers=2)
+        run = start_run(hosts, ray, hosts.drivers[0], hosts.postgres.database(), 2, workers=2)
         wait_for_answers(hosts, run, run.n_planned // 4)
         recorded = load_recorded(hosts, run)
         offset = hosts.log.stat().st_size
@@ -368,27 +368,24 @@ def check_worker(hosts: Machines, arguments: argparse.Namespace) -> tuple[bool, 
     return describe_end(hosts, run, count_asked(hosts, recorded, offset))
 
 
-def load_recorded(hosts: Machines, run: Run) -> set[tuple[str, str]]:
-    """Model and question of each recorded answer."""
+def load_recorded(hosts: Machines, run: Run) -> set[tuple[str, int, str]]:
+    """What identifies each call whose answer is recorded: model, seed and question."""
     with hosts.postgres.connect(run.database) as connection:
         rows = connection.execute("SELECT model, request FROM answer").fetchall()
-    return {(model.partition("/")[2], last_message(json.loads(request)["messages"])) for model, request in rows}
+    requests = [(model.partition("/")[2], json.loads(request)) for model, request in rows]
+    return {(model, request["params"]["seed"], request["messages"][-1]["content"]) for model, request in requests}
 
 
-def last_message(messages: list[dict[str, str]]) -> str:
-    return messages[-1]["content"]
-
-
-def count_asked(hosts: Machines, recorded: set[tuple[str, str]], offset: int) -> int:
+def count_asked(hosts: Machines, recorded: set[tuple[str, int, str]], offset: int) -> int:
     """Requests for recorded answers in the provider's log, from a position in it."""
     bodies = map(json.loads, hosts.log.read_bytes()[offset:].splitlines())
-    return sum((body["model"], last_message(body["messages"])) in recorded for body in bodies)
+    return sum((body["model"], body["seed"], body["messages"][-1]["content"]) in recorded for body in bodies)
 
 
 def check_driver(hosts: Machines, arguments: argparse.Namespace) -> tuple[bool, str, dict[str, Any]]:
     """The driver's host loses its power; another one goes on."""
     with cluster(hosts, hosts.drivers[0]) as ray:
-        run = start_run(hosts, ray, hosts.drivers[0], hosts.postgres.database(), 4, workers=2)
+        run = start_run(hosts, ray, hosts.drivers[0], hosts.postgres.database(), 2, workers=2)
         wait_for_answers(hosts, run, run.n_planned // 4)
         hosts.drivers[0].cut_cable()
         run.process.kill()
@@ -399,7 +396,7 @@ def check_driver(hosts: Machines, arguments: argparse.Namespace) -> tuple[bool, 
     with cluster(hosts, hosts.drivers[1]) as ray:
         n_refusals = 0
         while True:
-            run = start_run(hosts, ray, hosts.drivers[1], run.database, 4, workers=2)
+            run = start_run(hosts, ray, hosts.drivers[1], run.database, 2, workers=2)
             run.process.wait(MAX_RUN_S)
             if not (run.process.returncode and LOCK_HOLDER in run.log.read_text()):
                 break

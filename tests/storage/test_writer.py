@@ -7,6 +7,7 @@ import hashlib
 import os
 import random
 import threading
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -167,7 +168,7 @@ def test_answers_of_a_server_are_collected_between_transactions(
     groups: list[int] = []
     all_queued = threading.Event()
     monkeypatch.setattr(writer, "SERVER_COMMIT_INTERVAL_S", 3600.0)
-    monkeypatch.setattr(writer.time, "sleep", lambda seconds: all_queued.wait(60))
+    monkeypatch.setattr(time, "sleep", lambda seconds: all_queued.wait(60))
 
     class Answered(writer.GroupedJob):
         @classmethod
