@@ -37,6 +37,9 @@ MAX_WAITING_CELLS = 1024
 BUSY_LOOP_SHARE = 0.6
 """The thread waits while the event loop uses a core for at least this share of its time: beside a saturated loop, an
 encoder with two threads took 40 s for 192 texts, and loading one took 9 s instead of 4."""
+IDLE_LOOP_SHARE = 0.3
+"""The thread uses all cores while the event loop uses less of its time: with one core of two, a third of 2,000 texts
+was left when the last answer had come."""
 LOOP_CHECK_INTERVAL_S = 0.5
 
 
@@ -112,8 +115,7 @@ class BackgroundConsistency:
         self._thread: threading.Thread | None = None
         self._monitor: asyncio.Task[None] | None = None
         self._is_computing, self._is_closed = threading.Event(), threading.Event()
-        self._loop_is_busy = threading.Event()
-        self._loop_is_busy.set()  # until it is seen at rest
+        self._loop_share = 1.0  # until it is measured
 
     async def start(self, cells: Collection[CellKey]) -> None:
         """Begin to load the encoder if one of the cells has no stored self-consistency."""
@@ -208,16 +210,13 @@ class BackgroundConsistency:
         return _StoppableEncoder(encoder, self._is_ending)
 
     async def _watch_loop(self) -> None:
-        """Note whether the event loop is busy, by the CPU time of its thread; often until the encoder may be loaded."""
+        """Measure how much of its time the event loop uses a core; often until the encoder may be loaded."""
         interval_s = LOOP_CHECK_INTERVAL_S / 5
         while True:
             wall_s, cpu_s = time.monotonic(), time.thread_time()
             await asyncio.sleep(interval_s)
-            share = (time.thread_time() - cpu_s) / (time.monotonic() - wall_s)
-            if share >= BUSY_LOOP_SHARE:
-                self._loop_is_busy.set()
-            else:
-                self._loop_is_busy.clear()
+            self._loop_share = (time.thread_time() - cpu_s) / (time.monotonic() - wall_s)
+            if self._loop_share < BUSY_LOOP_SHARE:
                 interval_s = LOOP_CHECK_INTERVAL_S
 
     def _work(self) -> None:
@@ -233,7 +232,7 @@ class BackgroundConsistency:
                 self._get_encoder()
             while batch := self._take_batch():
                 with self._encoder_lock:
-                    self._compute_batch(batch, all_cores=False)
+                    self._compute_batch(batch, all_cores=self._loop_share < IDLE_LOOP_SHARE)
 
     def _compute_batch(self, batch: Mapping[CellKey, CellTexts], *, all_cores: bool) -> None:
         """Compute the self-consistency of those of some cells that have none; the caller holds the encoder's lock."""
@@ -259,7 +258,7 @@ class BackgroundConsistency:
 
     def _wait_for_turn(self) -> None:
         """Wait while the event loop is busy or `compute` uses all cores, unless the run ends."""
-        while (self._loop_is_busy.is_set() or self._is_computing.is_set()) and not self._is_ending():
+        while (self._loop_share >= BUSY_LOOP_SHARE or self._is_computing.is_set()) and not self._is_ending():
             time.sleep(LOOP_CHECK_INTERVAL_S / 10)
 
 

@@ -214,7 +214,11 @@ async def test_a_second_round_of_answers_waits_for_whole_batches_again(monkeypat
     await consistency.close()
 
 
-async def test_all_cores_are_used_only_when_no_more_answers_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("idle_share", "expected"), [(2.0, True), (0.0, False)])
+async def test_while_answers_arrive_all_cores_are_used_only_if_the_event_loop_is_idle(
+    monkeypatch: pytest.MonkeyPatch, idle_share: float, expected: bool
+) -> None:
+    monkeypatch.setattr(background_consistency, "IDLE_LOOP_SHARE", idle_share)
     cores: list[tuple[int, bool]] = []
     monkeypatch.setattr(embeddings, "use_cores", lambda *, all_cores: cores.append((threading.get_ident(), all_cores)))
     encoder = CountingEncoder()
@@ -225,8 +229,10 @@ async def test_all_cores_are_used_only_when_no_more_answers_arrive(monkeypatch: 
     await asyncio.to_thread(encoder.is_encoding.wait)
     await compute(consistency, TEXTS)
     await consistency.close()
-    threads_by_cores = {all_cores: {thread for thread, value in cores if value is all_cores} for _, all_cores in cores}
-    assert threads_by_cores[False].isdisjoint(threads_by_cores[True])
+    first_thread, last_thread = cores[0][0], cores[-1][0]
+    assert first_thread != last_thread
+    assert {all_cores for thread, all_cores in cores if thread == first_thread} == {expected}
+    assert {all_cores for thread, all_cores in cores if thread == last_thread} == {True}
 
 
 async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used() -> None:
