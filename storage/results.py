@@ -23,8 +23,7 @@ from auditor.domain import (
     Trace,
     Verdict,
 )
-from auditor.domain.design_records import DesignAnswer
-from auditor.metrics.robustness import AUDIT_RUN
+from auditor.domain.design_records import AUDIT_RUN, DesignAnswer
 from auditor.storage import audits, hash_chain
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database

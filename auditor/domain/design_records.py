@@ -11,6 +11,9 @@ from auditor.domain.identifiers import canonical_json
 from auditor.domain.records import CallKey, Key, LongText, StoredAs, stored
 from auditor.domain.terms import Cell, Outcome, Purpose
 
+AUDIT_RUN = 0
+"""Number of the run with the audit's settings."""
+
 
 def _read_cells(text: str) -> tuple[Cell, ...]:
     """Read cells from a JSON list of pairs of country and topic."""

@@ -37,8 +37,6 @@ from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.run_effects import LevelContrasts, RunMeans, fit_run_means
 from auditor.metrics.wordings import add_wording_variance
 
-AUDIT_RUN = 0
-"""Number of the run with the audit's settings."""
 ErrorKind: TypeAlias = Literal["mae", "bias"]
 """Mean of absolute errors, or of signed ones."""
 SEPARATION_REASON = "the runs with usable answers do not separate these levels"

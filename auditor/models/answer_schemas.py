@@ -13,7 +13,8 @@ from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
 class Structure(BaseModel):
     """Base of all structures: what a model adds beyond it is an error, not a surprise."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    # Built at their first use, since commands that only read a probe's settings use none.
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 def text_field(description: str) -> Any:

@@ -82,6 +82,9 @@ EVERY_PROBE: dict[str, Any] = {
     "logprob": {},
     "semantic": {"limit": 6},
     "logic": {"items": "topics", "samples": 2, "k": [3]},
+    "pressure": {"cells": 4},
+    "reasoning": {"cells": 4, "interventions": ["norms", "filler"]},
+    "memory": {"cells": 4, "made_up": 2},
 }
 TOPICS_OF_EVERYTHING = ("divorce", "suicide", "abortion", "euthanasia", "homosexuality")
 LABELLED_TRACES = 20

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+
+from auditor.metrics._special import ndtr
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as f_distribution
 
+from auditor.metrics._special import betainc
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import jackknife_sums
 from auditor.metrics.multiple_testing import adjust_tests
@@ -172,7 +172,9 @@ def spread_p_value(pairs: Pairs) -> float | None:
     ways = pairs.moves / distances
     between = float((weights * (ways - np.average(ways, weights=weights)) ** 2).sum()) / (n_cells - 1)
     expected = within / df_within + EQUAL_SD**2 * float(weights.mean())
-    return float(f_distribution.sf(between / expected, n_cells - 1, df_within))
+    # The upper tail of the F distribution; `scipy.stats`, which has it, takes a second to load.
+    remainder = df_within / (df_within + (n_cells - 1) * between / expected)
+    return float(betainc(df_within / 2, (n_cells - 1) / 2, remainder))
 
 
 def following_share(pairs: Pairs) -> Tested:
