@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Connection, String, case, cast, func, literal, select
 
 from auditor.config import AuditConfig
-from auditor.config.installed_probes import list_built_in_names, load_built_in
+from auditor.config.installed_probes import list_built_in_names, list_built_in_probes, load_built_in
 from auditor.config.probe_section import BuiltInProbe, LabelForm
 from auditor.domain import Outcome
 from auditor.domain.labels import LabelKind
@@ -146,10 +146,21 @@ def find_label_form(kind: LabelKind | str) -> LabelForm:
     return form
 
 
+def list_label_forms() -> list[LabelForm]:
+    """The labels that built-in probes declare, in the order of their stages."""
+    return [probe.label_form for probe in list_built_in_probes() if probe.label_form is not None]
+
+
+def list_label_kinds() -> list[LabelKind]:
+    """List what people can label: traces, then what each probe declares."""
+    return [LabelKind.TRACE, *(form.kind for form in list_label_forms())]
+
+
 def find_labelled_probe(kind: LabelKind) -> BuiltInProbe:
     """The built-in probe that labels of a kind are about; LookupError for traces, which belong to none."""
-    probes = (load_built_in(name) for name in list_built_in_names())
-    labelled = [probe for probe in probes if probe.label_form is not None and probe.label_form.kind is kind]
+    labelled = [
+        probe for probe in list_built_in_probes() if probe.label_form is not None and probe.label_form.kind is kind
+    ]
     if not labelled:
         raise LookupError(kind)
     return labelled[0]

@@ -268,8 +268,12 @@ class _Members(dict[str, StrEnum]):
     def __init__(self, column_name: str, members: type[StrEnum]) -> None:
         super().__init__((member.value, member) for member in members)
         self._column_name = column_name
+        self._members = members
 
     def __missing__(self, value: str) -> StrEnum:
+        if declared := [member for member in self._members if member.value == value]:  # by a probe, since then
+            self[value] = declared[0]
+            return declared[0]
         raise StorageError(
             f"a row of the database has the unknown {self._column_name} '{value}'.",
             "Name the row with `auditor verify`. If a newer version of auditor wrote it, update auditor; else restore "

@@ -10,8 +10,8 @@ from typing import Literal
 from textual.binding import Binding, BindingType
 
 from auditor.domain import Decision
-from auditor.domain.labels import LabelKind
 from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.storage.probe_answers import list_label_kinds
 
 ScreenName = Literal["everywhere", "home", "queue", "conflict", "people", "errors", "label"]
 ASPECT_KEYS = dict.fromkeys("xyzw" + ascii_letters)
@@ -182,7 +182,7 @@ _SCREEN_ACTIONS = (
     Action("people", "leave", "q,escape", "back", "Go back.", True, "list"),
     *_make_scroll_actions("errors", "pagedown,space", in_footer=True),
     Action("errors", "leave", "q,escape", "back", "Go back.", True, "list"),
-    *map(_make_choose_action, range(1, 1 + max(len(kind.choices) for kind in LabelKind))),
+    *map(_make_choose_action, range(1, 1 + max(len(kind.choices) for kind in list_label_kinds()))),
 )
 _LABEL_ACTIONS = (
     Action("label", "undo", "u", "undo", "Undo your last label, and show its text again.", True, "undo"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from auditor.domain.labels import LabelKind
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.errors import UsageError, did_you_mean
 from auditor.review.label_queue import LabelDraft, LabelQueue, OpenUnit
 from auditor.review.progress import format_progress
+from auditor.storage.probe_answers import list_label_kinds
 from auditor.tui.actions import command_help
 from auditor.tui.formatting import to_multiline, to_single_line
 from auditor.tui.plain_text_list import parse_number
@@ -173,7 +173,7 @@ def _make_choose_command(number: int) -> tuple[Callable[[PlainTextLabelling, str
 LABEL_COMMANDS: Commands[PlainTextLabelling] = {
     **{
         str(number): _make_choose_command(number)
-        for number in range(1, 1 + max(len(kind.choices) for kind in LabelKind))
+        for number in range(1, 1 + max(len(kind.choices) for kind in list_label_kinds()))
     },
     "aspect": (PlainTextLabelling.save_aspect, "answer on an aspect, as in: aspect culture yes; or no, or none."),
     "next": (PlainTextLabelling.show_next, command_help("next", "label")),

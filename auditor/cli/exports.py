@@ -12,8 +12,8 @@ from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wa
 from auditor.console.options import (
     AuditArgument,
     JsonOption,
-    LabelKindOption,
     StorageOption,
+    label_kind_option,
     output_file,
     output_folder,
     resolve_output,
@@ -65,9 +65,7 @@ def export_ratings(
 @export_app.command("labels")
 def export_labels(
     audit: AuditArgument,
-    kind: Annotated[
-        LabelKindOption, typer.Option("--kind", help="What was labelled: trace, answer_pair or comparison.")
-    ] = "trace",
+    kind: Annotated[str, label_kind_option("What was labelled: trace, answer_pair or comparison.")] = "trace",
     file_format: LogFormatOption = "csv",
     output: LogFileOption = None,
     raw: RawOption = False,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from auditor.console.options import (
-    LabelKindOption,
     NewAuditOption,
     RegionsOption,
     StorageOption,
     StrictOption,
     SurveyOption,
+    label_kind_option,
     resolve_audit_name,
 )
 from auditor.console.output import format_command, print_message, print_unmatched_rows
@@ -213,9 +213,7 @@ def import_labels(
             callback=resolve_audit_name,
         ),
     ],
-    kind: Annotated[
-        LabelKindOption, typer.Option("--kind", help="What was labelled: trace, answer_pair or comparison.")
-    ] = "trace",
+    kind: Annotated[str, label_kind_option("What was labelled: trace, answer_pair or comparison.")] = "trace",
     storage: StorageOption = None,
 ) -> None:
     """Add people's labels from another program to an audit.

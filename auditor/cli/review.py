@@ -11,7 +11,7 @@ import typer
 
 from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan, print_label_progress
 from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_label_sample
-from auditor.console.options import LabelKindOption, StorageOption, resolve_audit_name
+from auditor.console.options import StorageOption, label_kind_option, resolve_audit_name
 from auditor.console.output import format_command, print_message
 from auditor.errors import UsageError
 
@@ -45,9 +45,7 @@ SampleOption: TypeAlias = Annotated[
         help="Label a random sample of N traces instead of conflicts; without N, the sample drawn before.",
     ),
 ]
-KindOption: TypeAlias = Annotated[
-    LabelKindOption, typer.Option("--kind", help="With --sample: trace, answer_pair or comparison.")
-]
+KindOption: TypeAlias = Annotated[str, label_kind_option("With --sample: trace, answer_pair or comparison.")]
 StratifyOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -167,7 +165,7 @@ def review(
 
 
 def _check_sample_options(
-    sample: int | None, kind: LabelKindOption, stratify: str | None, *, redraw: bool, open_book: bool
+    sample: int | None, kind: str, stratify: str | None, *, redraw: bool, open_book: bool
 ) -> None:
     """Raise UsageError for an option of a sample without --sample, or one that samples do not have."""
     options = {"--kind": kind != "trace", "--stratify": stratify is not None, "--redraw": redraw}

@@ -292,13 +292,13 @@ class InstalledProbe:
                     self.advice,
                 )
 
-    def failure(self, what: str, error: BaseException) -> ProbeError:
+    def failure(self, part: str, error: BaseException) -> ProbeError:
         """The error of code of the probe that raised an exception.
 
         Args:
-            what: the part of the probe, such as "the hook 'plan'".
+            part: the part of the probe, such as "the hook 'plan'".
         """
-        return ProbeError(f"{what} of the probe '{self.name}' failed: {type(error).__name__}: {error}.", self.advice)
+        return ProbeError(f"{part} of the probe '{self.name}' failed: {type(error).__name__}: {error}.", self.advice)
 
     def _require_json(self, hook: str, value: Any) -> None:
         """Raise ProbeError for a value that JSON cannot represent, such as a set or a number that is not finite."""

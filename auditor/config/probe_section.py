@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain.labels import LabelKind, LabelUnit
     from auditor.imports.published.rows import DatasetFormat
+    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated.world import PeopleOpinions, World
-    from auditor.reports.data.agreement.model_attributes import AttributeFigure, FiguresByModel
+    from auditor.reports.data.agreement.model_attributes import FiguresByModel
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
     from auditor.reports.data.gates.gate_estimates import GatedFigure
     from auditor.reports.data.judge_quality.pair_labels import Decisions
@@ -123,7 +124,8 @@ class LabelForm(NamedTuple):
     """Labels that people give on the answers of a built-in probe.
 
     Attributes:
-        kind: as stored, one for each such probe.
+        kind: declared by `LabelKind.of_probe`, one for each such probe.
+        questions: what judges are asked about a unit, as in the report.
         parts: names of `LabelUnit.parts`, as columns of imports and exports.
         stratify: what a sample can be stratified by, and is by default.
         noun: one unit in the report, such as "pair of answers".
@@ -132,6 +134,7 @@ class LabelForm(NamedTuple):
     """
 
     kind: LabelKind
+    questions: tuple[str, ...]
     parts: tuple[str, ...]
     stratify: tuple[str, ...]
     noun: str
@@ -188,7 +191,7 @@ class BuiltInProbe(Probe[Any, Any]):
     weighs_votes: ClassVar[bool] = False
     thresholds: ClassVar[type[ConfigSection]] = ConfigSection
     suggested_thresholds: ClassVar[tuple[str, ...]] = ()
-    attribute_figures: ClassVar[Mapping[AttributeFigure, str]] = {}
+    attribute_figures: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Check what the hooks of a probe return, each time that they are called."""
@@ -220,6 +223,10 @@ class BuiltInProbe(Probe[Any, Any]):
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
         """List how the questions of an audit that were asked again are counted, by row of the coverage."""
         raise NotImplementedError
+
+    def list_schemas(self) -> Sequence[type[Structure]]:
+        """List the structures of the probe's answers, by whose names its calls request them."""
+        return ()
 
     def build_stage(self) -> ProbeStage:
         """Build the probe's stage."""

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from auditor.console.output import print_message
 
-LabelKindOption: TypeAlias = Literal["trace", "answer_pair", "comparison"]
-"""Values of `auditor.domain.labels.LabelKind`."""
+
+def _parse_label_kind(value: str) -> str:
+    """The value of a `LabelKind`, which traces have, or a probe declares.
+
+    Raises:
+        typer.BadParameter: there is no such kind.
+    """
+    from auditor.storage.probe_answers import list_label_kinds  # loads the probes
+
+    kinds = [kind.value for kind in list_label_kinds()]
+    if value not in kinds:
+        raise typer.BadParameter(f"'{value}' is not one of {', '.join(kinds)}.")
+    return value
+
+
+def label_kind_option(help_text: str) -> Any:
+    """The option --kind of commands about people's labels."""
+    return typer.Option("--kind", metavar="KIND", parser=_parse_label_kind, help=help_text)
 
 
 AUDIT_HELP = "The audit's name, or its config file."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, StrEnum, auto
+from enum import Enum, auto
 from typing import Self
+
+from auditor.domain.terms import OpenEnum
 
 
 class ConflictSides(Enum):
@@ -35,8 +37,8 @@ class ConflictKindSpec:
     unvoted_label: str = ""
 
 
-class ConflictKind(StrEnum):
-    """How the two sides of a conflict differ; lists of kinds are in this order."""
+class ConflictKind(OpenEnum):
+    """How the two sides of a conflict differ; lists of kinds are in this order, with those of probes at the end."""
 
     BINARY = (
         "binary",
@@ -68,14 +70,6 @@ class ConflictKind(StrEnum):
         "answers",
         ConflictKindSpec(sides=ConflictSides.ANSWERS, explanation="two models give different answers"),
     )
-    LOGIC = (
-        "logic",
-        ConflictKindSpec(
-            sides=ConflictSides.CLAIMS,
-            explanation="a judge’s verdict on a pair of items contradicts the ranking by all its verdicts",
-            unvoted_label="of judges’ verdicts on pairs of items",
-        ),
-    )
 
     spec: ConflictKindSpec
 
@@ -84,6 +78,13 @@ class ConflictKind(StrEnum):
         kind = str.__new__(cls, value)
         kind._value_ = value
         [kind.spec] = specs  # any number in the signature, which type checkers also apply to `ConflictKind("binary")`
+        return kind
+
+    @classmethod
+    def of_probe(cls, value: str, spec: ConflictKindSpec) -> Self:
+        """Declare a kind of conflicts that a probe's commands queue."""
+        kind = cls.declare(value)
+        kind.spec = spec
         return kind
 
     @property

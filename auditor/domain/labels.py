@@ -1,4 +1,4 @@
-"""People's labels on a random sample: of traces, of pairs of answers, or of comparisons of items.
+"""People's labels on a random sample: of traces, or of what the judges of a probe compare.
 
 A label says what a judge says of the same unit, seen in the same form. Labels measure the judges. They are
 not decisions on conflicts, which are the cases that judges could not resolve.
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from auditor.domain.identifiers import canonical_json
 from auditor.domain.records import LongText, Owners, References, RowOwner, RowPolicy, StoredAs, stored
-from auditor.domain.terms import ComparisonChoice, Ruling
+from auditor.domain.terms import OpenEnum, Ruling
 
 
 class LabelChoice(NamedTuple):
@@ -38,25 +38,14 @@ UNSURE = "unsure"
 """The rater cannot say; counted, and never read as one of the other values."""
 
 
-class LabelKind(StrEnum):
-    """What is labelled; each kind has its own sample."""
+class LabelKind(OpenEnum):
+    """What is labelled; each kind has its own sample. A probe declares the kind of its labels."""
 
     TRACE = (
         "trace",
         (LabelChoice(Ruling.VALID.value, "valid"), LabelChoice(Ruling.INVALID.value, "invalid")),
     )
     """A sampled chain of thought, as a judge reviews it."""
-    ANSWER_PAIR = ("answer_pair", (LabelChoice("yes", "yes"), LabelChoice("no", "no")))
-    """Two answers of a model to one question, as a judge of consistency compares them."""
-    COMPARISON = (
-        "comparison",
-        (
-            LabelChoice(ComparisonChoice.FIRST.value, "A"),
-            LabelChoice(ComparisonChoice.SECOND.value, "B"),
-            LabelChoice(ComparisonChoice.TIE.value, "neither"),
-        ),
-    )
-    """Two items of a set, as a judge of the probe `logic` compares them."""
 
     choices: tuple[LabelChoice, ...]
 
@@ -66,6 +55,18 @@ class LabelKind(StrEnum):
         member._value_ = value
         # any number in the signature, which type checkers also apply to `LabelKind("trace")`
         [member.choices] = ((*choices, LabelChoice(UNSURE, UNSURE)) for choices in specs)
+        return member
+
+    @classmethod
+    def of_probe(cls, value: str, choices: Sequence[LabelChoice]) -> Self:
+        """Declare the kind of a probe's labels.
+
+        Args:
+            value: as stored, such as "answer_pair".
+            choices: possible answers, without `unsure`.
+        """
+        member = cls.declare(value)
+        member.choices = (*choices, LabelChoice(UNSURE, UNSURE))
         return member
 
     @property
@@ -78,9 +79,8 @@ class LabelUnit(NamedTuple):
     """What one label is about.
 
     Attributes:
-        parts: its identity within the kind, as in the columns of an import: (model, country, topic, sample) of a
-            trace; (purpose, model, question, left, right) of a pair of answers; (context, item_a, item_b) of a
-            comparison. Numbers are written as text.
+        parts: its identity within the kind, as in the columns of an import, such as (model, country, topic, sample)
+            of a trace. Numbers are written as text.
     """
 
     kind: LabelKind

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, cast
+from typing import NamedTuple, Self, cast
 
 SCORE_MIN = -1.0
 SCORE_MAX = 1.0
@@ -45,39 +46,48 @@ _ANSWER_OUTCOMES = frozenset(
 )
 
 
-class Purpose(StrEnum):
-    """What a call is for; part of its key."""
+class OpenEnum(StrEnum):
+    """An enumeration of which probes declare further members."""
+
+    @classmethod
+    def declare(cls, value: str) -> Self:
+        """Return the member of a value, which is added if there is none."""
+        member = cls._create(value)
+        if member._name_ not in cls._member_map_:
+            cls._member_map_[member._name_] = member
+            cls._member_names_.append(member._name_)
+        return member
+
+    @classmethod
+    def _create(cls, value: str) -> Self:
+        """Return the member of a value; one that is not declared is not among the listed members."""
+        if value in cls._value2member_map_:
+            return cast(Self, cls._value2member_map_[value])
+        member = str.__new__(cls, value)
+        member._name_ = member._value_ = value
+        return cast(Self, cls._value2member_map_.setdefault(value, member))
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Callable[[str], Self], tuple[str]]:
+        """How a member is pickled: it can be read in a process that has not imported the probe."""
+        return self._create, (self._value_,)
+
+
+class Purpose(OpenEnum):
+    """What a call is for; part of its key. A built-in probe with a stage of its own declares those of its calls."""
 
     DIRECT = "direct"
     LOGPROB = "logprob"
     REVIEW = "review"
-    LOGIC = "logic"
     GUESS = "guess"
     REWRITE = "rewrite"
     CONTEST = "contest"
-    PARAPHRASE = "paraphrase"
-    TRANSLATION = "translation"
-    """A translation of an answer of the probe `semantic`."""
-    MORAL = "moral"
-    """An answer to a moral question."""
-    RULE = "rule"
-    """The rule of thumb behind an answer."""
-    CONSISTENCY = "consistency"
-    """Whether one answer supports another."""
-    CONTRADICTION = "contradiction"
-    OPINION = "opinion"
-    """An answer on a survey's own scale, or the shares of people's answers."""
     PREFLIGHT = "preflight"
     """A request that finds out what a judge's server accepts, before anything depends on it."""
 
     @classmethod
     def _missing_(cls, value: object) -> Purpose | None:
         """The purpose of the questions of another package's probe, such as `probe.confidence`; see `of_probe`."""
-        if not isinstance(value, str) or not value.startswith(PROBE_PURPOSE_PREFIX):
-            return None
-        member = str.__new__(cls, value)
-        member._name_ = member._value_ = value
-        return cast(Purpose, cls._value2member_map_.setdefault(value, member))
+        return cls._create(value) if isinstance(value, str) and value.startswith(PROBE_PURPOSE_PREFIX) else None
 
     @classmethod
     def of_probe(cls, name: str) -> Purpose:

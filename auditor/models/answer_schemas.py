@@ -1,11 +1,11 @@
-"""Schemas of models' structured answers, all but those of judges."""
+"""Schemas of models' structured answers to direct questions and tasks; those of probes are in their folders."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
 
@@ -86,129 +86,6 @@ def _create_choice_schema(n_options: int) -> type[Structure]:
     )
 
 
-class Preference(Structure):
-    """Which of two items, or neither."""
-
-    answer: Literal["A", "B", "TIE"]
-
-    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
-
-
-class ReasonedPreference(Structure):
-    """Which of two items, after a chain of thought."""
-
-    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
-    answer: Literal["A", "B", "TIE"]
-
-    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
-
-
-class BinaryPreference(Structure):
-    """Which of two items."""
-
-    answer: Literal["A", "B"]
-
-    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
-
-
-class ReasonedBinaryPreference(Structure):
-    """Which of two items, after a chain of thought."""
-
-    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
-    answer: Literal["A", "B"]
-
-    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
-
-
-class MoralAnswer(Structure):
-    """An answer to a moral question."""
-
-    answer: Annotated[str, text_field("What is right, and why.")]
-
-
-class OpenAnswer(MoralAnswer):
-    """An answer to a question."""
-
-    answer: Annotated[str, text_field("The answer, and why.")]
-
-
-class RuleOfThumb(Structure):
-    """The rule that an answer follows."""
-
-    rule: Annotated[str, text_field("A judgment and an action, in one sentence.")]
-
-
-class Choice(Structure):
-    """Which of several answers is right, by number from 1, and why."""
-
-    reason: Annotated[str, text_field("The right answer and why it is right.")]
-    choice: int
-
-
-class Paraphrases(Structure):
-    """Other wordings of a question."""
-
-    paraphrases: Annotated[list[str], FailFast()]
-
-
-class Support(Structure):
-    """Whether an answer is supported by another."""
-
-    reason: Annotated[str, text_field("Why, in one sentence.")]
-    supported: bool
-
-
-class Contradiction(Structure):
-    """Whether two answers contradict each other."""
-
-    reason: Annotated[str, text_field("Why, in one sentence.")]
-    contradict: bool
-
-
-class OpinionAnswer(Structure):
-    """The number of one answer of a survey."""
-
-    answer: Annotated[int, Field(description="The number of the answer.")]
-
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _text_to_number(cls, value: object) -> object:
-        """A whole number that was given as text is the same number; "5-6" and 7.5 are none."""
-        return int(value) if isinstance(value, str) and value.strip().isdecimal() else value
-
-
-class OpinionCounts(Structure):
-    """How many of 100 people chose each answer of a survey, in the order in which the answers are listed."""
-
-    counts: Annotated[list[Annotated[int, Field(ge=0, le=100)]], FailFast()]
-
-
-def counts_schema_name(n_answers: int) -> str:
-    """Name of the schema for the numbers of people who chose each of `n_answers` answers."""
-    return f"CountsOf{n_answers}"
-
-
-def _create_counts_schema(n_answers: int) -> type[OpinionCounts]:
-    """Create the schema for the counts of `n_answers` answers.
-
-    Their number is only in the JSON schema, where a grammar can enforce it; validation accepts any, since the problem
-    is then described better.
-    """
-    length = {"minItems": n_answers, "maxItems": n_answers}
-    counts = Annotated[
-        list[Annotated[int, Field(ge=0, le=100)]],
-        FailFast(),
-        Field(json_schema_extra=length, description="How many of 100 people chose each answer."),
-    ]
-    name = counts_schema_name(n_answers)
-    return create_model(name, __base__=OpinionCounts, __doc__="Counts of answers.", counts=(counts, ...))
-
-
-def counts_schema(n_answers: int) -> type[OpinionCounts]:
-    """The schema for the counts of `n_answers` answers, from 2 to `MAX_COUNTS`."""
-    return COUNTS_SCHEMAS[n_answers - 2]
-
-
 Scale: TypeAlias = Literal["-1 to 1", "1 to 10", "words"]
 """Form of the scale on which a score is asked for."""
 Reasoning: TypeAlias = Literal["before", "after", "none"]
@@ -242,9 +119,6 @@ DESIGN_SCHEMAS: Mapping[str, type[Structure]] = {
     for scale in _SCALE_NAMES
 }
 """Schemas of the experiment `robustness` by name."""
-MAX_COUNTS = 20
-"""Most answers of a survey that models are asked about; as many next tokens have a known log-probability."""
-COUNTS_SCHEMAS: tuple[type[OpinionCounts], ...] = tuple(map(_create_counts_schema, range(2, MAX_COUNTS + 1)))
 ANSWER_SCHEMAS: tuple[type[Structure], ...] = (
     MoralJudgement,
     ReasonedJudgement,
@@ -252,18 +126,5 @@ ANSWER_SCHEMAS: tuple[type[Structure], ...] = (
     TaskAnswer,
     ScoredAnswer,
     *map(_create_choice_schema, range(2, len(OPTION_LETTERS) + 1)),
-    Preference,
-    ReasonedPreference,
-    BinaryPreference,
-    ReasonedBinaryPreference,
-    MoralAnswer,
-    OpenAnswer,
-    RuleOfThumb,
-    Choice,
-    Paraphrases,
-    Support,
-    Contradiction,
-    OpinionAnswer,
-    *COUNTS_SCHEMAS,
     *DESIGN_SCHEMAS.values(),
 )

@@ -20,7 +20,7 @@ TRAINING_FILES = frozenset({"training_args.bin", "optimizer.pt", "optimizer.bin"
 """Files of a training that no model is loaded from."""
 HINTS: Mapping[EncoderUse, str] = {
     "encoder": "Use a sentence-transformers model or a folder that contains one; the default is all-MiniLM-L6-v2.",
-    "model of BERTScore": "Set probes.semantic.bertscore_model to a folder with bert-base-uncased, or to its name.",
+    "model of BERTScore": "Set bertscore_model to a folder with bert-base-uncased, or to its name.",
 }
 """How to fix an encoder that cannot be used."""
 

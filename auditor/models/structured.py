@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from auditor.config.installed_probes import load_probe
+from auditor.config.installed_probes import list_built_in_probes, load_probe
 from auditor.domain import SCORE_MAX, SCORE_MIN
 from auditor.models.answer_schemas import ANSWER_SCHEMAS, Structure
 from auditor.models.instructor_client import build_request
@@ -17,8 +17,15 @@ from auditor.models.review_schemas import MAX_WORDS_FIELD, REVIEW_SCHEMAS
 CHARS_PER_WORD = 8
 """Upper bound for converting a limit on words to characters; no language of the prompts needs as many on average."""
 
-ALL_SCHEMAS: tuple[type[Structure], ...] = (*ANSWER_SCHEMAS, *REVIEW_SCHEMAS)
-SCHEMA_BY_NAME: dict[str, type[Structure]] = {s.__name__: s for s in ALL_SCHEMAS}
+SCHEMA_BY_NAME: dict[str, type[Structure]] = {s.__name__: s for s in (*ANSWER_SCHEMAS, *REVIEW_SCHEMAS)}
+"""Structures of the questions that belong to no probe."""
+
+
+@functools.cache
+def list_schemas() -> dict[str, type[BaseModel]]:
+    """List all structures of the program by name: its own, and those of built-in probes with a stage of their own."""
+    of_probes = [schema for probe in list_built_in_probes() for schema in probe.list_schemas()]
+    return {**SCHEMA_BY_NAME, **{schema.__name__: schema for schema in of_probes}}
 
 
 def find_schema(name: str) -> type[BaseModel]:
@@ -32,7 +39,7 @@ def find_schema(name: str) -> type[BaseModel]:
         return SCHEMA_BY_NAME[name]
     probe, separator, class_name = name.partition(".")
     if not separator:
-        raise KeyError(name)
+        return list_schemas()[name]
     return {schema.__name__: schema for schema in load_probe(probe).probe.schemas}[class_name]
 
 

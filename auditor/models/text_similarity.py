@@ -90,7 +90,7 @@ def consistency_measures(
             if not hasattr(encoder, "encode_tokens"):
                 raise ModelSetupError(
                     "BERTScore requires an encoder that returns a vector for each token.",
-                    "Name another in probes.semantic.encoder, or remove bertscore from rivals.",
+                    "Name another encoder, or remove bertscore from rivals.",
                 )
             similarities[name] = bertscore(encoder)
         elif name == "bertscore_bert_base":

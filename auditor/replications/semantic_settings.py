@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from auditor.config import AuditConfig
-from auditor.domain import Purpose
 from auditor.probes.semantic.call_builders import build_answer_call, build_pair_call
+from auditor.probes.semantic.records import CONSISTENCY_PURPOSE
 from auditor.probes.semantic.settings import BUILT_IN_QUESTIONS, SemanticProbe
 from auditor.replications.survey_settings import collapse
 
@@ -82,7 +82,7 @@ def _read_judge_param(config: AuditConfig, probe: SemanticProbe, *, param: str) 
     if probe.consistency is None:
         return NO_JUDGE
     judge = config.models_by_name[probe.consistency.judge]
-    return build_pair_call(config, judge, Purpose.CONSISTENCY, "", "", "").params[param]
+    return build_pair_call(config, judge, CONSISTENCY_PURPOSE, "", "", "").params[param]
 
 
 SEMANTIC_SETTINGS: Mapping[str, Callable[[AuditConfig, SemanticProbe], Any]] = {

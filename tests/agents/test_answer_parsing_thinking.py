@@ -117,9 +117,9 @@ def test_a_comparison_a_choice_and_verdicts_on_pairs_are_those_after_the_thinkin
     chosen = reply(form, {"reason": "r", "choice": 1}, {"reason": "secret", "choice": 2})
     assert parse_choice(chosen, 3) == (Outcome.OK, 1, "r")
     supported = reply(form, {"reason": "r", "supported": True}, {"reason": "secret", "supported": False})
-    assert parse_pair_verdict(supported, Purpose.CONSISTENCY) == (Outcome.OK, True, "r")
+    assert parse_pair_verdict(supported, Purpose.declare("consistency")) == (Outcome.OK, True, "r")
     opposed = reply(form, {"reason": "r", "contradict": True}, {"reason": "secret", "contradict": False})
-    assert parse_pair_verdict(opposed, Purpose.CONTRADICTION) == (Outcome.OK, True, "r")
+    assert parse_pair_verdict(opposed, Purpose.declare("contradiction")) == (Outcome.OK, True, "r")
     assert parse_paraphrases(reply(form, {"paraphrases": ["a?"]}, {"paraphrases": ["secret"]})) == ["a?"]
     restated = _parse_restatement(reply(form, {"text": "plain"}, {"text": "secret"}), "r", trace("x"))
     assert restated.text == "plain"

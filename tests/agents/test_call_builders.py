@@ -69,8 +69,8 @@ def test_every_text_that_a_model_wrote_is_shown_to_another_within_the_limit() ->
     audit = config("http://localhost", probes=probes)
     model = audit.models[0]
     calls = [
-        build_pair_call(audit, model, Purpose.CONSISTENCY, "Is it right?", LONG, LONG),
-        build_pair_call(audit, model, Purpose.CONTRADICTION, "Is it right?", LONG, LONG),
+        build_pair_call(audit, model, Purpose.declare("consistency"), "Is it right?", LONG, LONG),
+        build_pair_call(audit, model, Purpose.declare("contradiction"), "Is it right?", LONG, LONG),
         build_rule_call(audit, model, "Is it right?", LONG),
         build_choice_call(audit, model, "Is it right?", [LONG, "no"]),
         build_answer_call(audit, model, "Is it right?", rule=LONG),
@@ -80,11 +80,13 @@ def test_every_text_that_a_model_wrote_is_shown_to_another_within_the_limit() ->
         text = "\n".join(message.content for message in call.messages)
         assert len(text) < 2 * 1_000 + 2_000
         assert "characters left out …]" in text
-    short = build_pair_call(audit, model, Purpose.CONSISTENCY, "Is it right?", "yes", "no")
+    short = build_pair_call(audit, model, Purpose.declare("consistency"), "Is it right?", "yes", "no")
     unlimited = audit.model_copy(
         update={"probes": audit.probes.model_copy(update={"review": ReviewProbe(max_trace_chars=50_000)})}
     )
-    assert short.key == build_pair_call(unlimited, model, Purpose.CONSISTENCY, "Is it right?", "yes", "no").key
+    assert (
+        short.key == build_pair_call(unlimited, model, Purpose.declare("consistency"), "Is it right?", "yes", "no").key
+    )
 
 
 def test_the_answer_to_a_task_is_shown_to_judges_within_the_limit() -> None:

@@ -19,7 +19,7 @@ from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.batches.call_translation import PreparedRequest, prepare_request
 from auditor.models.capability_registry import prepare_call
 from auditor.models.endpoint import Endpoint
-from auditor.models.structured import SCHEMA_BY_NAME
+from auditor.models.structured import list_schemas
 from auditor.prompts import load_prompt
 from auditor.run.fingerprints import fingerprint
 from tests.agents.test_call_builders import SURVEY
@@ -49,7 +49,7 @@ def test_the_instruction_has_the_schema_and_is_in_the_language_of_the_question(l
     }
 
 
-@pytest.mark.parametrize("name", SCHEMA_BY_NAME)
+@pytest.mark.parametrize("name", list_schemas())
 def test_every_schema_can_be_described(name: str) -> None:
     assert name in describe_structure(name, 40)
 

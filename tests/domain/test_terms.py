@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -19,3 +21,13 @@ def test_another_packages_probe_has_a_purpose_of_its_own_that_survives_pickling(
 def test_any_other_text_is_no_purpose() -> None:
     with pytest.raises(ValueError, match="confidence"):
         Purpose("confidence")
+
+
+def test_a_declared_purpose_is_listed_and_survives_pickling_into_a_process_without_its_probe() -> None:
+    purpose = Purpose.declare("moral")
+    assert Purpose("moral") is purpose
+    assert purpose in list(Purpose)
+    assert pickle.loads(pickle.dumps(purpose)) is purpose
+    code = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()).priority)"
+    result = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(purpose), capture_output=True, check=True)
+    assert result.stdout.strip() == b"2"

@@ -173,7 +173,7 @@ def _semantic_calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple[s
     yield "rule", build_rule_call(audit, model, QUESTION.text, "Yes.")
     yield "paraphrase", build_paraphrase_call(audit, model, QUESTION, 4, 1)
     yield "translation", build_translation_call(audit, model, "Yes.", "de")
-    for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
+    for purpose in (Purpose.declare("consistency"), Purpose.declare("contradiction")):
         yield purpose.value, build_pair_call(audit, model, purpose, QUESTION.text, "Yes.", "No.")
 
 

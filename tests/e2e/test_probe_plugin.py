@@ -252,7 +252,7 @@ def test_the_audit_opens_after_the_package_was_removed(
     assert "8 confidence answers" in call("delete", *options, "--yes")
 
 
-ALONE = """
+COUNTING_MODULE = """
 import typer
 from pydantic import BaseModel
 import auditor.probes as ap
@@ -295,10 +295,10 @@ Alone.commands = {"fail": fail}
 
 
 def test_a_probe_alone_is_compared_and_its_failures_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_package(tmp_path / "packages", "alone = alone:Alone", ALONE, module_name="alone")
+    install_package(tmp_path / "packages", "alone = alone:Alone", COUNTING_MODULE, module_name="alone")
     use_packages(monkeypatch, tmp_path / "packages")
-    alone = CONFIG.partition("[probes")[0] + "[probes.alone]\n[check.probes.alone]\nmin_n = 1\n"
-    (tmp_path / "alone.toml").write_text(alone)
+    config_text = CONFIG.partition("[probes")[0] + "[probes.alone]\n[check.probes.alone]\nmin_n = 1\n"
+    (tmp_path / "alone.toml").write_text(config_text)
     config, storage = load_config(tmp_path / "alone.toml"), f"sqlite:///{tmp_path / 'alone.db'}"
     for name in (NAME, "simulated-later"):
         run_audit(config.model_copy(update={"name": name}), storage=storage)
@@ -312,7 +312,7 @@ def test_a_probe_alone_is_compared_and_its_failures_are_named(tmp_path: Path, mo
     with pytest.raises(ProbeError, match="the command 'fail' of the probe 'alone' failed: KeyError: 'x'"):
         call("probe", "alone", "fail", "x")
     call("probe", "alone", "fail", "x", "--n", "2", exit_code=4)
-    (tmp_path / "packages" / "alone.py").write_text(f"{ALONE}\nraise ValueError('broken')\n")
+    (tmp_path / "packages" / "alone.py").write_text(f"{COUNTING_MODULE}\nraise ValueError('broken')\n")
     use_packages(monkeypatch, tmp_path / "packages")
     reason = "The probe 'alone' of toy-probes cannot be used: ValueError at import: broken."
     assert reason in " ".join(call(*comparison).split())

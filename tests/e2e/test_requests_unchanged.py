@@ -25,7 +25,7 @@ import pytest
 from sqlalchemy import select
 
 from auditor.domain import LogprobMeasure, Message, Purpose
-from auditor.models.structured import SCHEMA_BY_NAME
+from auditor.models.structured import list_schemas
 from auditor.probes.logic import fingerprint as logic_fingerprint
 from auditor.probes.semantic import given_answers
 from auditor.prompts import Prompt, load_prompt
@@ -149,4 +149,4 @@ def test_every_purpose_measure_and_schema_is_on_record() -> None:
     calls = [call for record in records for call in (*record["first"], *record.get("preflight", ()))]
     assert {call["purpose"] for call in calls} == {purpose.value for purpose in Purpose}
     assert {call["measure"] for call in calls} == {None, *(measure.value for measure in LogprobMeasure)}
-    assert {call["schema"] for call in calls} - {None} == set(SCHEMA_BY_NAME) - WITHOUT_EXAMPLE
+    assert {call["schema"] for call in calls} - {None} == set(list_schemas()) - WITHOUT_EXAMPLE

@@ -58,9 +58,9 @@ def label_sample(storage: str, name: str, n: int) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {rater: [] for rater in RATERS}
     with open_database(storage) as db:
         audit = audits.get_audit(db, name)
-        drawn = draw_label_sample(db, audit, LabelKind.ANSWER_PAIR, n)
+        drawn = draw_label_sample(db, audit, LabelKind("answer_pair"), n)
         assert (drawn.n_sampled, drawn.n_population, drawn.stratify) == (n, N_PAIRS, ("model", "purpose"))
-        for place, sampled in enumerate(load_label_sample(db, audit.id, LabelKind.ANSWER_PAIR)):
+        for place, sampled in enumerate(load_label_sample(db, audit.id, LabelKind("answer_pair"))):
             assert sampled.inclusion == pytest.approx(n / N_PAIRS)
             purpose, model, question, left, right = sampled.unit.parts
             assert purpose == EQUIVALENCE
@@ -80,7 +80,7 @@ def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_ev
     report = judgements(ExperimentContext(storage), audit).data
     with open_database(storage) as db:
         stored = audits.get_audit(db, audit)
-        sample = load_label_sample(db, stored.id, LabelKind.ANSWER_PAIR)
+        sample = load_label_sample(db, stored.id, LabelKind("answer_pair"))
         full_report = build_report(db, audit)
         item = LabelItemLoader(db, stored, "ann").load(sample[0].unit)
     expected = krippendorff_alpha(

@@ -192,7 +192,7 @@ async def test_a_failure_with_status_200_is_retried_and_its_text_is_dropped(serv
         (SCORE[:-2], "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
         (f"So: {SCORE} and so", "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
         ("Step 1. So.\nSCORE = 0.5", None, Purpose.DIRECT, Outcome.OK),  # the score parser decides
-        ("It is right to", None, Purpose.MORAL, Outcome.UNPARSED),
+        ("It is right to", None, Purpose.declare("moral"), Outcome.UNPARSED),
     ],
 )
 async def test_an_answer_with_an_unknown_reason_counts_only_where_it_parses_in_full(

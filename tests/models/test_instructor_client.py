@@ -17,7 +17,7 @@ import auditor
 from auditor.models import instructor_client
 from auditor.models.answer_schemas import MoralJudgement, Structure
 from auditor.models.instructor_client import build_request, explain_invalid
-from auditor.models.structured import ALL_SCHEMAS, limited_schema, response_format, to_required_tool
+from auditor.models.structured import limited_schema, list_schemas, response_format, to_required_tool
 from auditor.models.structured_reading import parse_structured_answer
 
 ROOT = Path(auditor.__file__).parents[1]
@@ -49,7 +49,7 @@ def test_only_public_modules_of_instructor_are_imported_and_by_one_module() -> N
     assert imports == {("instructor_client.py", module) for module in PUBLIC_MODULES}
 
 
-@pytest.mark.parametrize("structure", ALL_SCHEMAS)
+@pytest.mark.parametrize("structure", list_schemas().values())
 def test_requests_are_those_that_instructor_builds_with_our_schema(structure: type[Structure]) -> None:
     schema = limited_schema(structure, 20)
     requested_format = response_format(structure, 20)

@@ -120,7 +120,9 @@ async def test_a_call_that_was_sent_goes_before_calls_that_were_not() -> None:
 
 
 async def test_waiting_reviews_go_before_answers_and_answers_before_probes_at_all_models_of_a_server() -> None:
-    assert [p.priority for p in (Purpose.REVIEW, Purpose.DIRECT, Purpose.LOGIC, Purpose.MORAL)] == [0, 1, 2, 2]
+    assert [
+        p.priority for p in (Purpose.REVIEW, Purpose.DIRECT, Purpose.declare("logic"), Purpose.declare("moral"))
+    ] == [0, 1, 2, 2]
     slots = SharedSlots(2)
     limiters, order = [make_limiter(2, shared_slots=[slots]) for _ in range(2)], list[tuple[int, str]]()
 
@@ -129,7 +131,7 @@ async def test_waiting_reviews_go_before_answers_and_answers_before_probes_at_al
             order.append((model, purpose.value))
 
     async with asyncio.TaskGroup() as tasks, limiters[0].slot(), limiters[0].slot():
-        for purpose in (Purpose.LOGIC, Purpose.DIRECT, Purpose.REVIEW):
+        for purpose in (Purpose.declare("logic"), Purpose.DIRECT, Purpose.REVIEW):
             for model in (1, 0):
                 tasks.create_task(send(model, purpose))
                 await asyncio.sleep(0)

@@ -10,8 +10,8 @@ import pytest
 from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.litellm_client import drop_schema_keywords
 from auditor.models.structured import (
-    SCHEMA_BY_NAME,
     enumerate_bounded_numbers,
+    list_schemas,
     response_format,
 )
 
@@ -45,12 +45,12 @@ def sent_schemas() -> dict[str, Any]:
     """The recorded schemas; with AUDITOR_GOLDEN=write, schemas with new names are added to the file first."""
     recorded: dict[str, Any] = json.loads(SENT_SCHEMAS.read_text(encoding="utf-8")) if SENT_SCHEMAS.exists() else {}
     if os.environ.get("AUDITOR_GOLDEN") == "write":
-        recorded = {name: response_format(schema, MAX_WORDS) for name, schema in SCHEMA_BY_NAME.items()} | recorded
+        recorded = {name: response_format(schema, MAX_WORDS) for name, schema in list_schemas().items()} | recorded
         SENT_SCHEMAS.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return recorded
 
 
-@pytest.mark.parametrize("name", SCHEMA_BY_NAME)
+@pytest.mark.parametrize("name", list_schemas())
 def test_a_schema_never_changes_under_its_name(name: str, sent_schemas: dict[str, Any]) -> None:
     """Titles, descriptions (docstrings and field descriptions), the order of fields and every keyword are compared.
 
@@ -61,7 +61,7 @@ def test_a_schema_never_changes_under_its_name(name: str, sent_schemas: dict[str
         f"The schema {name} is not recorded. If it is new, add it: AUDITOR_GOLDEN=write pytest {__file__}. "
         "If it is an old one under a new name, restore the old name: answers paid for under it would be asked again."
     )
-    assert json.dumps(response_format(SCHEMA_BY_NAME[name], MAX_WORDS)) == json.dumps(sent_schemas[name]), (
+    assert json.dumps(response_format(list_schemas()[name], MAX_WORDS)) == json.dumps(sent_schemas[name]), (
         f"The schema {name} changed under its name. The ledger's key holds only the name, so paid answers to the old "
         "wording would be taken for answers to the new one. Give it a new name."
     )
@@ -69,4 +69,4 @@ def test_a_schema_never_changes_under_its_name(name: str, sent_schemas: dict[str
 
 def test_no_recorded_schema_is_lost(sent_schemas: dict[str, Any]) -> None:
     """A renamed schema class would ask all its paid answers again."""
-    assert set(sent_schemas) - set(SCHEMA_BY_NAME) == RETIRED
+    assert set(sent_schemas) - set(list_schemas()) == RETIRED

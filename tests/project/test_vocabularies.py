@@ -52,8 +52,15 @@ OMITTED: Mapping[str, set[Enum]] = {
 """Members that a table leaves out on purpose, by the table's name."""
 PURPOSES_OF_JUDGES_OF_PROBES = {purpose for probe in list_built_in_probes() for purpose in probe.judge_purposes}
 PURPOSES_OF_MODELS = {
-    *(Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.OPINION, Purpose.PARAPHRASE, Purpose.REWRITE),
-    *(Purpose.RULE, Purpose.TRANSLATION),
+    *(
+        Purpose.DIRECT,
+        Purpose.LOGPROB,
+        Purpose.declare("moral"),
+        Purpose.declare("opinion"),
+        Purpose.declare("paraphrase"),
+        Purpose.REWRITE,
+    ),
+    *(Purpose.declare("rule"), Purpose.declare("translation")),
 }
 
 

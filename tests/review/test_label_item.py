@@ -60,7 +60,7 @@ def trace_units(db: Database, audit: str) -> list[LabelUnit]:
 def pair_units(db: Database, purpose: Purpose) -> list[LabelUnit]:
     verdicts = answer_rows.load_pair_verdicts(db, audits.get_audit(db, PAIR_AUDIT).id, purpose.value)
     return [
-        LabelUnit(LabelKind.ANSWER_PAIR, (purpose.value, v.model, v.question, str(v.left), str(v.right)))
+        LabelUnit(LabelKind("answer_pair"), (purpose.value, v.model, v.question, str(v.left), str(v.right)))
         for v in verdicts
     ]
 
@@ -138,14 +138,14 @@ def test_a_prompt_of_one_judge_alone_is_not_shown_to_people(shared_db: Database)
 
 def test_a_judged_pair_is_shown_as_to_its_judge(shared_db: Database) -> None:
     audit_id = audits.get_audit(shared_db, PAIR_AUDIT).id
-    for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
+    for purpose in (Purpose.declare("consistency"), Purpose.declare("contradiction")):
         verdicts = answer_rows.load_pair_verdicts(shared_db, audit_id, purpose.value)
         recorded = transcripts.load_transcripts(shared_db, [v.key for v in verdicts if v.key])
         items = [load(shared_db, PAIR_AUDIT, unit) for unit in pair_units(shared_db, purpose)]
         shown = [item.material for item in items]
         judged = [recorded[v.key].messages[1].content for v in verdicts if v.key]
         assert {item.instructions for item in items} == {m.messages[0].content for m in recorded.values()}
-        if purpose is Purpose.CONSISTENCY:
+        if purpose is Purpose.declare("consistency"):
             assert shown == judged, "support has a direction, so the order stays"
         else:
             assert 0 < sum(a == b for a, b in zip(shown, judged, strict=True)) < len(judged)
@@ -156,7 +156,7 @@ def split_answers(item: LabelItem) -> list[str]:
 
 
 def test_the_order_of_a_symmetric_pair_differs_between_raters_and_is_stable(shared_db: Database) -> None:
-    units = pair_units(shared_db, Purpose.CONTRADICTION)
+    units = pair_units(shared_db, Purpose.declare("contradiction"))
     orders = [
         [split_answers(load(shared_db, PAIR_AUDIT, unit, rater)) for unit in units]
         for rater in ("ada", "ada", "bob", "cyd", "dee", "eve")
@@ -167,20 +167,20 @@ def test_the_order_of_a_symmetric_pair_differs_between_raters_and_is_stable(shar
 
 
 def test_a_pair_whose_answers_are_gone_says_so(shared_db: Database) -> None:
-    unit = LabelUnit(LabelKind.ANSWER_PAIR, ("contradiction", MODELS[0], "sofa", "1", "2"))
+    unit = LabelUnit(LabelKind("answer_pair"), ("contradiction", MODELS[0], "sofa", "1", "2"))
     assert load(shared_db, PAIR_AUDIT, unit).missing == NO_SUCH_UNIT
-    unit = LabelUnit(LabelKind.ANSWER_PAIR, ("contradiction", MODELS[0], "book", "1", "99"))
+    unit = LabelUnit(LabelKind("answer_pair"), ("contradiction", MODELS[0], "book", "1", "99"))
     assert load(shared_db, PAIR_AUDIT, unit).missing == "An answer has no text."
 
 
 def test_a_comparison_shows_two_items_and_the_question(shared_db: Database) -> None:
-    unit = LabelUnit(LabelKind.COMPARISON, (COUNTRIES[0], "divorce", "abortion"))
+    unit = LabelUnit(LabelKind("comparison"), (COUNTRIES[0], "divorce", "abortion"))
     item = load(shared_db, SURVEY_AUDIT, unit)
     lines = item.material.splitlines()
     assert lines[0] == "Country: Germany"
     assert [line[:2] for line in lines[1:3]] == ["A:", "B:"]
     assert "more acceptable" in lines[3]
-    assert load(shared_db, SURVEY_AUDIT, LabelUnit(LabelKind.COMPARISON, ("x", "a", "b"))).missing == NO_SUCH_UNIT
+    assert load(shared_db, SURVEY_AUDIT, LabelUnit(LabelKind("comparison"), ("x", "a", "b"))).missing == NO_SUCH_UNIT
 
 
 def test_the_hash_is_of_the_shown_text(shared_db: Database) -> None:

@@ -124,7 +124,7 @@ def test_a_draw_that_is_not_possible(
 
 def test_an_audit_without_the_kind_says_what_is_missing(db: Database, audit: Audit) -> None:
     with pytest.raises(ReviewError, match="has no comparison to label"):
-        draw_label_sample(db, audit, LabelKind.COMPARISON, 20)
+        draw_label_sample(db, audit, LabelKind("comparison"), 20)
 
 
 def test_failed_traces_are_not_drawn(db: Database, audit: Audit) -> None:

@@ -119,23 +119,23 @@ def test_pairs_of_answers_are_those_of_judges_and_those_to_two_wordings(db: Data
         for wording, sample in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 0))
     ]
     save_records(db, audit.id, answers)
-    asked = ((Purpose.CONSISTENCY, 0, 1), (Purpose.CONTRADICTION, 1, 2))
+    asked = ((Purpose.declare("consistency"), 0, 1), (Purpose.declare("contradiction"), 1, 2))
     verdicts = [
         PairVerdict(judge, purpose.value, "alder", "q1", left, right, Outcome.OK, holds=True)
         for judge in ("birch", "cedar")
         for purpose, left, right in asked
     ]
     save_records(db, audit.id, verdicts)
-    units = load_labelable_units(db, audit.id, LabelKind.ANSWER_PAIR)
+    units = load_labelable_units(db, audit.id, LabelKind("answer_pair"))
     assert [unit.unit.parts for unit in units] == [
         ("consistency", "alder", "q1", "0", "1"),
         ("contradiction", "alder", "q1", "1", "2"),
         ("equivalence", "alder", "q1", "1", "2"),
     ]
     assert units[0].content != units[1].content
-    assert draw_label_sample(db, audit, LabelKind.ANSWER_PAIR, 20).n_sampled == 3
+    assert draw_label_sample(db, audit, LabelKind("answer_pair"), 20).n_sampled == 3
     labels.append_label(db, audit.id, make_label(units[0].unit, "yes"))
-    assert len(labels.load_labels(db, audit.id, LabelKind.ANSWER_PAIR)) == 1
+    assert len(labels.load_labels(db, audit.id, LabelKind("answer_pair"))) == 1
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []
 
 
@@ -152,10 +152,10 @@ def test_comparisons_are_those_in_their_standard_form(db: Database, audit: Audit
             for first, second, relation in asked
         ],
     )
-    units = load_labelable_units(db, audit.id, LabelKind.COMPARISON)
+    units = load_labelable_units(db, audit.id, LabelKind("comparison"))
     assert [unit.unit.parts for unit in units] == [("set", "a", "b"), ("set", "b", "a")]
     labels.append_label(db, audit.id, make_label(units[0].unit, "TIE"))
-    assert len(labels.load_labels(db, audit.id, LabelKind.COMPARISON)) == 1
+    assert len(labels.load_labels(db, audit.id, LabelKind("comparison"))) == 1
 
 
 # --- kills

@@ -106,7 +106,14 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
     answer_rows.replace_scores(db, audit.id, scores, [], settings)
     verdicts = [
         PairVerdict(
-            "judge", Purpose.CONSISTENCY.value, model, question.id, left, right, Outcome.OK, bool(rng.random() < 0.7)
+            "judge",
+            Purpose.declare("consistency").value,
+            model,
+            question.id,
+            left,
+            right,
+            Outcome.OK,
+            bool(rng.random() < 0.7),
         )
         for model, question in itertools.product(MODELS, questions)
         for left, right in itertools.combinations(range(N_SAMPLES), 2)

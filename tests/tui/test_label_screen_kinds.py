@@ -43,14 +43,14 @@ def shared_db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     [
         (
             PAIR_AUDIT,
-            LabelKind.ANSWER_PAIR,
+            LabelKind("answer_pair"),
             "1234",
             ["yes", "no", "unsure"],
             ["   1 yes   2 no   3 unsure", "First answer:", "Second answer:"],
         ),
         (
             SURVEY_AUDIT,
-            LabelKind.COMPARISON,
+            LabelKind("comparison"),
             "1234",
             ["A", "B", "TIE", "unsure"],
             ["question?   1 A   2 B   3 neither   4 unsure", "Country: ", "A: ", "B: "],

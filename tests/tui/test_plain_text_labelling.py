@@ -182,4 +182,4 @@ def test_without_a_sample_the_error_says_how_to_draw_one(
 def test_a_kind_without_sample_is_named(tmp_path: Path, db: Database) -> None:
     save_labelling_audit(db)
     with pytest.raises(ReviewError, match=r"no label sample of answer pairs.*--sample 200 --kind answer_pair"):
-        run_plain_text_labelling(f"sqlite:///{tmp_path}/audits.db", "moral", rater="ada", kind=LabelKind.ANSWER_PAIR)
+        run_plain_text_labelling(f"sqlite:///{tmp_path}/audits.db", "moral", rater="ada", kind=LabelKind("answer_pair"))

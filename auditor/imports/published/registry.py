@@ -12,11 +12,10 @@ from auditor.config.installed_probes import list_built_in_probes
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.published.rows import (
     PEOPLE_JUDGE,
-    ROW_KINDS,
     ConversionOptions,
     DatasetFormat,
     PublishedDataset,
-    RowKind,
+    PublishedDecision,
 )
 
 COMMON_OPTIONS = ("seed", "limit")
@@ -70,7 +69,7 @@ def read_dataset(name: str, source: Path, options: ConversionOptions | None = No
     return dataset
 
 
-def write_rows(dataset: PublishedDataset, file: Path, kind: RowKind, labeller: str = PEOPLE_JUDGE) -> int:
+def write_rows(dataset: PublishedDataset, file: Path, kind: str, labeller: str = PEOPLE_JUDGE) -> int:
     """Write the rows of a kind as JSONL. Comparisons are those of the judge `labeller`.
 
     Returns:
@@ -81,11 +80,12 @@ def write_rows(dataset: PublishedDataset, file: Path, kind: RowKind, labeller: s
     """
     if file.suffix != ".jsonl":
         raise UsageError(f"{file}: the file name must end in .jsonl.", "Rename the file.")
-    rows: list[dict[str, Any]] = [row._asdict() for row in dataset.rows.get(kind, ())]
-    if kind == "comparisons":
-        rows = [{"judge": labeller, **row, "relation": "standard"} for row in rows]
+    rows: list[dict[str, Any]] = [
+        row.to_columns(labeller) if isinstance(row, PublishedDecision) else row._asdict()
+        for row in dataset.rows.get(kind, ())
+    ]
     if not rows:
-        known_kinds = [name for name in ROW_KINDS if dataset.rows.get(name)]
+        known_kinds = [name for name, kind_rows in dataset.rows.items() if kind_rows]
         how_to_fix = f"Use --as {' or --as '.join(known_kinds)}." if known_kinds else "Check that it is the right file."
         raise UsageError(f"the data have no {kind}.", how_to_fix)
     write_atomically("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), file)

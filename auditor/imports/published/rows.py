@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from auditor.domain import derive_seed
 from auditor.errors import UsageError
 
-RowKind = Literal["items", "comparisons", "questions", "rules", "known-answers"]
-"""What a file of rows is for: items of the probe `logic` or of a task, people's comparisons of these items, questions
-of the probe `semantic`, rules of thumb that answers to these questions follow, or the experiment `accuracy`."""
-ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
 PEOPLE_JUDGE = "people"
 """Judge whose comparisons are people's, in a file of comparisons."""
 PARTS = ("train", "test")
@@ -39,6 +35,14 @@ class PublishedDecision(NamedTuple):
     item_a: str
     item_b: str
     decision: str
+
+    def to_columns(self, labeller: str) -> dict[str, str]:
+        """The columns of a file of comparisons.
+
+        Args:
+            labeller: judge whose decision it is.
+        """
+        return {"judge": labeller, **self._asdict(), "relation": "standard"}
 
 
 class PublishedTaskItem(NamedTuple):
@@ -83,9 +87,12 @@ PublishedRow: TypeAlias = (
 
 @dataclass(frozen=True)
 class PublishedDataset:
-    """The rows of a data set by kind, and sentences on what was counted, left out or changed."""
+    """The rows of a data set by kind, and sentences on what was counted, left out or changed.
 
-    rows: Mapping[RowKind, Sequence[PublishedRow]]
+    The kind says what a file of rows is for, such as "items"; `auditor logic convert --as` names it.
+    """
+
+    rows: Mapping[str, Sequence[PublishedRow]]
     notes: Sequence[str] = ()
 
     def sample(self, limit: int, seed: int) -> PublishedDataset:
@@ -115,7 +122,7 @@ class PublishedDataset:
 
     def _list_units(self) -> list[str]:
         """The sets of items, task items or questions, in their order."""
-        return list(dict.fromkeys(row[0] for kind in ROW_KINDS for row in self.rows.get(kind, ())))
+        return list(dict.fromkeys(row[0] for rows in self.rows.values() for row in rows))
 
     def _select(self, units: Collection[str], note: str) -> PublishedDataset:
         """The rows of these sets, task items or questions, of every kind."""
@@ -160,7 +167,7 @@ class DatasetFormat(NamedTuple):
     """
 
     read: Callable[[Path, ConversionOptions], PublishedDataset]
-    kinds: tuple[RowKind, ...] = ("items",)
+    kinds: tuple[str, ...] = ("items",)
     used_options: frozenset[str] = frozenset()
     relation: str = "preference"
     labeller: str = PEOPLE_JUDGE

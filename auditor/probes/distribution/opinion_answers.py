@@ -11,9 +11,9 @@ from typing import NamedTuple
 from auditor.agents.answer_parsing import is_refusal
 from auditor.agents.sentence_pairs import sum_letter_logprobs
 from auditor.domain import OPTION_LETTERS, Answer, Call, LogprobMeasure, Message, Outcome
-from auditor.models.answer_schemas import OpinionAnswer, OpinionCounts, counts_schema
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
+from auditor.probes.distribution.answer_schemas import OpinionAnswer, OpinionCounts, counts_schema
 from auditor.probes.distribution.opinion_questions import OpinionQuestion, point_labels
 from auditor.probes.distribution.opinion_wording import load_english_words
 from auditor.probes.distribution.opinions import MAX_SUM_ERROR, Opinion, OpinionMode, ScaleOrder

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from auditor.agents.localization import country_name, localized_question, topic_wording
 from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Purpose, Survey, derive_seed
+from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Survey, derive_seed
 from auditor.errors import ConfigError, SurveyError, did_you_mean
-from auditor.models.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
 from auditor.models.simulated.world import PeopleOpinions
+from auditor.probes.distribution.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
 from auditor.probes.distribution.opinion_wording import load_english_words, load_opinion_wording
-from auditor.probes.distribution.opinions import NO_COUNTRY, PLACEBO, OpinionMode, ScaleOrder
+from auditor.probes.distribution.opinions import NO_COUNTRY, OPINION_PURPOSE, PLACEBO, OpinionMode, ScaleOrder
 from auditor.probes.distribution.settings import DistributionProbe
 from auditor.prompts import fill_placeholders
 from auditor.surveys import SurveyDistributions, load_distributions
@@ -187,7 +187,7 @@ def build_opinion_call(
     schema = OpinionAnswer.__name__ if is_sampled else counts_schema_name(n_points)
     return build_call(
         model,
-        Purpose.OPINION,
+        OPINION_PURPOSE,
         messages,
         temperature=effective_temperature(model, probe.temperature if is_sampled else 0.0),
         max_tokens=probe.max_tokens,
@@ -206,9 +206,9 @@ def _build_tokens_call(model: ModelSection, messages: tuple[Message, ...], n_poi
     if LogprobMeasure.CONTINUATION in measures:
         prompt = Message("user", "\n\n".join(message.content for message in messages))
         letters = tuple(f" {letter}" for letter in OPTION_LETTERS[:n_points])
-        return build_logprob_call(model, Purpose.OPINION, (prompt,), LogprobMeasure.CONTINUATION, letters)
+        return build_logprob_call(model, OPINION_PURPOSE, (prompt,), LogprobMeasure.CONTINUATION, letters)
     if LogprobMeasure.CHOICE in measures:
-        return build_logprob_call(model, Purpose.OPINION, messages, LogprobMeasure.CHOICE)
+        return build_logprob_call(model, OPINION_PURPOSE, messages, LogprobMeasure.CHOICE)
     return None
 
 

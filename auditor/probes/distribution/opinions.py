@@ -9,6 +9,9 @@ from typing import Annotated
 from auditor.domain.records import CallKey, Key, LongText, Nullable, stored
 from auditor.domain.terms import Cell, Outcome, Purpose
 
+OPINION_PURPOSE = Purpose.declare("opinion")
+"""An answer on a survey's own scale, or the shares of people's answers."""
+
 
 class OpinionMode(StrEnum):
     """How a model was asked."""
@@ -68,9 +71,9 @@ class Opinion:
     n: int | None = None
     is_rescaled: Nullable[bool] = False
     mass: float | None = None
-    key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
-    repair_key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
-    repeat_key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
+    key: Annotated[str | None, CallKey(OPINION_PURPOSE, "model")] = None
+    repair_key: Annotated[str | None, CallKey(OPINION_PURPOSE, "model")] = None
+    repeat_key: Annotated[str | None, CallKey(OPINION_PURPOSE, "model")] = None
     first_outcome: Outcome | None = None
 
 

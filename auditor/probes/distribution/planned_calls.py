@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from auditor.config import AuditConfig
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
-from auditor.domain import Cell, Purpose, Survey
+from auditor.domain import Cell, Survey
 from auditor.probes.distribution.opinion_questions import (
     build_opinion_call,
     load_planned_shares,
     plan_subjects,
     questions_about,
 )
-from auditor.probes.distribution.opinions import OpinionMode
+from auditor.probes.distribution.opinions import OPINION_PURPOSE, OpinionMode
 from auditor.probes.distribution.settings import DistributionProbe
 from auditor.reports.data.cost.forecast import ForecastRange
 
@@ -45,4 +45,4 @@ def plan_distribution_calls(config: AuditConfig, survey: Survey, cells: Sequence
         }  # fmt: skip
         n_calls = len(subjects) * sum(n for mode, n in n_modes.items() if calls_by_mode.get(mode))
         examples = [call for calls in calls_by_mode.values() for call in calls]
-        yield PlannedCalls(model, Purpose.OPINION, ForecastRange.from_bounds(n_calls), examples, 0)
+        yield PlannedCalls(model, OPINION_PURPOSE, ForecastRange.from_bounds(n_calls), examples, 0)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.probe_section import BuiltInProbe, KeyFinding, PageOne
-from auditor.domain import Purpose
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
-from auditor.probes.distribution.opinions import OpinionMode
+from auditor.probes.distribution.opinions import OPINION_PURPOSE, OpinionMode
 from auditor.probes.distribution.settings import DistributionProbe, DistributionThresholds
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
+    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated.world import PeopleOpinions, World
     from auditor.probes.distribution.figures.schema import DistributionReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
@@ -37,7 +37,7 @@ class Distribution(BuiltInProbe):
     noun = "opinion"
     answers_key = "opinions"
     counted_labels: ClassVar = {str(mode): f"{mode} opinions" for mode in OpinionMode}
-    sampled_purpose = Purpose.OPINION
+    sampled_purpose = OPINION_PURPOSE
     sampled_figures = "The diversity of answers (variance ratio)"
 
     thresholds = DistributionThresholds
@@ -47,6 +47,11 @@ class Distribution(BuiltInProbe):
         from auditor.probes.distribution import opinions
 
         return list_stored(opinions)
+
+    def list_schemas(self) -> Sequence[type[Structure]]:
+        from auditor.probes.distribution.answer_schemas import SCHEMAS
+
+        return SCHEMAS
 
     def answer_record(self) -> type:
         from auditor.probes.distribution.opinions import Opinion
@@ -133,7 +138,7 @@ class Distribution(BuiltInProbe):
         return load_people_opinions(audit.config, audit.survey)
 
     def answer_simulated(self, world: World, call: Call) -> str | None:
-        if call.purpose is not Purpose.OPINION:
+        if call.purpose is not OPINION_PURPOSE:
             return None
         from auditor.probes.distribution.simulated_opinions import answer_opinion
 

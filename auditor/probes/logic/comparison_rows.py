@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import ComparisonChoice, Outcome
-from auditor.domain.labels import LabelKind
 from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.probes.logic.comparisons import (
     CELL_SEPARATOR,
@@ -21,6 +20,7 @@ from auditor.probes.logic.comparisons import (
     ItemSet,
     Relation,
 )
+from auditor.probes.logic.probe import COMPARISON
 from auditor.storage.database import Database
 from auditor.storage.label_units import UnitQuery, list_part_names
 from auditor.storage.probe_answers import Columns, Condition, as_text
@@ -209,7 +209,7 @@ def query_label_units(audit_id: int) -> UnitQuery:
         is_of_set = (item.c.audit_id == c.audit_id) & (item.c.context == c.context)
         return is_of_set & (item.c.item == name)
 
-    key_columns = {name: c[name] for name in list_part_names(LabelKind.COMPARISON)}
+    key_columns = {name: c[name] for name in list_part_names(COMPARISON)}
     joined = comparison.join(first, is_item(first, c.item_a)).join(second, is_item(second, c.item_b))
     query = joined.select().with_only_columns(
         *key_columns.values(), first.c.text.label("content_first"), second.c.text.label("content_second")

@@ -10,6 +10,8 @@ from auditor.domain.languages import ENGLISH
 from auditor.domain.records import CallKey, Key, LongText, NotStored, stored
 from auditor.domain.terms import ComparisonChoice, Outcome, Purpose
 
+LOGIC_PURPOSE = Purpose.declare("logic")
+
 CELL_SEPARATOR = " · "
 """Between country and topic in the context of a cell whose direct answers are compared."""
 TRACE_ITEM_SEPARATOR = " #"
@@ -87,7 +89,7 @@ class Comparison:
     decision: ComparisonChoice | None = None
     probability: float | None = None
     people: ComparisonChoice | None = None
-    key: Annotated[str | None, CallKey(Purpose.LOGIC, "judge")] = None
+    key: Annotated[str | None, CallKey(LOGIC_PURPOSE, "judge")] = None
     position: int | None = None
-    repeat_key: Annotated[str | None, CallKey(Purpose.LOGIC, "judge")] = None
+    repeat_key: Annotated[str | None, CallKey(LOGIC_PURPOSE, "judge")] = None
     first_outcome: Outcome | None = None

@@ -12,7 +12,7 @@ from auditor.console.options import output_file
 from auditor.console.output import print_message
 
 if TYPE_CHECKING:
-    from auditor.imports.published.rows import PublishedDataset, RowKind
+    from auditor.imports.published.rows import PublishedDataset
 
 DatasetArgument: TypeAlias = Annotated[
     str,
@@ -107,7 +107,7 @@ def convert(
         print_message(f"Next: {step}")
 
 
-def _select_kind(dataset_name: str, kind: str | None) -> RowKind:
+def _select_kind(dataset_name: str, kind: str | None) -> str:
     """The kind of rows to write; UsageError if the data set has none of them."""
     from auditor.errors import UsageError
     from auditor.imports.published.registry import find_format
@@ -128,9 +128,7 @@ def _needs_items(dataset: PublishedDataset) -> bool:
     return any(texts.get(item, item) != item for item in compared)
 
 
-def _list_next_steps(
-    dataset_name: str, kind: RowKind, output: Path, aspect: str, *, needs_items: bool
-) -> Iterator[str]:
+def _list_next_steps(dataset_name: str, kind: str, output: Path, aspect: str, *, needs_items: bool) -> Iterator[str]:
     """Yield what can be done with a file of rows."""
     from auditor.imports.published.registry import find_format
     from auditor.imports.published.rows import PEOPLE_JUDGE

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.domain import Cell, ComparisonChoice, Conflict, ConflictKind
+from auditor.domain import Cell, ComparisonChoice, Conflict
 from auditor.probes.logic.comparisons import Relation
+from auditor.probes.logic.probe import LOGIC_CONFLICT
 from auditor.probes.logic.questions import comparison_prompt_fields
 from auditor.probes.logic.repair import FlippedComparison
 from auditor.storage import audits, results
@@ -52,7 +53,7 @@ def _build_conflict(flip: FlippedComparison) -> tuple[Conflict, tuple[str, str]]
         right=f"{flip.judge} {REPAIRED_SUFFIX}",
         score_left=score,
         score_right=-score,
-        kind=ConflictKind.LOGIC,
+        kind=LOGIC_CONFLICT,
     )
     question = comparison_prompt_fields(flip.item_set, Relation.STANDARD)["question"]
     texts = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 
 from auditor.domain import Outcome
-from auditor.domain.labels import LabelKind, LabelUnit
+from auditor.domain.labels import LabelUnit
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparison_rows import query_label_units as query_label_units
 from auditor.probes.logic.comparisons import Comparison, Relation
+from auditor.probes.logic.probe import COMPARISON
 from auditor.probes.logic.questions import render_question
 from auditor.reports.data.judge_quality.pair_labels import Decisions
-from auditor.reports.data.judge_quality.pair_schema import PairQuestion
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
 from auditor.storage.database import Database
 from auditor.storage.records import load_records
@@ -32,10 +32,10 @@ def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
 
 def load_pair_decisions(db: Database, audit_id: int) -> Decisions:
     """Load the judges' first answers to the question that people are shown: its first wording, not negated."""
-    decisions: defaultdict[tuple[str, PairQuestion], dict[LabelUnit, str]] = defaultdict(dict)
+    decisions: defaultdict[tuple[str, str], dict[LabelUnit, str]] = defaultdict(dict)
     for row in load_records(db, audit_id, Comparison):
         is_shown = row.relation is Relation.STANDARD and row.paraphrase == 0 and row.sample == 0
         if is_shown and row.outcome is Outcome.OK and row.decision is not None:
-            unit = LabelUnit(LabelKind.COMPARISON, (row.context, row.item_a, row.item_b))
+            unit = LabelUnit(COMPARISON, (row.context, row.item_a, row.item_b))
             decisions[row.judge, "comparison"][unit] = row.decision.value
     return decisions

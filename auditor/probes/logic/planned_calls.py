@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.config import AuditConfig
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
-from auditor.domain import Cell, Purpose, Survey
+from auditor.domain import Cell, Survey
+from auditor.probes.logic.comparisons import LOGIC_PURPOSE
 from auditor.probes.logic.item_sets import build_item_sets
 from auditor.probes.logic.question_forms import asks_for_reasoning, find_template, list_templates
 from auditor.probes.logic.questions import build_comparison_call, plan_pairs, questions_about
@@ -35,4 +36,4 @@ def plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell])
             for question in with_template[:: max(1, len(with_template) // MAX_EXAMPLES)][:MAX_EXAMPLES]
         ]
         words = probe.max_words if asks_for_reasoning(probe, with_template[0].sample) else 0
-        yield PlannedCalls(judge, Purpose.LOGIC, ForecastRange.from_bounds(len(with_template)), examples, words)
+        yield PlannedCalls(judge, LOGIC_PURPOSE, ForecastRange.from_bounds(len(with_template)), examples, words)

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm
-from auditor.domain import Purpose
-from auditor.domain.labels import LabelKind
+from auditor.domain.conflict_kinds import ConflictKind, ConflictKindSpec, ConflictSides
+from auditor.domain.labels import LabelChoice, LabelKind
 from auditor.domain.records import list_stored
+from auditor.domain.terms import ComparisonChoice
 from auditor.probe_interface import ProbeAudit
+from auditor.probes.logic.comparisons import LOGIC_PURPOSE
 from auditor.probes.logic.settings import LogicProbe
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
     from auditor.imports.published.rows import DatasetFormat
+    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated.world import World
     from auditor.probes.logic.figures.schema import LogicReport
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
@@ -27,6 +30,25 @@ if TYPE_CHECKING:
     from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
     from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+
+
+LOGIC_CONFLICT = ConflictKind.of_probe(
+    "logic",
+    ConflictKindSpec(
+        sides=ConflictSides.CLAIMS,
+        explanation="a judge’s verdict on a pair of items contradicts the ranking by all its verdicts",
+        unvoted_label="of judges’ verdicts on pairs of items",
+    ),
+)
+COMPARISON = LabelKind.of_probe(
+    "comparison",
+    (
+        LabelChoice(ComparisonChoice.FIRST.value, "A"),
+        LabelChoice(ComparisonChoice.SECOND.value, "B"),
+        LabelChoice(ComparisonChoice.TIE.value, "neither"),
+    ),
+)
+"""Two items of a set, as a judge compares them."""
 
 
 class Logic(BuiltInProbe):
@@ -39,7 +61,8 @@ class Logic(BuiltInProbe):
     progress_label = "Comparing items"
     counted_labels: ClassVar = {None: "comparisons of items"}
     label_form = LabelForm(
-        LabelKind.COMPARISON,
+        COMPARISON,
+        questions=("comparison",),
         parts=("context", "item_a", "item_b"),
         stratify=("context",),
         noun="comparison",
@@ -47,12 +70,17 @@ class Logic(BuiltInProbe):
         source="Run an audit with the probe logic, or import comparisons with their items.",
     )
     weighs_votes = True
-    judge_purposes = frozenset({Purpose.LOGIC})
+    judge_purposes = frozenset({LOGIC_PURPOSE})
 
     def list_records(self) -> list[type]:
         from auditor.probes.logic import comparisons
 
         return list_stored(comparisons)
+
+    def list_schemas(self) -> Sequence[type[Structure]]:
+        from auditor.probes.logic.answer_schemas import SCHEMAS
+
+        return SCHEMAS
 
     def answer_record(self) -> type:
         from auditor.probes.logic.comparisons import Comparison

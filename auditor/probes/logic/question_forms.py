@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from auditor.config.base import PromptForm
-from auditor.models.answer_schemas import BinaryPreference, Preference, ReasonedBinaryPreference, ReasonedPreference
+from auditor.probes.logic.answer_schemas import (
+    BinaryPreference,
+    Preference,
+    ReasonedBinaryPreference,
+    ReasonedPreference,
+)
 from auditor.probes.logic.settings import LogicProbe
 
 AnswerSchema = type[Preference | ReasonedPreference | BinaryPreference | ReasonedBinaryPreference]

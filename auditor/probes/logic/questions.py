@@ -12,11 +12,11 @@ import numpy as np
 from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import Answer, Call, ComparisonChoice, LogprobMeasure, Message, Outcome, Purpose, derive_seed
+from auditor.domain import Answer, Call, ComparisonChoice, LogprobMeasure, Message, Outcome, derive_seed
 from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.probes.logic.comparison_wording import find_criterion, load_comparison_wording
-from auditor.probes.logic.comparisons import Comparison, ItemSet, Relation
+from auditor.probes.logic.comparisons import LOGIC_PURPOSE, Comparison, ItemSet, Relation
 from auditor.probes.logic.question_forms import (
     answer_schema,
     asks_for_letter,
@@ -114,13 +114,13 @@ def build_comparison_call(
     messages = _render_messages(prompt, judge.system, item_set, question, extra_fields)
     if asks_for_letter(probe, question.sample):
         # The probability of each letter as the next token.
-        return build_logprob_call(judge, Purpose.LOGIC, messages, LogprobMeasure.CHOICE)
+        return build_logprob_call(judge, LOGIC_PURPOSE, messages, LogprobMeasure.CHOICE)
     is_reasoned = asks_for_reasoning(probe, question.sample)
     # Repeats, from 1, have a temperature of their own.
     temperature = probe.sample_temperature if question.sample else probe.temperature
     return build_call(
         judge,
-        Purpose.LOGIC,
+        LOGIC_PURPOSE,
         messages,
         temperature=effective_temperature(judge, temperature),
         max_tokens=probe.max_tokens,

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import re
 
-from auditor.domain import Call, Cell, LogprobMeasure, Purpose
-from auditor.models.answer_schemas import BinaryPreference, Preference, ReasonedBinaryPreference, ReasonedPreference
+from auditor.domain import Call, Cell, LogprobMeasure
 from auditor.models.simulated.survey_answers import answer_option_logprobs, find_options
 from auditor.models.simulated.world import World, model_name
+from auditor.probes.logic.answer_schemas import (
+    BinaryPreference,
+    Preference,
+    ReasonedBinaryPreference,
+    ReasonedPreference,
+)
+from auditor.probes.logic.comparisons import LOGIC_PURPOSE
 
 TIE_DIFFERENCE = 0.01
 """Items whose scores differ by less are a tie."""
@@ -21,7 +27,7 @@ _NEGATED_QUESTION = re.compile(r"\b(?:less|worse|later)\b")
 
 def answer_comparison(world: World, call: Call) -> str | None:
     """Compare two items, as a structure or by log-probabilities; None for a call of another kind."""
-    if call.purpose is Purpose.LOGIC and call.measure is LogprobMeasure.CHOICE:
+    if call.purpose is LOGIC_PURPOSE and call.measure is LogprobMeasure.CHOICE:
         return answer_option_logprobs(_measure_preference(world, call))
     if call.schema not in SCHEMAS:
         return None

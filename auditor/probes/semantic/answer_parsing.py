@@ -7,9 +7,10 @@ from typing import Literal
 
 from auditor.domain import Answer, Outcome, Purpose
 from auditor.metrics.paraphrase import normalize_text
-from auditor.models.answer_schemas import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Support
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
+from auditor.probes.semantic.answer_schemas import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Support
+from auditor.probes.semantic.records import CONSISTENCY_PURPOSE
 
 AnswerMode = Literal["structured", "text"]
 _LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
@@ -96,7 +97,7 @@ def parse_pair_verdict(
     if is_paper_form:
         verdict = _VERDICT.match(strip_thinking(answer.text))
         return (Outcome.OK, verdict[1] is not None, None) if verdict else (Outcome.UNPARSED, None, None)
-    if purpose is Purpose.CONSISTENCY:
+    if purpose is CONSISTENCY_PURPOSE:
         support = parse_structured_answer(Support, answer.text, request)
         return (
             (Outcome.UNPARSED, None, None)

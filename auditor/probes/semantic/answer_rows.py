@@ -8,9 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.domain import Outcome, Purpose, canonical_json
-from auditor.domain.labels import EQUIVALENCE, LabelKind
+from auditor.domain import Outcome, canonical_json
+from auditor.domain.labels import EQUIVALENCE
+from auditor.probes.semantic.probe import ANSWER_PAIR
 from auditor.probes.semantic.records import (
+    CONSISTENCY_PURPOSE,
+    CONTRADICTION_PURPOSE,
     MoralAnswerRecord,
     MoralQuestion,
     MoralWording,
@@ -187,7 +190,7 @@ def list_repeated_questions(audit_id: int) -> list[RepeatedQuestions]:
         RepeatedQuestions("rules", c.model, c.rot_first_outcome, c.rot_outcome),
         RepeatedQuestions(
             *("judgements", verdict.model, verdict.first_outcome, verdict.outcome),
-            verdict.purpose == Purpose.CONSISTENCY.value,
+            verdict.purpose == CONSISTENCY_PURPOSE.value,
         ),
     ]
 
@@ -196,7 +199,7 @@ def query_label_units(audit_id: int) -> UnitQuery:
     """Query the pairs of answers that a judge was asked about, and all pairs of answers to two wordings."""
     verdicts, answers = table_of(PairVerdict), table_of(MoralAnswerRecord)
     left, right, c = answers.alias(), answers.alias(), verdicts.c
-    names = list_part_names(LabelKind.ANSWER_PAIR)
+    names = list_part_names(ANSWER_PAIR)
     texts = left.c.text.label("content_left"), right.c.text.label("content_right")
     joined = verdicts.join(left, _is_side(c, left.c, c.left)).join(right, _is_side(c, right.c, c.right))
     judged = joined.select().with_only_columns(*(c[name] for name in names), *texts).where(c.audit_id == audit_id)
@@ -219,7 +222,7 @@ def _is_side(verdict: Columns, answer: Columns, number: ColumnElement[int]) -> C
 
     Consistency is asked about two samples of the question's own wording, contradiction about two wordings.
     """
-    is_sample = (verdict.purpose == Purpose.CONSISTENCY.value) & (answer.wording == 0) & (answer.sample == number)
-    is_wording = (verdict.purpose == Purpose.CONTRADICTION.value) & (answer.wording == number) & (answer.sample == 0)
+    is_sample = (verdict.purpose == CONSISTENCY_PURPOSE.value) & (answer.wording == 0) & (answer.sample == number)
+    is_wording = (verdict.purpose == CONTRADICTION_PURPOSE.value) & (answer.wording == number) & (answer.sample == 0)
     is_same = (answer.audit_id == verdict.audit_id) & (answer.model == verdict.model)
     return is_same & (answer.question == verdict.question) & (is_sample | is_wording)

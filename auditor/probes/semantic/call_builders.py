@@ -9,17 +9,24 @@ from auditor.agents.localization import country_name
 from auditor.agents.model_call import build_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import ENGLISH, LANGUAGES, Call, Message, Purpose, derive_seed
-from auditor.models.answer_schemas import (
+from auditor.models.answer_schemas import Structure
+from auditor.probes.semantic.answer_schemas import (
     Choice,
     Contradiction,
     MoralAnswer,
     OpenAnswer,
     Paraphrases,
     RuleOfThumb,
-    Structure,
     Support,
 )
-from auditor.probes.semantic.records import MoralQuestion
+from auditor.probes.semantic.records import (
+    CONSISTENCY_PURPOSE,
+    MORAL_PURPOSE,
+    PARAPHRASE_PURPOSE,
+    RULE_PURPOSE,
+    TRANSLATION_PURPOSE,
+    MoralQuestion,
+)
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
@@ -75,7 +82,7 @@ def build_answer_call(
     return _build_call(
         config,
         model,
-        Purpose.MORAL,
+        MORAL_PURPOSE,
         load_prompt(f"{template}.{probe.mode}").render(preamble=model.system, **fields),
         temperature=effective_temperature(model, probe.temperature) if temperature is None else temperature,
         max_tokens=probe.max_tokens,
@@ -97,7 +104,7 @@ def build_choice_call(config: AuditConfig, model: ModelSection, question: str, c
     return _build_call(
         config,
         model,
-        Purpose.MORAL,
+        MORAL_PURPOSE,
         messages,
         temperature=effective_temperature(model, probe.temperature),
         max_tokens=probe.max_tokens,
@@ -122,7 +129,7 @@ def build_rule_call(config: AuditConfig, model: ModelSection, question: str, ans
     return _build_call(
         config,
         model,
-        Purpose.RULE,
+        RULE_PURPOSE,
         messages,
         temperature=0.0,
         max_tokens=probe.max_tokens,
@@ -142,7 +149,7 @@ def build_paraphrase_call(
     return _build_call(
         config,
         model,
-        Purpose.PARAPHRASE,
+        PARAPHRASE_PURPOSE,
         messages,
         temperature=PARAPHRASE_TEMPERATURE,
         # Two tokens for each word of the longest paraphrases; languages without spaces are counted by characters.
@@ -162,7 +169,7 @@ def build_translation_call(config: AuditConfig, translator: ModelSection, text: 
     return _build_call(
         config,
         translator,
-        Purpose.TRANSLATION,
+        TRANSLATION_PURPOSE,
         messages,
         temperature=0.0,
         max_tokens=probe.max_tokens,
@@ -177,7 +184,7 @@ def build_pair_call(
     """Build the call that asks a judge whether the first answer supports the second, or whether they contradict.
 
     Args:
-        purpose: `Purpose.CONSISTENCY` asks for support, `Purpose.CONTRADICTION` for contradiction.
+        purpose: `CONSISTENCY_PURPOSE` asks for support, `CONTRADICTION_PURPOSE` for contradiction.
         question: text of the original question.
         first, second: texts of the two answers.
     """
@@ -191,7 +198,7 @@ def build_pair_call(
             max_tokens=PAPER_JUDGE_TOKENS,
             seed=derive_seed(config.seed, purpose.value, question, first, second),
         )
-    structure = Support if purpose is Purpose.CONSISTENCY else Contradiction
+    structure = Support if purpose is CONSISTENCY_PURPOSE else Contradiction
     fence = fence_line(first + second, config.seed, question)
     messages = load_prompt(f"semantic.{purpose.value}{semantic_probe(config).prompt_suffix}").render(
         preamble=judge.system, question=question, first=first, second=second, fence=fence
@@ -204,7 +211,7 @@ def build_pair_call(
 def is_paper_form(config: AuditConfig, purpose: Purpose) -> bool:
     """Whether the judge is asked in the published form of the consistency score, and answers yes or no."""
     section = semantic_probe(config).consistency
-    return purpose is Purpose.CONSISTENCY and section is not None and section.form == "paper"
+    return purpose is CONSISTENCY_PURPOSE and section is not None and section.form == "paper"
 
 
 def truncate_shown_text(config: AuditConfig, text: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from auditor.config import AuditConfig
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
-from auditor.domain import Purpose, Survey
+from auditor.domain import Survey
 from auditor.probes.semantic.call_builders import build_choice_call, semantic_probe
 from auditor.probes.semantic.known_answers import KnownAnswerQuestion, select_unparaphrased
 from auditor.probes.semantic.planned_calls import plan_answer_calls, plan_paraphrase_calls, plan_rule_calls
 from auditor.probes.semantic.questions import load_planned_questions
-from auditor.probes.semantic.records import MoralQuestion
+from auditor.probes.semantic.records import MORAL_PURPOSE, MoralQuestion
 from auditor.reports.data.cost.forecast import ForecastRange
 
 
@@ -29,7 +29,7 @@ def plan_choice_calls(config: AuditConfig, questions: Sequence[KnownAnswerQuesti
     choices = ForecastRange.from_bounds(n_given + len(unparaphrased), n_given + n_written)
     for model in config.models:
         examples = [build_choice_call(config, model, item.text, item.choices) for item in sample_evenly(questions)]
-        yield PlannedCalls(model, Purpose.MORAL, choices, examples, probe.max_words)
+        yield PlannedCalls(model, MORAL_PURPOSE, choices, examples, probe.max_words)
 
 
 def plan_temperature_calls(

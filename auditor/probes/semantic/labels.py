@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import cast
 
 from auditor.config import AuditConfig
 from auditor.domain import Message, Purpose
-from auditor.domain.labels import EQUIVALENCE, LabelKind, LabelUnit
+from auditor.domain.labels import EQUIVALENCE, LabelUnit
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_rows import query_label_units as query_label_units
 from auditor.probes.semantic.call_builders import asked_text, build_pair_call
+from auditor.probes.semantic.probe import ANSWER_PAIR
+from auditor.probes.semantic.records import CONSISTENCY_PURPOSE, CONTRADICTION_PURPOSE
 from auditor.prompts import load_prompt
 from auditor.reports.data.judge_quality.pair_labels import Decisions
-from auditor.reports.data.judge_quality.pair_schema import PairQuestion
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader, stand_in_judge
 from auditor.review.side_order import hash_to_fraction
 from auditor.storage.database import Database
@@ -23,12 +23,12 @@ SUPPORT_QUESTION = "Does the first answer support the second?"
 CONTRADICTION_QUESTION = "Do the two answers contradict each other?"
 EQUIVALENCE_QUESTION = "Do the two answers mean the same?"
 QUESTIONS = {
-    Purpose.CONSISTENCY.value: SUPPORT_QUESTION,
-    Purpose.CONTRADICTION.value: CONTRADICTION_QUESTION,
+    CONSISTENCY_PURPOSE.value: SUPPORT_QUESTION,
+    CONTRADICTION_PURPOSE.value: CONTRADICTION_QUESTION,
     EQUIVALENCE: EQUIVALENCE_QUESTION,
 }
 """What people are asked of a pair of answers, by its purpose."""
-SYMMETRIC_PURPOSES = (Purpose.CONTRADICTION.value, EQUIVALENCE)
+SYMMETRIC_PURPOSES = (CONTRADICTION_PURPOSE.value, EQUIVALENCE)
 """Purposes whose question has the same answer for both orders of the two texts."""
 
 
@@ -64,7 +64,7 @@ def _find_answer(loader: LabelItemLoader, purpose: str, model: str, question_id:
     """Return an answer's text: a sample of the question for consistency, else the answer to a wording."""
     for answer in answer_rows.load_answers(loader.db, loader.audit.id, [question_id], model=model):
         position = (answer.wording, answer.sample)
-        asked_position = (0, number) if purpose == Purpose.CONSISTENCY.value else (number, answer.sample)
+        asked_position = (0, number) if purpose == CONSISTENCY_PURPOSE.value else (number, answer.sample)
         if position == asked_position:
             return answer.text
     return None
@@ -77,12 +77,12 @@ def _is_swapped(loader: LabelItemLoader, unit: LabelUnit) -> bool:
 
 def load_pair_decisions(db: Database, audit_id: int) -> Decisions:
     """Load the usable verdicts on pairs of answers: yes or no."""
-    decisions: defaultdict[tuple[str, PairQuestion], dict[LabelUnit, str]] = defaultdict(dict)
-    for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
+    decisions: defaultdict[tuple[str, str], dict[LabelUnit, str]] = defaultdict(dict)
+    for purpose in (CONSISTENCY_PURPOSE, CONTRADICTION_PURPOSE):
         for verdict in answer_rows.load_pair_verdicts(db, audit_id, purpose.value):
             if verdict.holds is not None:
                 parts = (purpose.value, verdict.model, verdict.question, str(verdict.left), str(verdict.right))
-                unit = LabelUnit(LabelKind.ANSWER_PAIR, parts)
-                question = cast("PairQuestion", purpose.value)
+                unit = LabelUnit(ANSWER_PAIR, parts)
+                question = purpose.value
                 decisions[verdict.judge, question][unit] = "yes" if verdict.holds else "no"
     return decisions

@@ -13,7 +13,14 @@ from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_collection import repeat_audit_calls
 from auditor.probes.semantic.answer_parsing import parse_pair_verdict
 from auditor.probes.semantic.call_builders import asked_text, build_pair_call, is_paper_form
-from auditor.probes.semantic.records import MoralAnswerRecord, MoralQuestion, PairVerdict, QuestionScore
+from auditor.probes.semantic.records import (
+    CONSISTENCY_PURPOSE,
+    CONTRADICTION_PURPOSE,
+    MoralAnswerRecord,
+    MoralQuestion,
+    PairVerdict,
+    QuestionScore,
+)
 from auditor.probes.semantic.settings import ConsistencySection, SemanticProbe
 from auditor.storage.probe_answers import list_answering_models
 from auditor.storage.records import load_records, save_records
@@ -37,7 +44,7 @@ async def judge_consistency(
         for group in groups.values()
         for first, second in answer_pairs(sorted(group, key=lambda sampled: sampled.sample), section.pairs)
     ]
-    await _judge_pairs(context, Purpose.CONSISTENCY, section.judge, questions, pairs)
+    await _judge_pairs(context, CONSISTENCY_PURPOSE, section.judge, questions, pairs)
 
 
 def answer_pairs(
@@ -58,7 +65,7 @@ async def judge_contradictions(
         questions: the questions asked about; pairs of answers to others are skipped.
         pairs: see `find_least_consistent_pairs`.
     """
-    await _judge_pairs(context, Purpose.CONTRADICTION, judge_name, questions, pairs)
+    await _judge_pairs(context, CONTRADICTION_PURPOSE, judge_name, questions, pairs)
 
 
 def find_least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[AnswerPair]:
@@ -106,7 +113,7 @@ async def _judge_pairs(
     """Ask the judge about pairs of answers, and store the verdicts.
 
     Args:
-        purpose: `Purpose.CONSISTENCY` or `Purpose.CONTRADICTION`.
+        purpose: `CONSISTENCY_PURPOSE` or `CONTRADICTION_PURPOSE`.
         questions: the questions asked about; pairs of answers to others are skipped.
     """
     judge = context.config.model(judge_name)

@@ -23,7 +23,15 @@ from auditor.probes.semantic.call_builders import (
 )
 from auditor.probes.semantic.given_answers import list_recorded_answers
 from auditor.probes.semantic.questions import load_planned_questions
-from auditor.probes.semantic.records import MoralQuestion
+from auditor.probes.semantic.records import (
+    CONSISTENCY_PURPOSE,
+    CONTRADICTION_PURPOSE,
+    MORAL_PURPOSE,
+    PARAPHRASE_PURPOSE,
+    RULE_PURPOSE,
+    TRANSLATION_PURPOSE,
+    MoralQuestion,
+)
 from auditor.probes.semantic.settings import TASK_QUESTIONS, ConsistencySection, SemanticProbe
 from auditor.reports.data.cost.forecast import ForecastRange
 
@@ -56,7 +64,7 @@ def plan_semantic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cel
         n_models = sum(model.name != probe.contradiction for model in config.models)
         n_pairs = n_models * min(probe.worst, len(questions))
         pairs = ForecastRange.from_bounds(*(share * n_pairs for share in USABLE_TRACE_SHARES))
-        yield from _plan_pair_calls(config, probe, probe.contradiction, Purpose.CONTRADICTION, sampled_questions, pairs)
+        yield from _plan_pair_calls(config, probe, probe.contradiction, CONTRADICTION_PURPOSE, sampled_questions, pairs)
 
 
 def plan_answer_calls(
@@ -75,7 +83,7 @@ def plan_answer_calls(
             for question in sampled_questions
             for text, language in question.wordings
         ]
-        yield PlannedCalls(model, Purpose.MORAL, ForecastRange.from_bounds(n_answers), examples, probe.max_words)
+        yield PlannedCalls(model, MORAL_PURPOSE, ForecastRange.from_bounds(n_answers), examples, probe.max_words)
 
 
 def plan_paraphrase_calls(
@@ -95,7 +103,7 @@ def plan_paraphrase_calls(
     examples = [build_paraphrase_call(config, author, question, n_missing, 0) for question, n_missing in sampled]
     words = MAX_PARAPHRASE_WORDS * sum(n_missing for _, n_missing in incomplete) / len(incomplete)
     yield PlannedCalls(
-        author, Purpose.PARAPHRASE, attempts * ForecastRange.from_bounds(len(incomplete)), examples, words
+        author, PARAPHRASE_PURPOSE, attempts * ForecastRange.from_bounds(len(incomplete)), examples, words
     )
 
 
@@ -119,7 +127,7 @@ def plan_rule_calls(
             )
             for question in sampled_questions
         ]
-        yield PlannedCalls(config.model(author), Purpose.RULE, rules * models, examples, probe.rot_words)
+        yield PlannedCalls(config.model(author), RULE_PURPOSE, rules * models, examples, probe.rot_words)
 
 
 def _plan_translation_calls(
@@ -130,7 +138,7 @@ def _plan_translation_calls(
     translations = ForecastRange.from_bounds(*(share * n_pairs * len(config.models) for share in USABLE_TRACE_SHARES))
     examples = [build_translation_call(config, translator, " ".join(["word"] * probe.max_words), "de")]
     if n_pairs:
-        yield PlannedCalls(translator, Purpose.TRANSLATION, translations, examples, probe.max_words)
+        yield PlannedCalls(translator, TRANSLATION_PURPOSE, translations, examples, probe.max_words)
 
 
 def _plan_consistency_calls(
@@ -156,7 +164,7 @@ def _plan_consistency_calls(
         n_by_question = Counter(answer.question for answer in answers if answer.text and answer.question in ids)
         pairs += ForecastRange.from_bounds(sum(map(count_pairs, n_by_question.values())))
     sampled_questions = sample_evenly(questions)
-    yield from _plan_pair_calls(config, probe, section.judge, Purpose.CONSISTENCY, sampled_questions, pairs)
+    yield from _plan_pair_calls(config, probe, section.judge, CONSISTENCY_PURPOSE, sampled_questions, pairs)
 
 
 def _plan_pair_calls(

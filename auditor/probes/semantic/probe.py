@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm, ProbeEncoder
-from auditor.domain import Purpose
-from auditor.domain.labels import LabelKind
+from auditor.domain.labels import LabelChoice, LabelKind
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
+from auditor.probes.semantic.records import CONSISTENCY_PURPOSE, CONTRADICTION_PURPOSE, MORAL_PURPOSE
 from auditor.probes.semantic.settings import SemanticProbe
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
     from auditor.imports.published.rows import DatasetFormat
+    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated.world import World
     from auditor.probes.semantic.figures.schema import SemanticReport
     from auditor.reports.data.agreement.model_attributes import FiguresByModel
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
     from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+
+
+ANSWER_PAIR = LabelKind.of_probe("answer_pair", (LabelChoice("yes", "yes"), LabelChoice("no", "no")))
+"""Two answers of a model to one question, as a judge of consistency compares them."""
 
 
 class Semantic(BuiltInProbe):
@@ -50,23 +55,29 @@ class Semantic(BuiltInProbe):
         *("semantic.answer.structured", "semantic.answer.text", "semantic.rule.structured", "semantic.rule.text"),
         *("semantic.paraphrase", "semantic.consistency", "semantic.contradiction"),
     )
-    sampled_purpose = Purpose.MORAL
+    sampled_purpose = MORAL_PURPOSE
     sampled_figures = "Consistency under paraphrase"
     label_form = LabelForm(
-        LabelKind.ANSWER_PAIR,
+        ANSWER_PAIR,
+        questions=("consistency", "contradiction"),
         parts=("purpose", "model", "question", "left", "right"),
         stratify=("model", "purpose"),
         noun="pair of answers",
         plural="pairs of answers",
         source="Run an audit with the probe semantic, or import answers to several wordings.",
     )
-    judge_purposes = frozenset({Purpose.CONSISTENCY, Purpose.CONTRADICTION})
+    judge_purposes = frozenset({CONSISTENCY_PURPOSE, CONTRADICTION_PURPOSE})
     attribute_figures: ClassVar = {"semantic_consistency": "Consistency under paraphrase"}
 
     def list_records(self) -> list[type]:
         from auditor.probes.semantic import records as semantic
 
         return list_stored(semantic)
+
+    def list_schemas(self) -> Sequence[type[Structure]]:
+        from auditor.probes.semantic.answer_schemas import SCHEMAS
+
+        return SCHEMAS
 
     def answer_record(self) -> type:
         from auditor.probes.semantic.records import MoralAnswerRecord

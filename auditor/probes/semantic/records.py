@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from auditor.domain import Outcome
+from auditor.domain import Outcome, Purpose
 from auditor.domain.records import Key, LongText, NotStored, Nullable, stored
+
+PARAPHRASE_PURPOSE = Purpose.declare("paraphrase")
+TRANSLATION_PURPOSE = Purpose.declare("translation")
+"""A translation of an answer."""
+MORAL_PURPOSE = Purpose.declare("moral")
+"""An answer to a moral question."""
+RULE_PURPOSE = Purpose.declare("rule")
+"""The rule of thumb behind an answer."""
+CONSISTENCY_PURPOSE = Purpose.declare("consistency")
+"""Whether one answer supports another."""
+CONTRADICTION_PURPOSE = Purpose.declare("contradiction")
 
 MoralFoundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]
 FOUNDATIONS: tuple[MoralFoundation, ...] = get_args(MoralFoundation)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from auditor.config.probe_section import KeyFinding
-from auditor.domain import Purpose
 from auditor.metrics.confidence import bound_p_value
 from auditor.metrics.estimate import Estimate
 from auditor.probes.semantic.experiments.section_human_judgements import (
@@ -30,6 +29,7 @@ from auditor.probes.semantic.figures.schema import (
     SemanticModelRow,
     SemanticReport,
 )
+from auditor.probes.semantic.records import MORAL_PURPOSE
 from auditor.probes.semantic.section_consistency_forms import build_form_blocks
 from auditor.probes.semantic.section_consistency_measures import SCORED_TEXT_LABELS, name_measure, name_metric
 from auditor.probes.semantic.section_judgements import build_judged_blocks, build_judged_tables, name_question
@@ -69,7 +69,7 @@ def build_semantic_section(report: Report) -> Section | None:
     semantic = report.find(SemanticReport)
     if semantic is None:
         return None
-    marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
+    marks = SamplingMarks.of(report.sampling, MORAL_PURPOSE)
     blocks: list[Block]
     if not semantic.wordings:
         blocks = build_judged_blocks(semantic, marks)
@@ -360,7 +360,7 @@ def build_summary_tables(report: Report) -> Iterator[Table]:
     semantic = report.find(SemanticReport)
     if semantic is None or not semantic.wordings:
         return
-    marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
+    marks = SamplingMarks.of(report.sampling, MORAL_PURPOSE)
     rows: list[list[Cell]] = [
         [
             row.model,

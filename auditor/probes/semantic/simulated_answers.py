@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from auditor.domain import Call, Purpose
-from auditor.models.answer_schemas import (
+from auditor.domain import Call
+from auditor.models.simulated.world import World, model_name, persona_of
+from auditor.probes.semantic.answer_schemas import (
     Choice,
     Contradiction,
     MoralAnswer,
@@ -17,7 +18,7 @@ from auditor.models.answer_schemas import (
     RuleOfThumb,
     Support,
 )
-from auditor.models.simulated.world import World, model_name, persona_of
+from auditor.probes.semantic.records import CONSISTENCY_PURPOSE, MORAL_PURPOSE, RULE_PURPOSE
 
 STANDS = (
     ("No. It would hurt somebody who has done nothing wrong.", "It is wrong to hurt people who did nothing wrong."),
@@ -99,8 +100,8 @@ def answer_call(world: World, call: Call) -> str | None:
         return None if answer is None else json.dumps(answer(world, call))
     if call.measure is not None:
         return None
-    if call.purpose is Purpose.MORAL:
+    if call.purpose is MORAL_PURPOSE:
         return answer_question(world, call)
-    if call.purpose is Purpose.CONSISTENCY:
+    if call.purpose is CONSISTENCY_PURPOSE:
         return say_support(world, call)
-    return state_rule(world, call) if call.purpose is Purpose.RULE else None
+    return state_rule(world, call) if call.purpose is RULE_PURPOSE else None

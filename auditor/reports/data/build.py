@@ -7,12 +7,10 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from typing import get_args
 
 import numpy as np
 
 from auditor.domain import Cell
-from auditor.domain.labels import LabelKind
 from auditor.prompts.survey_translations import load_further_wordings
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import (
@@ -44,7 +42,7 @@ from auditor.reports.data.coverage.refusals import build_reask_rows, build_refus
 from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.judge_quality.build import build_judge_quality
-from auditor.reports.data.judge_quality.pair_schema import PairKind, PairLabelsReport
+from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
@@ -72,6 +70,7 @@ from auditor.reports.data.task.build import build_task_report
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.labels import load_labels
+from auditor.storage.probe_answers import list_label_forms
 from auditor.surveys.baselines import count_donor_countries
 
 
@@ -173,7 +172,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
 
 def _build_pair_labels(db: Database, audit_id: int) -> list[PairLabelsReport]:
     """Measure the judges of pairs against people's labels; the modules are not loaded without labels."""
-    if not any(load_labels(db, audit_id, LabelKind(kind)) for kind in get_args(PairKind)):
+    if not any(load_labels(db, audit_id, form.kind) for form in list_label_forms()):
         return []
     from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
 

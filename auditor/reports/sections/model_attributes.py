@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from auditor.config.installed_probes import list_built_in_probes
 from auditor.metrics.model_trend import MIN_TREND_MODELS
 from auditor.reports.data.agreement.model_attributes import (
-    AttributeFigure,
     AttributeFigureRow,
     AttributesReport,
     AttributeTrendRow,
@@ -18,7 +17,7 @@ from auditor.reports.document import Block, Column, List, Name, Paragraph, Secti
 from auditor.reports.number_format import describe_estimate
 from auditor.reports.sections.tables import tabulate
 
-TITLES: Mapping[AttributeFigure, str] = {
+TITLES: Mapping[str, str] = {
     "mae": "MAE",
     "concordance": "Concordance",
     "pearson_r": "r",
@@ -91,7 +90,7 @@ def _build_trends(trends: list[AttributeTrendRow]) -> Iterator[Block]:
     )
 
 
-def _name_figure(figure: AttributeFigure) -> str:
+def _name_figure(figure: str) -> str:
     """The title of a figure: of this list, or as a built-in probe declares it."""
     return TITLES.get(figure) or next(
         probe.attribute_figures[figure] for probe in list_built_in_probes() if figure in probe.attribute_figures

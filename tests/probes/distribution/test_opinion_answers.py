@@ -31,7 +31,9 @@ def question(mode: str, order: str = "up") -> OpinionQuestion:
 
 def call(measure: LogprobMeasure | None = None) -> Call:
     """A call of the probe."""
-    return Call(name="m", model="openai/m", messages=MESSAGES, purpose=Purpose.OPINION, params={}, measure=measure)
+    return Call(
+        name="m", model="openai/m", messages=MESSAGES, purpose=Purpose.declare("opinion"), params={}, measure=measure
+    )
 
 
 def parse(

@@ -44,9 +44,13 @@ from auditor.probes.semantic.answer_parsing import parse_pair_verdict
 def test_a_verdict_is_a_word_at_the_beginning(text: str, verdict: bool | None) -> None:
     answer = Answer("key", Outcome.OK, text=text)
     outcome = Outcome.UNPARSED if verdict is None else Outcome.OK
-    assert parse_pair_verdict(answer, Purpose.CONSISTENCY, is_paper_form=True) == (outcome, verdict, None)
+    assert parse_pair_verdict(answer, Purpose.declare("consistency"), is_paper_form=True) == (outcome, verdict, None)
 
 
 def test_a_failed_call_has_no_verdict() -> None:
     answer = Answer("key", Outcome.TRUNCATED, text="yes")
-    assert parse_pair_verdict(answer, Purpose.CONSISTENCY, is_paper_form=True) == (Outcome.TRUNCATED, None, None)
+    assert parse_pair_verdict(answer, Purpose.declare("consistency"), is_paper_form=True) == (
+        Outcome.TRUNCATED,
+        None,
+        None,
+    )

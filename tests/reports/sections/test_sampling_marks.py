@@ -95,7 +95,7 @@ def test_consistency_under_paraphrase_is_marked_by_its_own_settings(
 ) -> None:
     refused = refuse_temperature(report, "birch", "moral")
     assert SamplingMarks.of(refused.sampling, Purpose.DIRECT).columns == []
-    assert SamplingMarks.of(refused.sampling, Purpose.MORAL).mark("b", "birch") == f"b ({DEFAULT_LABEL})"
+    assert SamplingMarks.of(refused.sampling, Purpose.declare("moral")).mark("b", "birch") == f"b ({DEFAULT_LABEL})"
     assert not any("paraphrase" in text for text in list_cautions(refused))
     monkeypatch.setattr("auditor.probes.semantic.probe.PROBE.find_key_finding", lambda self, report: None)
     semantic = SemanticReport.model_construct(models=[])  # type: ignore[call-arg]  # the rest is not read

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
 from auditor.probes.distribution.figures.schema import DistributionReport
+from auditor.probes.distribution.opinions import OPINION_PURPOSE
 from auditor.reports.data.gates.gate_estimates import SETTINGS_REASON, GatedFigure, count_lost, take_absolute
 from auditor.reports.data.report_schema import Report
 
@@ -19,7 +19,7 @@ def list_gate_figures(report: Report, threshold: str) -> list[GatedFigure]:
     if distribution is None:
         return []
     field = threshold.partition("_")[2]
-    refusing_models = report.sampling.refusing_models(Purpose.OPINION)
+    refusing_models = report.sampling.refusing_models(OPINION_PURPOSE)
     figures = []
     for row in distribution.models:
         estimate: Estimate = getattr(row, field)

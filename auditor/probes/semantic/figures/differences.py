@@ -7,11 +7,11 @@ from itertools import combinations
 
 import numpy as np
 
-from auditor.domain import Purpose
 from auditor.metrics.estimate import Tested
 from auditor.metrics.paired_difference import paired_difference
 from auditor.probes.semantic.figures.schema import SemanticDifferenceRow
 from auditor.probes.semantic.figures.score_table import ScoreTable, bounds_of
+from auditor.probes.semantic.records import MORAL_PURPOSE
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
@@ -37,14 +37,14 @@ def build_difference_rows(
     Pairs with different sampling settings are listed without figures, and are no test that Holm's method counts.
     """
     pairs = sorted(
-        combinations(models, 2), key=lambda pair: not sampling.are_comparable(pair[0], pair[1], Purpose.MORAL)
+        combinations(models, 2), key=lambda pair: not sampling.are_comparable(pair[0], pair[1], MORAL_PURPOSE)
     )
     rows = [
         SemanticDifferenceRow(
             first=first,
             second=second,
             difference=difference_over_questions(table.scores_of(first), table.scores_of(second))
-            if sampling.are_comparable(first, second, Purpose.MORAL)
+            if sampling.are_comparable(first, second, MORAL_PURPOSE)
             else Tested(None, 0, reason=INCOMPARABLE_REASON),
         )
         for first, second in pairs

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from auditor.domain import Purpose
 from auditor.metrics.semantic import estimate_consistency_score
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.figures.schema import JudgedConsistencyRow
-from auditor.probes.semantic.records import PairVerdict
+from auditor.probes.semantic.records import CONSISTENCY_PURPOSE, PairVerdict
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.database import Database
 
@@ -17,7 +16,7 @@ from auditor.storage.database import Database
 def build_judged_rows(db: Database, source: ReportSource, models: Sequence[str]) -> list[JudgedConsistencyRow]:
     """Build one row per model and judge, in the order of the models; empty where no judge was asked."""
     groups: dict[tuple[str, str], list[PairVerdict]] = defaultdict(list)
-    for verdict in answer_rows.load_pair_verdicts(db, source.audit.id, Purpose.CONSISTENCY.value):
+    for verdict in answer_rows.load_pair_verdicts(db, source.audit.id, CONSISTENCY_PURPOSE.value):
         groups[verdict.model, verdict.judge].append(verdict)
     return [
         _build_judged_row(model, judge, groups[model, judge])

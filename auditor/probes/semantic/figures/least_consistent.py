@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from auditor.domain import Purpose
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.figures.schema import LeastConsistentRow, WordedAnswer
 from auditor.probes.semantic.records import (
+    CONTRADICTION_PURPOSE,
     MoralAnswerRecord,
     MoralQuestion,
     PairVerdict,
@@ -40,7 +40,7 @@ def build_least_consistent_rows(
     texts = _load_texts(db, source.audit.id, {score.question for score in lowest_scores})
     verdict_by_key = {
         (verdict.model, verdict.question, verdict.left, verdict.right): verdict
-        for verdict in answer_rows.load_pair_verdicts(db, source.audit.id, Purpose.CONTRADICTION.value)
+        for verdict in answer_rows.load_pair_verdicts(db, source.audit.id, CONTRADICTION_PURPOSE.value)
     }
     question_by_id = {question.id: question for question in questions}
     return [

@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain.labels import EQUIVALENCE, LabelKind
+from auditor.domain.labels import EQUIVALENCE
 from auditor.errors import UsageError
 from auditor.metrics.agreement import count_ratings, fleiss_kappa, krippendorff_alpha
 from auditor.metrics.estimate import Estimate
+from auditor.probes.semantic.probe import ANSWER_PAIR
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_label_frame, load_label_sample
 from auditor.storage.labels import load_labels
@@ -86,11 +87,11 @@ def load_sampled_labels(db: Database, audit_id: int) -> list[PairLabel]:
     They are weighted by the inverse of their probability: the planned one times the labelled share of the stratum's
     sample, since labelling may stop early. Empty without labels, and if the audit's pairs have changed since.
     """
-    frame = load_label_frame(db, audit_id, LabelKind.ANSWER_PAIR)
-    labels = load_labels(db, audit_id, LabelKind.ANSWER_PAIR)
+    frame = load_label_frame(db, audit_id, ANSWER_PAIR)
+    labels = load_labels(db, audit_id, ANSWER_PAIR)
     if frame is None or frame.is_outdated or not labels:
         return []
-    sample = {sampled.unit: sampled for sampled in load_label_sample(db, audit_id, LabelKind.ANSWER_PAIR)}
+    sample = {sampled.unit: sampled for sampled in load_label_sample(db, audit_id, ANSWER_PAIR)}
     labelled = {label.unit for label in labels if label.unit in sample}
     n_sampled = Counter(sampled.stratum for sampled in sample.values())
     n_labelled = Counter(sample[unit].stratum for unit in labelled)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
+from pydantic.config import JsonDict
 
 from auditor.config import AuditConfig
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.config.value_checks import PARAMETERS, RELEASED
 from auditor.domain import Method
 from auditor.metrics.cell_statistics import CONCORDANCE, MAE, PEARSON, Statistic
@@ -21,14 +24,18 @@ from auditor.reports.data.measurement_schema import ConsistencyRow
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.document import Column
 
-AttributeFigure = Literal[
-    "mae", "concordance", "pearson_r", "corrected_r", "self_consistency", "semantic_consistency", "accuracy"
-]
+FiguresByModel = Mapping[str, Mapping[str, float | None]]
+"""Values by figure, then model: a figure of `CORE_FIGURES`, or of the `attribute_figures` of a built-in probe."""
+CORE_FIGURES = ("mae", "concordance", "pearson_r", "corrected_r", "self_consistency", "accuracy")
 """Figures of a model, as published. `corrected_r` is r without the noise of few samples, which could make r grow with
-size where only the noise shrinks; `semantic_consistency` is of the probe `semantic`, `accuracy` of a task."""
-FiguresByModel = Mapping[AttributeFigure, Mapping[str, float | None]]
+size where only the noise shrinks; `accuracy` is of a task."""
 SIZE_CLASSES = ((1e9, "below 1B"), (1e10, "1B to 10B"), (1e11, "10B to 100B"), (float("inf"), "100B and more"))
 """Upper end of each class of parameters, and its name."""
+
+
+def _add_figures(schema: JsonDict) -> None:
+    """Add the names of all figures to a JSON schema."""
+    schema["enum"] = [*CORE_FIGURES, *(name for probe in list_built_in_probes() for name in probe.attribute_figures)]
 
 
 class ModelAttributesRow(ReportModel):
@@ -46,7 +53,7 @@ class AttributeFigureRow(ReportModel):
     attribute: Annotated[str, Column("Attribute", "name")]
     value: Annotated[str, Column("Value", "name")]
     """Parameters by powers of ten, dates of release by year."""
-    figure: Annotated[AttributeFigure, Column("Figure")]
+    figure: Annotated[str, Column("Figure"), Field(json_schema_extra=_add_figures)]
     summary: Annotated[
         SummaryOverModels,
         Column("Mean", part="mean", digits=3, emphasis=True),
@@ -59,7 +66,7 @@ class AttributeFigureRow(ReportModel):
 class AttributeTrendRow(ReportModel):
     """Trend of one figure over the number of parameters within a family of models."""
 
-    figure: Annotated[AttributeFigure, Column("Figure")]
+    figure: Annotated[str, Column("Figure"), Field(json_schema_extra=_add_figures)]
     family: Annotated[str | None, Column("Family", "name")]
     """Null for all families with several models together, each with an intercept of its own."""
     slope: Annotated[
@@ -186,8 +193,8 @@ def collect_score_figures(
     Args:
         scores_by_model: for each model, of each audit: its scores and people's, shape (cells,) each, without nan.
     """
-    statistics: dict[AttributeFigure, Statistic] = {"mae": MAE, "concordance": CONCORDANCE, "pearson_r": PEARSON}
-    figures: dict[AttributeFigure, dict[str, float | None]] = {figure: {} for figure in statistics}
+    statistics: dict[str, Statistic] = {"mae": MAE, "concordance": CONCORDANCE, "pearson_r": PEARSON}
+    figures: dict[str, dict[str, float | None]] = {figure: {} for figure in statistics}
     for model, audits in scores_by_model.items():
         for figure, statistic in statistics.items():
             values = [

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import get_args
 
 import numpy as np
 
+from auditor.config.probe_section import LabelForm
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.metrics.judge_accuracy import JudgeQuality, judge_quality
 from auditor.metrics.label_plan import labels_for_half_width
 from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns, select_columns
-from auditor.reports.data.judge_quality.pair_schema import PairJudgeRow, PairKind, PairLabelsReport, PairQuestion
+from auditor.reports.data.judge_quality.pair_schema import PairJudgeRow, PairLabelsReport
 from auditor.reports.data.report_source import FloatArray
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_label_frame, load_label_sample
 from auditor.storage.labels import load_labels
-from auditor.storage.probe_answers import find_labelled_probe
+from auditor.storage.probe_answers import find_labelled_probe, list_label_forms
 
+YES_OR_NO = ("yes", "no")
+"""Answers of judges whose sensitivity and specificity are measured."""
 CHANGED_REASON = "pairs were added, removed or changed since the random sample was drawn"
 SUGGESTED_HALF_WIDTH, PLANNED_SD = 0.1, 0.4
 """Half-width of the interval that the suggested number of labels gives, of a judge that is wrong on 20%."""
-Decisions = Mapping[tuple[str, PairQuestion], Mapping[LabelUnit, str]]
+Decisions = Mapping[tuple[str, str], Mapping[LabelUnit, str]]
 """Value of each unit, as people label it, by judge and question."""
 
 
@@ -94,18 +96,18 @@ class LabelledPairs:
 
 def build_pair_labels(db: Database, audit_id: int) -> list[PairLabelsReport]:
     """Measure the judges of pairs of answers and of comparisons; nothing for a kind without labels."""
-    return [report for kind in get_args(PairKind) if (report := _build_kind(db, audit_id, kind)) is not None]
+    return [report for form in list_label_forms() if (report := _build_kind(db, audit_id, form)) is not None]
 
 
-def _build_kind(db: Database, audit_id: int, kind: PairKind) -> PairLabelsReport | None:
+def _build_kind(db: Database, audit_id: int, form: LabelForm) -> PairLabelsReport | None:
     """Measure the judges of one kind of pairs; None without labels."""
-    labels = load_labels(db, audit_id, LabelKind(kind))
+    labels = load_labels(db, audit_id, form.kind)
     if not labels:
         return None
-    pairs = LabelledPairs(db, audit_id, LabelKind(kind), labels)
+    pairs = LabelledPairs(db, audit_id, form.kind, labels)
     decisions = find_labelled_probe(pairs.kind).load_pair_decisions(db, audit_id) if pairs.n_labelled else {}
     return PairLabelsReport(
-        kind=kind,
+        kind=form.kind.value,
         pairs=len(pairs.units),
         sampled=pairs.n_sampled,
         labels=pairs.n_labelled,
@@ -118,12 +120,13 @@ def _build_kind(db: Database, audit_id: int, kind: PairKind) -> PairLabelsReport
 
 def _measure_judges(pairs: LabelledPairs, decisions: Decisions) -> Iterator[PairJudgeRow]:
     """Measure each judge, by the question that it was asked."""
+    answers = {choice.value for choice in pairs.kind.choices} - {UNSURE}
     for (judge, question), by_unit in sorted(decisions.items()):
         values = [by_unit.get(unit, "") for unit in pairs.units]
         is_decided = np.array([bool(value) for value in values], dtype=np.bool_)
         quality, columns = _compare(pairs, values, is_decided)
         worst, best = (_compare(pairs, values, is_decided, if_unsure)[0].accuracy.value for if_unsure in (0.0, 1.0))
-        rates = _measure_rates(pairs, values, is_decided) if question != "comparison" else None
+        rates = _measure_rates(pairs, values, is_decided) if {*YES_OR_NO} == answers else None
         yield PairJudgeRow(
             judge=judge,
             question=question,

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.config import JsonDict
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import JudgeName, ReportModel
 from auditor.reports.document import Column
+from auditor.storage.probe_answers import list_label_forms
 
-PairQuestion = Literal["consistency", "contradiction", "comparison"]
-PairKind = Literal["answer_pair", "comparison"]
+
+def _add_kinds(schema: JsonDict) -> None:
+    """Add the declared kinds to a JSON schema."""
+    schema["enum"] = [form.kind.value for form in list_label_forms()]
+
+
+def _add_questions(schema: JsonDict) -> None:
+    """Add the declared questions to a JSON schema."""
+    schema["enum"] = [question for form in list_label_forms() for question in form.questions]
 
 
 class PairJudgeRow(ReportModel):
     """Agreement of one judge with a random rater on pairs of answers or on comparisons, for these pairs."""
 
     judge: JudgeName
-    question: Annotated[PairQuestion, Column("Question")]
+    question: Annotated[str, Column("Question"), Field(json_schema_extra=_add_questions)]
     """What the judge was asked of each pair."""
     pairs: Annotated[int, Column("Pairs")]
     """Pairs that the judge decided."""
@@ -40,7 +51,7 @@ class PairJudgeRow(ReportModel):
 class PairLabelsReport(ReportModel):
     """Judges of pairs of answers, or of comparisons, measured on a random sample that people labelled."""
 
-    kind: PairKind
+    kind: Annotated[str, Field(json_schema_extra=_add_kinds)]
     pairs: int
     """Pairs that could be drawn."""
     sampled: int

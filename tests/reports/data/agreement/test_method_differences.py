@@ -63,6 +63,6 @@ def test_conflicts_within_sampling_noise_are_reported(db: Database) -> None:
     results.replace_conflicts(db, audit.id, marked)
     report = build_report(db, audit.name)
     assert report.conflicts.within_noise.value == pytest.approx(0.5, abs=0.05)
-    majority = sum(c.state is ConflictState.MAJORITY for c in marked if c.kind is not ConflictKind.LOGIC)
+    majority = sum(c.state is ConflictState.MAJORITY for c in marked if c.kind is not ConflictKind("logic"))
     assert report.conflicts.settled.value == pytest.approx(majority / len(marked))
     assert "differ by no more than that noise" in render_report(report, "markdown")

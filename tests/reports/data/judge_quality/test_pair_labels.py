@@ -62,7 +62,7 @@ def plant(db: Database, audit: Audit, kind: LabelKind, n: int, choose: Callable[
 def decisions_on_pairs(db: Database, audit: Audit, purpose: str) -> dict[LabelUnit, bool]:
     """Whether the judge says yes of each pair of answers."""
     return {
-        LabelUnit(LabelKind.ANSWER_PAIR, (purpose, v.model, v.question, str(v.left), str(v.right))): v.holds
+        LabelUnit(LabelKind("answer_pair"), (purpose, v.model, v.question, str(v.left), str(v.right))): v.holds
         for v in answer_rows.load_pair_verdicts(db, audit.id, purpose)
         if v.holds is not None
     }
@@ -77,9 +77,9 @@ def test_a_census_of_pairs_of_answers_gives_the_counted_shares(db: Database) -> 
         decisions = "yes" if decided.get(unit.parts[0], {}).get(unit) else "no"
         return opposite[decisions] if place % 4 == 0 else decisions
 
-    plant(db, audit, LabelKind.ANSWER_PAIR, ALL, choose)
+    plant(db, audit, LabelKind("answer_pair"), ALL, choose)
     [report] = build_pair_labels(db, audit.id)
-    sample = load_label_sample(db, audit.id, LabelKind.ANSWER_PAIR)
+    sample = load_label_sample(db, audit.id, LabelKind("answer_pair"))
     assert (report.kind, report.pairs, report.sampled, report.labels) == ("answer_pair", *[len(sample)] * 3)
     assert {row.question for row in report.judges} == set(decided)
     for row in report.judges:
@@ -106,7 +106,7 @@ def test_a_sample_of_comparisons_gives_the_design_based_share(db: Database) -> N
     ]
     by_judge: dict[str, dict[LabelUnit, ComparisonChoice | None]] = {}
     for row in rows:
-        unit = LabelUnit(LabelKind.COMPARISON, (row.context, row.item_a, row.item_b))
+        unit = LabelUnit(LabelKind("comparison"), (row.context, row.item_a, row.item_b))
         by_judge.setdefault(row.judge, {})[unit] = row.decision
     first = by_judge[sorted(by_judge)[0]]
 
@@ -114,9 +114,9 @@ def test_a_sample_of_comparisons_gives_the_design_based_share(db: Database) -> N
         decision = first.get(unit)
         return "A" if place % 3 == 0 or decision is None else decision.value
 
-    plant(db, audit, LabelKind.COMPARISON, 4, choose)
+    plant(db, audit, LabelKind("comparison"), 4, choose)
     [report] = build_pair_labels(db, audit.id)
-    sample = load_label_sample(db, audit.id, LabelKind.COMPARISON)
+    sample = load_label_sample(db, audit.id, LabelKind("comparison"))
     label_of = {sampled.unit: choose(sampled.unit, i) for i, sampled in enumerate(sample)}
     stratum_of = {sampled.unit: sampled.stratum for sampled in sample}
     assert [row.judge for row in report.judges] == sorted(by_judge)
@@ -133,7 +133,7 @@ def test_a_sample_of_comparisons_gives_the_design_based_share(db: Database) -> N
 
 def test_unsure_raters_bound_the_agreement(db: Database) -> None:
     audit = audits.get_audit(db, PAIR_AUDIT)
-    plant(db, audit, LabelKind.ANSWER_PAIR, ALL, lambda unit, place: UNSURE if place % 3 == 0 else "yes")
+    plant(db, audit, LabelKind("answer_pair"), ALL, lambda unit, place: UNSURE if place % 3 == 0 else "yes")
     [report] = build_pair_labels(db, audit.id)
     for row in report.judges:
         assert row.unsure > 0
@@ -156,7 +156,7 @@ def describe(db: Database, name: str) -> tuple[str, PairLabelsReport]:
 def test_the_report_has_a_sentence_and_a_row_for_each_judge(db: Database) -> None:
     audit = audits.get_audit(db, PAIR_AUDIT)
     assert build_pair_labels_section(build_report(db, audit.name)) is None
-    plant(db, audit, LabelKind.ANSWER_PAIR, ALL, lambda unit, place: "yes" if place % 2 else "no")
+    plant(db, audit, LabelKind("answer_pair"), ALL, lambda unit, place: "yes" if place % 2 else "no")
     text, data = describe(db, audit.name)
     for row in data.judges:
         assert row.agreement.value is not None
@@ -168,7 +168,7 @@ def test_the_report_has_a_sentence_and_a_row_for_each_judge(db: Database) -> Non
 
 def test_too_few_labels_are_counted_in_one_line(db: Database) -> None:
     audit = audits.get_audit(db, PAIR_AUDIT)
-    plant(db, audit, LabelKind.ANSWER_PAIR, ALL, lambda unit, place: "yes" if place == 0 else None)
+    plant(db, audit, LabelKind("answer_pair"), ALL, lambda unit, place: "yes" if place == 0 else None)
     text, data = describe(db, audit.name)
     n = max(data.suggested_labels, data.sampled)
     assert f"1 of about {n} labels of pairs of answers: too few" in text

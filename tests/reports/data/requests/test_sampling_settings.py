@@ -63,7 +63,7 @@ def test_a_refused_setting_makes_models_incomparable(altered: str, label: str) -
     assert sampling.labels(Purpose.DIRECT)["b"] == label
     assert not sampling.are_comparable("a", "b", Purpose.DIRECT)
     assert sampling.are_comparable("a", "c", Purpose.DIRECT)
-    assert sampling.are_comparable("a", "b", Purpose.MORAL)
+    assert sampling.are_comparable("a", "b", Purpose.declare("moral"))
 
 
 def test_a_default_behind_an_address_is_the_servers_and_two_servers_are_not_comparable() -> None:

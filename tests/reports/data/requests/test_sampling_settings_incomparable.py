@@ -68,7 +68,7 @@ async def test_a_tracker_gets_no_self_consistency_of_a_refusing_model(db: Databa
     assert honoured.metrics["sample_variance"] > 0
 
 
-@pytest.mark.parametrize("purpose", [Purpose.REVIEW, Purpose.LOGIC])
+@pytest.mark.parametrize("purpose", [Purpose.REVIEW, Purpose.declare("logic")])
 async def test_only_sampled_answers_have_settings(db: Database, purpose: Purpose) -> None:
     await populate_refused(db)
     assert build_report(db, "refused").sampling.labels(purpose) == {}
