@@ -80,7 +80,7 @@ def print_measurement(job: str, url: str) -> None:
     """Run a job in this process, and print its time and memory."""
     start = time.perf_counter()
     JOBS[job](url)
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    usages = [resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)]
     bytes_per_unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KiB, macOS in bytes
     figures = {
         "seconds": round(time.perf_counter() - start, 2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,37 +21,17 @@ from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.design_plan import choose_factors, plan_design
 from auditor.experiments.robustness import compare_panels, robustness
 from auditor.metrics.design_matrix import RUNS_PER_CELL
-from auditor.models.answer_schemas import DESIGN_SCHEMAS
 from auditor.reports.output import render_document
 from auditor.run import load_planned_survey, run_audit
 from auditor.run.exclusions import exclude_answers, undo_exclusion
 from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
+from tests.support.answer_forms import answer_all_forms
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+from tests.support.fake_server import FakeServer, completion
 
 FEW = ["temperature", "language", "role", "wording"]
-
-
-def answer_all_forms(request: Request) -> Reply:
-    """Answer +0.5 on the scale that is asked for, in the form that is asked for."""
-    if request.schema in DESIGN_SCHEMAS:
-        properties = request.body["response_format"]["json_schema"]["schema"]["properties"]
-        reply: dict[str, Any] = dict.fromkeys(properties, "People there hold norms.")
-        return completion(json.dumps(reply | {"score": _score(request, str(request.schema).rpartition("On")[2])}))
-    if request.schema is None and "SCORE = x" in request.text:
-        kind = "Words" if "word for word" in request.text else "Ten" if "10 (" in request.text else "Unit"
-        return completion(f"Norms matter.\nSCORE = {_score(request, kind)}")
-    return answer(request)
-
-
-def _score(request: Request, kind: str) -> float | str:
-    if kind != "Words":
-        return 7.75 if kind == "Ten" else 0.5
-    match = re.search(r"word for word: (.*?)[.:\n]", request.text)
-    assert match
-    return next(text for text in match[1].split("; ") if "closer to" in text and "always" in text)
 
 
 def with_changes(audit: AuditConfig, **direct: Any) -> AuditConfig:

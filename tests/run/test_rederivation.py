@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,24 @@ from sqlmodel import SQLModel
 from auditor import run_audit
 from auditor.cli.exports import export_app
 from auditor.config import AuditConfig
+from auditor.domain import Decision
 from auditor.experiments.registry import EXPERIMENTS
-from auditor.exports.evidence import check_evidence, export_evidence
-from auditor.reports.data.build import build_report
+from auditor.exports.mlflow_runs import export_mlflow
+from auditor.exports.wandb_runs import export_wandb
 from auditor.reports.data.verification import verify_audit
+from auditor.review.session import ReviewSession
 from auditor.run import derivation_workers
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
-from auditor.storage import audits, derived_rows, hash_chain, results
+from auditor.storage import audits, derived_rows, hash_chain
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import table_of
+from tests.support.answer_forms import answer_all_forms
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config as scripted_config
 from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import word_encoder
+from tests.support.scripted_tasks import audit as task_audit, solver
 
 NAME = "simulated"
 NOT_COVERED = ("link", "auditor_version")
@@ -282,108 +289,116 @@ def test_verify_names_the_rows(db: Database) -> None:
     assert "has the unknown outcome 'lost'" in result.stderr
 
 
-EXPERIMENT_ARGUMENTS: dict[str, tuple[str, ...] | None] = {
-    "planted": (),
-    "bias": (),
-    "drift": ("simulated",),
-    "holdout": (),
-    "validity": None,  # of an audit of a task
-    "temperature": (),
-    "rules": (),
-    "accuracy": None,  # of a file with right answers
-    "judgements": None,  # of a file with people's judgements
-    "nonresponse": (),
-    "samples": (),
-    "direct-temperature": ("--ask",),
-    "robustness": None,  # simulated models do not answer other forms: tests/experiments/test_robustness.py verifies it
-    "savings": (),
+EXPERIMENTS_BY_NAME: dict[str, tuple[str, ...]] = {
+    "planted": (NAME,),
+    "bias": (NAME,),
+    "drift": (NAME, NAME),
+    "holdout": (NAME,),
+    "validity": ("sums",),
+    "temperature": (NAME,),
+    "rules": (NAME,),
+    "accuracy": (NAME, "facts.csv"),
+    "judgements": (NAME, "people.csv"),
+    "nonresponse": (NAME,),
+    "samples": (NAME,),
+    "direct-temperature": (NAME, "--ask"),
+    "robustness": (
+        "scripted",
+        "--ask",
+        *(f"--without={name}" for name in ("temperature", "language", "role", "wording")),
+    ),
+    "savings": (NAME,),
 }
-"""Arguments after the audit of each experiment; None where it needs another audit or a file, and stores nothing."""
-EXPORT_ARGUMENTS: dict[str, tuple[str, ...] | None] = {
-    "inspect": ("-o", "logs"),
-    "mlflow": None,  # reads the report
-    "wandb": None,  # reads the report
-    "training": ("--from", "survey", "-o", "rows.jsonl"),
-    "ratings": (),
-    "labels": (),
-    "weights": None,  # needs decisions of people
-    "tables": ("--format", "jsonl", "-o", "tables"),
-    "paper": ("-o", "paper"),
-    "plots": ("--format", "vega", "-o", "plots"),
-    "evidence": ("-o", "evidence.zip"),
-    "backup": None,  # of the whole file
+"""Arguments of each experiment."""
+EXPORTS_BY_NAME: dict[str, tuple[str, ...] | None] = {
+    "inspect": (NAME, "-o", "logs"),
+    "mlflow": None,
+    "wandb": None,
+    "training": (NAME, "--from", "survey", "-o", "rows.jsonl"),
+    "ratings": (NAME,),
+    "labels": (NAME,),
+    "weights": (NAME,),
+    "tables": (NAME, "--format", "jsonl", "-o", "tables"),
+    "paper": (NAME, "-o", "paper"),
+    "plots": (NAME, "--format", "vega", "-o", "plots"),
+    "evidence": (NAME, "-o", "evidence.zip"),
+    "backup": ("-o", "backup.db"),
 }
+"""Arguments of each export; None of one that gets the report and no database."""
+FACTS = "question_id,question,choices,correct,paraphrase\nq1,Which is a fruit?,pear|stone,pear,What is a fruit?\n"
 
 
-def test_reports_exports_and_experiments_read_covered_tables_only(tmp_path: Path) -> None:
+def run_read_audits(server: FakeServer, folder: Path, storage: str) -> None:
+    """Run an audit with all that experiments and exports read, one of a task, and one whose model knows other forms."""
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": TOPICS[:2]}
+    probes = CONFIG["probes"] | {"semantic": {"limit": 4}}
+    changes = {"survey": survey, "probes": probes, "models": CONFIG["models"][:2], "embedding": {"model": "words"}}
+    run_audit(AuditConfig.model_validate(CONFIG | changes), storage=storage)
+    with open_database(storage) as db:
+        session = ReviewSession(db, audits.get_audit(db, NAME), "ada")
+        for key in session.conflict_keys():
+            session.decide(session.load_item(key), Decision.LEFT)
+    server.script = solver
+    run_audit(task_audit(server.url, folder, "exact"), storage=storage)
+    server.script = answer_all_forms
+    run_audit(scripted_config(server.url, 2), storage=storage)
+    (folder / "facts.csv").write_text(FACTS, encoding="utf-8")
+    with sqlite3.connect(folder / "auditor.db") as connection:
+        answered = connection.execute("SELECT DISTINCT model, question FROM moral_answer").fetchall()
+    rows = ["rater,model,question_id,left,right,judgement", *(f"ada,{model},{key},1,2,Y" for model, key in answered)]
+    (folder / "people.csv").write_text("\n".join(rows), encoding="utf-8")
+
+
+def test_reports_exports_and_experiments_read_covered_tables_only(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And the results that experiments store are in the hash chain."""
-    read: set[str] = set()
+    read: set[tuple[str, str]] = set()
 
-    def note(action: int, table: str | None, *_: str | None) -> int:
-        if action == sqlite3.SQLITE_READ and table is not None and not table.startswith("sqlite_"):
-            read.add(table)
+    def note(action: int, table: str | None, column: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and table and column and not table.startswith("sqlite_"):
+            read.add((table, column))
         return sqlite3.SQLITE_OK
 
     def listen(connection: sqlite3.Connection, _: object) -> None:
         connection.set_authorizer(note)
 
-    survey = {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": TOPICS[:2]}
-    probes = CONFIG["probes"] | {"semantic": {"limit": 4}}
-    config = AuditConfig.model_validate(
-        CONFIG | {"survey": survey, "probes": probes, "models": CONFIG["models"][:2], "embedding": {"model": "words"}}
-    )
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
     storage = f"sqlite:///{tmp_path / 'auditor.db'}"
     with word_encoder():
-        run_audit(config, storage=storage)
+        run_read_audits(server, tmp_path, storage)
         event.listen(Engine, "connect", listen)
         try:
-            for command, arguments_by_name in (("experiment", EXPERIMENT_ARGUMENTS), ("export", EXPORT_ARGUMENTS)):
+            for command, arguments_by_name in (("experiment", EXPERIMENTS_BY_NAME), ("export", EXPORTS_BY_NAME)):
                 for name, arguments in arguments_by_name.items():
                     if arguments is not None:
-                        options = (*arguments, "--storage", storage)
-                        result = auditor(command, name, NAME, *options, cwd=tmp_path)
-                        assert result.returncode == 0, (name, result.stderr)
-            for output_format in ("json", "html"):
+                        result = auditor(command, name, *arguments, "--storage", storage, cwd=tmp_path)
+                        # People have decided too little for weights, which the command says when it has read all.
+                        assert result.returncode == (name == "weights"), (name, result.stderr)
+            for audit, output_format in ((NAME, "json"), (NAME, "html"), ("sums", "html"), ("scripted", "html")):
                 options = ("--format", output_format, "--storage", storage)
-                assert auditor("report", NAME, *options, cwd=tmp_path).returncode == 0
+                assert auditor("report", audit, *options, cwd=tmp_path).returncode == 0
         finally:
             event.remove(Engine, "connect", listen)
-    assert EXPERIMENT_ARGUMENTS.keys() == {experiment.__name__.replace("_", "-") for experiment in EXPERIMENTS}
-    assert EXPORT_ARGUMENTS.keys() == {command.name for command in export_app.registered_commands}
-    assert read >= {"answer", "attempt", "audit", "score", "verdict", "conflict", "survey_cell", "trial"}
-    assert read - hash_chain.covered_kinds() <= {*NOT_COVERED}
+    assert EXPERIMENTS_BY_NAME.keys() == {experiment.__name__.replace("_", "-") for experiment in EXPERIMENTS}
+    assert EXPORTS_BY_NAME.keys() == {command.name for command in export_app.registered_commands}
+    for export in (export_mlflow, export_wandb):
+        assert next(iter(signature(export).parameters.values())).annotation == "Report"
+    tables = {table for table, _ in read}
+    assert tables >= {"answer", "attempt", "audit", "score", "verdict", "conflict", "survey_cell", "trial", "rating"}
+    assert tables >= {"task_item", "design_run", "design_answer"}
+    assert tables - hash_chain.covered_kinds() <= {*NOT_COVERED}
+    columns = {(name, column.name) for name, table in SQLModel.metadata.tables.items() for column in table.c}
+    assert {(table, column) for table, column in read if table not in NOT_COVERED} - columns <= {
+        (t, "ROWID") for t in tables
+    }
     with open_database(storage) as db:
-        verification = verify_audit(db, NAME)
-        assert (verification.is_consistent, verification.uncovered) == (True, {})
-        derivation = derive(db)
-        assert derivation.comparison is not None
-        assert derivation.comparison.differences == []
-
-
-def test_similarities_of_reasonings_about_other_cells_are_covered(tmp_path: Path) -> None:
-    """They are measured with the self-consistency, stay as they are in another run, and are in the evidence."""
-    survey = {"source": "wvs7-sample", "countries": ["Germany", "Nigeria", "Japan"], "topics": TOPICS[:3]}
-    changes = {"survey": survey, "probes": {"direct": {"samples": 2}}, "judges": [], "embedding": {"model": "words"}}
-    config = AuditConfig.model_validate(CONFIG | changes)
-    storage = f"sqlite:///{tmp_path / 'auditor.db'}"
-    with word_encoder():
-        run_audit(config, storage=storage)
-        with open_database(storage) as db:
-            first = results.load_scores(db, audits.get_audit(db, NAME).id)
-        run_audit(config, storage=storage)
-    assert all(score.chance_similarity is not None and score.topic_similarity is not None for score in first)
-    with open_database(storage) as db:
-        audit = audits.get_audit(db, NAME)
-        assert results.load_scores(db, audit.id) == first
-        assert all(row.chance.value is not None for row in build_report(db, NAME).self_consistency)
-        assert verify_audit(db, NAME).is_consistent
-        assert derive(db).is_consistent
-        export_evidence(db, audit, tmp_path / "evidence.zip")
-        check = check_evidence(tmp_path / "evidence.zip")
-        assert (check.problems, check.n_different) == ([], 0)
-        execute(db, "UPDATE score SET chance_similarity = 0.5 WHERE rowid = 2")
-        [broken] = hash_chain.verify_chain(db).breaks
-        assert broken.record_kind == hash_chain.SELF_CONSISTENCY
+        for name in (NAME, "sums", "scripted"):
+            verification = verify_audit(db, name)
+            assert (name, verification.is_consistent, verification.uncovered) == (name, True, {})
+            comparison = derive_again(db, audits.get_audit(db, name)).comparison
+            assert comparison is not None
+            assert (name, comparison.differences) == (name, [])
 
 
 def test_every_table_is_covered() -> None:
