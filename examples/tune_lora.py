@@ -1,6 +1,6 @@
 """Tune a model by LoRA on rows of `auditor export training --form chat-completion`.
 
-    pip install datasets peft trl
+    pip install "auditor[tune]"
     python examples/tune_lora.py rows.jsonl --model meta-llama/Meta-Llama-3-8B-Instruct -o tuned
 
 The hyperparameters are those that "Aligning with Logic" (ICML 2025) prints in its appendix F. It does not say which

@@ -38,7 +38,7 @@ def save_smallest_llama(folder: Path) -> None:
 
 def test_two_steps_write_an_adapter(tmp_path: Path) -> None:
     for library in ("trl", "peft", "datasets"):
-        pytest.importorskip(library, reason=f"the script needs {library}: pip install datasets peft trl")
+        pytest.importorskip(library, reason=f"the script needs {library}: pip install 'auditor[tune]'")
     save_smallest_llama(tmp_path / "model")
     rows = [
         {

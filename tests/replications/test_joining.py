@@ -147,6 +147,8 @@ def test_a_csv_file_has_all_figures(experiment: Experiment) -> None:
         if cell["recomputed"]:
             assert float(row["ours"]) == cell["recomputed"]["value"]
             assert int(row["ours_n"]) == cell["recomputed"]["n"]
+        if cell["difference"] is not None:
+            assert float(row["published_value"]) == pytest.approx(float(row["ours"]) - float(row["difference"]))
 
 
 def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment) -> None:

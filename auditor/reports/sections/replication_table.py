@@ -234,17 +234,21 @@ def _difference(cell: RecomputedCell) -> float | None:
 
 
 def build_figures_table(cells: Sequence[RecomputedCell]) -> Table:
-    """Build the table of all figures of a document in the unit of our reports, for a CSV file."""
+    """Build the table of all figures of a document in the unit of our reports, for a CSV file.
+
+    `published` is as printed; `published_value` is in the unit of our reports too.
+    """
     columns = (
         Column("table", "name"), Column("row"), Column("column"), Column("published"),
         Column("ours", "estimate"), Column("difference", "number"), Column("data"), Column("unit"), Column("model"),
-        Column("audit"), Column("mark"), Column("not run"), Column("departures"),
+        Column("audit"), Column("mark"), Column("not run"), Column("departures"), Column("published value", "number"),
     )  # fmt: skip
     rows = [
         (
             cell.published.table, cell.published.row, cell.published.column, cell.published.printed or None,
             cell.recomputed, cell.difference, cell.data or None, cell.unit or None, cell.model or None, cell.audit,
             cell.mark, cell.not_run, ", ".join(cell.departures) or None,
+            None if cell.published.value is None else cell.published.value * cell.published.scale,
         )
         for cell in cells
     ]  # fmt: skip
