@@ -48,7 +48,7 @@ def test_a_declared_decision_works_everywhere(tmp_path: Path) -> None:
         "Saved: the question is unclear.", "lean_left: left is rather right.", "later: decide later.",
     ):  # fmt: skip
         assert words in shown["transcript"]
-    assert "| `8` | the question is unclear. | `unclear` | `conflict.unclear` |" in shown["keys"]
+    assert "| `8` | the question is unclear. (`unclear`) | `conflict.unclear` |" in shown["keys"]
     assert sorted(shown["settled"]) == [
         ["person", "lean_left", True], ["person", "lean_right", True],
         ["person", "unclear", False], ["person", "unclear", False],
