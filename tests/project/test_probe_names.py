@@ -21,8 +21,6 @@ ALLOWED = {
     ("auditor/config/result_settings.py", "semantic"): "the hashes of stored audits have the key whatever its value is",
     ("auditor/config/result_settings.py", "logic"): "the hashes of stored audits have the key whatever its value is",
     ("auditor/domain/review_aspects.py", "logic"): "the English word, for an aspect of reasoning",
-    ("auditor/metrics/__init__.py", "semantic"): "a module of statistics",
-    ("auditor/metrics/__init__.py", "distribution"): "a module of statistics",
     ("auditor/reports/sections/population.py", "memory"): "a caution names the probe that tests it",
 }
 
