@@ -159,7 +159,7 @@ def cluster(hosts: Machines, driver: Host) -> Iterator[Cluster]:
         "RAY_health_check_timeout_ms": "10000",
     }
     for host in (driver, *hosts.workers):
-        host.mend_cable()  # which the end of an earlier cluster has cut
+        host.reconnect()  # the end of an earlier cluster has cut its cable
     with ExitStack() as stack:
         name = f"h{driver.address.rpartition('.')[2]}"
         head_node = stack.enter_context(head(hosts.folder, name, driver, "--num-cpus=0", **changes))

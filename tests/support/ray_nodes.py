@@ -81,7 +81,7 @@ class Host:
         if self.namespace:
             subprocess.run(["ip", "link", "set", self.namespace, "down"], check=True)
 
-    def mend_cable(self) -> None:
+    def reconnect(self) -> None:
         """Connect the host with the others again."""
         if self.namespace:
             subprocess.run(["ip", "link", "set", self.namespace, "up"], check=True)
