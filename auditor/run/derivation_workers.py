@@ -6,6 +6,7 @@ Each of them imports the program anew, which takes seconds: small audits are rea
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -76,9 +77,21 @@ def _read_slice(url: str, copy_url: str, audit_name: str, number: int, n_slices:
 
     with open_database(url, create=False) as db, open_scratch_database(copy_url) as copy:
         context, client = prepare_derivation(db, copy, audits.get_audit(db, audit_name))
-        asyncio.run(read_recorded_slice(context, number, n_slices))
+        with collect_garbage_rarely():
+            asyncio.run(read_recorded_slice(context, number, n_slices))
         context.raise_if_stopped()
         return client.unasked
+
+
+@contextmanager
+def collect_garbage_rarely() -> Iterator[None]:
+    """Let Python look for unreachable objects 100 times less often: it takes a fifth of the time of a derivation."""
+    first, *others = gc.get_threshold()
+    gc.set_threshold(100 * first, *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(first, *others)
 
 
 def _url_of(db: Database) -> str:

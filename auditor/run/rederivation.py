@@ -117,7 +117,8 @@ def open_derivation(
         if is_divisible and (n_workers := derivation_workers.count_workers(copy)) > 1:
             client.unasked |= derivation_workers.read_cells(db, copy, audit.name, n_workers)
             context = replace(context, has_cells=True)
-        asyncio.run(_derive(db, context))
+        with derivation_workers.collect_garbage_rarely():
+            asyncio.run(_derive(db, context))
         yield lambda: compare_derived_rows(
             db,
             copy,
