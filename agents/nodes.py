@@ -90,11 +90,7 @@ def _save_direct_scores(context: RunContext) -> None:
         cells = context.cells[start : start + CELLS_PER_BATCH]
         traces = results.load_traces(context.db, context.audit_id, cells)
         scores = _compute_direct_scores(context, _group_by_model_and_cell(traces), old_scores)
-        save_records(
-            context.db,
-            context.audit_id,
-            [replace(score, **chance.get((score.model, score.cell), {})) for score in scores],
-        )
+        save_records(context.db, context.audit_id, [_add_chance(score, chance) for score in scores])
         failpoint("scores")
 
 
@@ -124,6 +120,12 @@ def _measure_chance(
             for cell, similarities in context.consistency.compute_chance(texts, context.config.seed).items():
                 values[model, cell] = similarities
     return values
+
+
+def _add_chance(score: CellScore, chance: Mapping[tuple[str, Cell], Mapping[str, float | None]]) -> CellScore:
+    """The score with its model's similarities between cells."""
+    chance_similarity, topic_similarity = map(chance.get((score.model, score.cell), {}).get, CHANCE_COLUMNS)
+    return replace(score, chance_similarity=chance_similarity, topic_similarity=topic_similarity)
 
 
 def _hash_texts(context: RunContext, texts_by_language: Mapping[str, Sequence[str]]) -> str:

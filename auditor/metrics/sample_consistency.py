@@ -115,8 +115,8 @@ def similarity_to_other_cells(
             partners = partners[is_other][:MAX_PARTNERS]
             if len(partners):
                 similarities[row] = rows[partners].mean(axis=0) @ rows[row]
-    similarities = np.clip(similarities, -1.0, 1.0)
-    return similarities
+    clipped: Floats = np.clip(similarities, -1.0, 1.0)
+    return clipped
 
 
 def influences(similarities: ArrayLike, groups: ArrayLike | None = None) -> Floats:
