@@ -41,7 +41,7 @@ def test_without_several_samples_there_is_no_section(report: Report) -> None:
     assert build_consistency_section(report.model_copy(update={"self_consistency": []})) is None
 
 
-def test_samples_that_are_more_alike_than_by_chance_are_said_to_be(report: Report) -> None:
+def test_samples_above_chance_have_a_sentence(report: Report) -> None:
     """The fixture's reasonings about other cells have a similarity of 0.38."""
     assert {format_number(row.chance.value) for row in report.self_consistency} == {"0.38"}
     text = text_of(build_consistency_section(report))
