@@ -25,12 +25,13 @@ class Action:
 
     Attributes:
         screen: the screen to which it belongs.
-        name: name of its method without `action_`, with arguments if any.
+        name: of the action on its screen.
         keys: default keys as Textual names them, separated by commas.
         label: one or two words for the footer.
         help: a sentence for the key list and the command palette.
         in_footer: whether the footer shows it.
         plain_text_command: equivalent command of the plain-text interface; None if only a screen needs the action.
+        call: its method without `action_`, with arguments if any, as Textual calls it; by default the name.
     """
 
     screen: ScreenName
@@ -40,6 +41,7 @@ class Action:
     help: str
     in_footer: bool = False
     plain_text_command: str | None = None
+    call: str = ""
 
     @property
     def id(self) -> str:
@@ -48,8 +50,9 @@ class Action:
         return f"{self.screen}.{word.removeprefix('decide.')}"
 
     @property
-    def binding(self) -> Binding:
-        return Binding(self.keys, self.name, self.label, show=self.in_footer, id=self.id)
+    def method(self) -> str:
+        """Its method without `action_`, with arguments if any."""
+        return self.call or self.name
 
 
 def _make_decide_action(decision: Decision) -> Action:
@@ -79,11 +82,21 @@ def make_aspect_actions(others: Iterable[Action]) -> Iterator[Action]:
 def _make_scroll_actions(screen: ScreenName, page_down: str = "pagedown", *, in_footer: bool = False) -> list[Action]:
     """Build the actions by which the text of a screen is scrolled."""
     return [
-        Action(screen, "down", "j,down", "down", "Scroll down.", in_footer),
-        Action(screen, "up", "k,up", "up", "Scroll up.", in_footer),
-        Action(screen, "page_down", page_down, "page down", "Scroll down one page."),
-        Action(screen, "page_up", "pageup", "page up", "Scroll up one page."),
+        Action(screen, "down", "j,down", "down", "Scroll down.", in_footer, call="move_by(1)"),
+        Action(screen, "up", "k,up", "up", "Scroll up.", in_footer, call="move_by(-1)"),
+        Action(screen, "page_down", page_down, "page down", "Scroll down one page.", call="move_by_pages(1)"),
+        Action(screen, "page_up", "pageup", "page up", "Scroll up one page.", call="move_by_pages(-1)"),
     ]
+
+
+def _make_neighbour_actions(
+    screen: ScreenName, noun: str, where: str = "", *, in_footer: bool = False
+) -> Iterator[Action]:
+    """Build the actions that open what follows or precedes in the list."""
+    for name, key, side, offset in (("following", "right", "after", 1), ("preceding", "left", "before", -1)):
+        help_text = f"Open the {noun} {side} this one{where}."
+        call = f"open_neighbour({offset})"
+        yield Action(screen, name, f"{key}_square_bracket", name, help_text, in_footer, "open", call)
 
 
 _SCREEN_ACTIONS = (
@@ -102,9 +115,9 @@ _SCREEN_ACTIONS = (
     Action("home", "open", "enter", "open", "Open the audit's list of conflicts.", True, "open"),
     Action("home", "people", "a", "agreement", "Show how raters and judges agree.", True, "agreement"),
     Action("home", "errors", "E", "errors", "Show why requests failed, and how to fix it.", True, "errors"),
-    Action("home", "down", "j,down", "down", "Move down."),
-    Action("home", "up", "k,up", "up", "Move up."),
-    Action("home", "leave", "q,escape", "quit", "Quit. Everything is saved.", True, "quit"),
+    Action("home", "down", "j,down", "down", "Move down.", call="move_by(1)"),
+    Action("home", "up", "k,up", "up", "Move up.", call="move_by(-1)"),
+    Action("home", "leave", "q,escape", "quit", "Quit. Everything is saved.", True, "quit", "app.quit"),
     Action("queue", "open", "enter", "open", "Open the conflict.", True, "open"),
     Action("queue", "best", "space", "next", "Open the next undecided conflict of the list.", True, "next"),
     Action("queue", "filter", "slash", "filter", "Filter and search, as in kind:binary divorce.", True, "filter"),
@@ -112,20 +125,27 @@ _SCREEN_ACTIONS = (
     Action("queue", "reverse", "O", "reverse", "Reverse the sort order.", plain_text_command="reverse"),
     Action("queue", "filters", "F", "saved filters", "Use, save or delete a filter.", plain_text_command="filters"),
     Action(
-        "queue", "clear", "x", "clear filter", "Clear the filter and show all conflicts.", plain_text_command="clear"
+        "queue",
+        "clear",
+        "x",
+        "clear filter",
+        "Clear the filter and show all conflicts.",
+        False,
+        "clear",
+        "filter_by('')",
     ),
     Action("queue", "people", "a", "agreement", "Show how raters and judges agree.", True, "agreement"),
     Action("queue", "errors", "E", "errors", "Show why requests failed, and how to fix it.", True, "errors"),
     Action("queue", "undo", "u", "undo", "Undo your last decision, note or flag.", True, "undo"),
     Action("queue", "redo", "r", "redo", "Redo what you undid last.", plain_text_command="redo"),
-    Action("queue", "down", "j,down", "down", "Move down one row."),
-    Action("queue", "up", "k,up", "up", "Move up one row."),
-    Action("queue", "page_down", "pagedown,ctrl+d", "page down", "Move down one page."),
-    Action("queue", "page_up", "pageup,ctrl+u", "page up", "Move up one page."),
+    Action("queue", "down", "j,down", "down", "Move down one row.", call="move_by(1)"),
+    Action("queue", "up", "k,up", "up", "Move up one row.", call="move_by(-1)"),
+    Action("queue", "page_down", "pagedown,ctrl+d", "page down", "Move down one page.", call="move_by_pages(1)"),
+    Action("queue", "page_up", "pageup,ctrl+u", "page up", "Move up one page.", call="move_by_pages(-1)"),
     Action("queue", "first", "g,home", "first", "Move to the first row."),
     Action("queue", "last", "G,end", "last", "Move to the last row."),
     Action("queue", "reload", "R", "reload", "Reload the list.", plain_text_command="list"),
-    Action("queue", "leave", "q,escape", "back", "Go back to the list of audits.", True, "audits"),
+    Action("queue", "leave", "q,escape", "back", "Go back to the list of audits.", True, "audits", "app.go_back"),
     *map(_make_decide_action, Decision),
     Action("conflict", "best", "space,enter", "next", "Open the next undecided conflict of the list.", True, "next"),
     Action("conflict", "undo", "u", "undo", "Undo your last decision, note or flag.", True, "undo"),
@@ -149,6 +169,7 @@ _SCREEN_ACTIONS = (
         "next sample",
         "Read the next sample of both sides.",
         plain_text_command="sample",
+        call="change_sample(1)",
     ),
     Action(
         "conflict",
@@ -157,31 +178,17 @@ _SCREEN_ACTIONS = (
         "last sample",
         "Read the previous sample of both sides.",
         plain_text_command="sample",
+        call="change_sample(-1)",
     ),
     Action("conflict", "differences", "d", "differences", "Show or hide the marks where the texts differ."),
-    Action(
-        "conflict",
-        "following",
-        "right_square_bracket",
-        "following",
-        "Open the conflict after this one in the list.",
-        plain_text_command="open",
-    ),
-    Action(
-        "conflict",
-        "preceding",
-        "left_square_bracket",
-        "preceding",
-        "Open the conflict before this one in the list.",
-        plain_text_command="open",
-    ),
+    *_make_neighbour_actions("conflict", "conflict", " in the list"),
     *_make_scroll_actions("conflict"),
-    Action("conflict", "leave", "q,escape", "back", "Go back to the list.", plain_text_command="list"),
+    Action("conflict", "leave", "q,escape", "back", "Go back to the list.", False, "list", "app.go_back"),
     *_make_scroll_actions("people", "pagedown,space"),
     Action("people", "contested", "enter", "contested", "List the contested conflicts.", True, "contested"),
-    Action("people", "leave", "q,escape", "back", "Go back.", True, "list"),
+    Action("people", "leave", "q,escape", "back", "Go back.", True, "list", "app.go_back"),
     *_make_scroll_actions("errors", "pagedown,space", in_footer=True),
-    Action("errors", "leave", "q,escape", "back", "Go back.", True, "list"),
+    Action("errors", "leave", "q,escape", "back", "Go back.", True, "list", "app.go_back"),
     *map(_make_choose_action, range(1, 1 + max(len(kind.choices) for kind in list_label_kinds()))),
 )
 _LABEL_ACTIONS = (
@@ -189,10 +196,9 @@ _LABEL_ACTIONS = (
     Action("label", "best", "space,enter", "next", "Open the next text that you have not labelled.", True, "next"),
     Action("label", "skip", "s", "skip", "Skip this text; it comes again at the end.", True, "skip"),
     Action("label", "note", "n", "note", "Write a note, which is saved with your label.", True, "note"),
-    Action("label", "following", "right_square_bracket", "following", "Open the text after this one.", True, "open"),
-    Action("label", "preceding", "left_square_bracket", "preceding", "Open the text before this one.", True, "open"),
+    *_make_neighbour_actions("label", "text", in_footer=True),
     *_make_scroll_actions("label"),
-    Action("label", "leave", "q,escape", "quit", "Quit. Everything is saved.", True, "quit"),
+    Action("label", "leave", "q,escape", "quit", "Quit. Everything is saved.", True, "quit", "app.quit"),
 )
 ACTIONS = (*_SCREEN_ACTIONS, *make_aspect_actions((*_SCREEN_ACTIONS, *_LABEL_ACTIONS)), *_LABEL_ACTIONS)
 DEFAULT_KEYS = {action.id: action.keys for action in ACTIONS}
@@ -222,7 +228,10 @@ def actions_for(screen: ScreenName) -> tuple[Action, ...]:
 
 def bindings_for(screen: ScreenName) -> list[BindingType]:
     """The key bindings of one screen."""
-    return [action.binding for action in actions_for(screen)]
+    return [
+        Binding(action.keys, action.method, action.label, show=action.in_footer, id=action.id)
+        for action in actions_for(screen)
+    ]
 
 
 def key_name(key: str) -> str:

@@ -91,7 +91,7 @@ class ReviewApp(RaterApp):
         """Show why requests of an audit failed."""
         self._open_screen(lambda: ErrorsScreen(audit))
 
-    def go_back(self) -> None:
+    def action_go_back(self) -> None:
         """Close the screen and show the one below it, or the home screen if there is none."""
         if sum(isinstance(screen, ReviewScreen) for screen in self.screen_stack) > 1:
             self.pop_screen()

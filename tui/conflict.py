@@ -222,13 +222,7 @@ class ConflictScreen(RatingScreen):
         except ValueError:
             return None
 
-    def action_following(self) -> None:
-        self._move_in_queue(1)
-
-    def action_preceding(self) -> None:
-        self._move_in_queue(-1)
-
-    def _move_in_queue(self, offset: int) -> None:
+    def action_open_neighbour(self, offset: int) -> None:
         """Open the conflict `offset` places further in the queue; show a message at its end."""
         position = self._find_position()
         position = (-1 if offset > 0 else 1) + offset if position is None else position + offset
@@ -240,13 +234,7 @@ class ConflictScreen(RatingScreen):
     def action_history(self) -> None:
         self.app.push_screen(HistoryWindow(self.session.load_history(self.conflict_key)))
 
-    def action_next_sample(self) -> None:
-        self._change_sample(1)
-
-    def action_last_sample(self) -> None:
-        self._change_sample(-1)
-
-    def _change_sample(self, offset: int) -> None:
+    def action_change_sample(self, offset: int) -> None:
         """Show another sample of both sides; after the last one follows the first."""
         if self.item:
             n_samples = max(len(self.item.left.samples), len(self.item.right.samples), 1)
@@ -261,6 +249,6 @@ class ConflictScreen(RatingScreen):
     def page_height(self) -> int:
         return self.query_one("#left").size.height - 1
 
-    def move_by(self, lines: int) -> None:
+    def action_move_by(self, lines: int) -> None:
         for widget in (*self.query(SidePanel), self.query_one("#evidence")):
             widget.scroll_relative(y=lines, animate=False)

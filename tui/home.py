@@ -135,12 +135,9 @@ class HomeScreen(ReviewScreen):
         if self.selected_audit:
             self.review_app.open_errors(self.selected_audit)
 
-    def move_by(self, lines: int) -> None:
+    def action_move_by(self, lines: int) -> None:
         audit_list = self.query_one(AuditList)
         (audit_list.action_cursor_down if lines > 0 else audit_list.action_cursor_up)()
-
-    async def action_leave(self) -> None:
-        await self.app.action_quit()
 
 
 def render_audit_card(overview: AuditOverview, width: int) -> Content:

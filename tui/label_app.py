@@ -27,7 +27,3 @@ class LabelApp(RaterApp):
     def open_first_screen(self) -> None:
         """Show the first unit that is left."""
         self.push_screen(LabelScreen(LabelQueue(self.session)))
-
-    def go_back(self) -> None:
-        """End the app; everything is saved."""
-        self.exit()

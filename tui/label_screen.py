@@ -242,13 +242,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
             self.queue.skip(self.item.unit)
             self.action_best()
 
-    def action_following(self) -> None:
-        self._move_in_sample(1)
-
-    def action_preceding(self) -> None:
-        self._move_in_sample(-1)
-
-    def _move_in_sample(self, offset: int) -> None:
+    def action_open_neighbour(self, offset: int) -> None:
         """Open the unit `offset` places further in the sample."""
         if self.item is not None and not self.is_advancing:
             self._open(self.queue.load_neighbour(self.item, offset), "This is the end of the sample.")
@@ -265,7 +259,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
     def page_height(self) -> int:
         return self.query_one("#label").size.height - 1
 
-    def move_by(self, lines: int) -> None:
+    def action_move_by(self, lines: int) -> None:
         for selector in ("#label", "#material", "#instructions"):
             self.query_one(selector).scroll_relative(y=lines, animate=False)
 

@@ -231,9 +231,9 @@ class QueueScreen(ReviewScreen):
 
     def _open_filter_dialog(self, text: str, hint: str) -> None:
         dialog = TextDialog("Filter", text, hint, enter_verb="applies it", at_bottom=True)
-        self.app.push_screen(dialog, self.apply_filter)
+        self.app.push_screen(dialog, self.action_filter_by)
 
-    def apply_filter(self, text: str | None) -> None:
+    def action_filter_by(self, text: str | None) -> None:
         """Apply a filter given as text; None keeps the current one. An invalid one reopens the dialog with an error."""
         if text is None:
             return
@@ -252,12 +252,9 @@ class QueueScreen(ReviewScreen):
         self.queue_filter = replace(self.queue_filter, reverse=not self.queue_filter.reverse)
         self.load_conflicts()
 
-    def action_clear(self) -> None:
-        self.apply_filter("")
-
     def action_filters(self) -> None:
         self.app.push_screen(
-            FilterDialog(self.review_app.settings, format_filter(self.queue_filter)), self.apply_filter
+            FilterDialog(self.review_app.settings, format_filter(self.queue_filter)), self.action_filter_by
         )
 
     def action_people(self) -> None:
@@ -291,7 +288,7 @@ class QueueScreen(ReviewScreen):
     def page_height(self) -> int:
         return self.queue_table.page_height
 
-    def move_by(self, lines: int) -> None:
+    def action_move_by(self, lines: int) -> None:
         self.queue_table.move_cursor(lines)
 
     def action_first(self) -> None:

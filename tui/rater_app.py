@@ -77,10 +77,6 @@ class RaterApp(App[None]):
         """Show the screen with which the app starts; defined by the subclass."""
         raise NotImplementedError
 
-    def go_back(self) -> None:
-        """Leave the screen in front; defined by the subclass."""
-        raise NotImplementedError
-
     def exit(self, *args: Any, **options: Any) -> None:
         """End the app; see `textual.app.App.exit`. Further input has no effect: it would open screens that are gone."""
         self.is_ending = True
@@ -236,7 +232,7 @@ class RaterApp(App[None]):
 
         async def run() -> None:
             target = self if action.screen == "everywhere" or review_screen is None else review_screen
-            await self.run_action(action.name, target)
+            await self.run_action(action.method, target)
 
         def start() -> None:
             self.call_later(run)

@@ -68,7 +68,7 @@ class ReviewScreen(Screen[None]):
         """
         parts = [Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)]
         if self.leads_back:
-            parts = [*(part.stylize(Style.from_meta({"@click": "screen.leave"})) for part in parts[:-1]), parts[-1]]
+            parts = [*(part.stylize(Style.from_meta({"@click": "app.go_back"})) for part in parts[:-1]), parts[-1]]
         trail = Content(" › ").join(parts)
         bar = self.query_one("#bar", Static)
         right = right or self.rater_app.rater_badge
@@ -108,24 +108,13 @@ class ReviewScreen(Screen[None]):
         """Lines or rows of a page."""
         raise NotImplementedError
 
-    def move_by(self, lines: int) -> None:
+    def action_move_by(self, lines: int) -> None:
         """Move down by a number of lines or rows; up if it is negative."""
         raise NotImplementedError
 
-    def action_down(self) -> None:
-        self.move_by(1)
-
-    def action_up(self) -> None:
-        self.move_by(-1)
-
-    def action_page_down(self) -> None:
-        self.move_by(self.page_height)
-
-    def action_page_up(self) -> None:
-        self.move_by(-self.page_height)
-
-    async def action_leave(self) -> None:
-        self.rater_app.go_back()
+    def action_move_by_pages(self, pages: int) -> None:
+        """Move down by a number of pages; up if it is negative."""
+        self.action_move_by(pages * self.page_height)
 
     def refresh_title_bar(self) -> None:
         """Update the title bar; each screen sets its content."""
@@ -170,5 +159,5 @@ class KeyBar(Widget):
         for end, action in self._click_regions:
             if offset is not None and offset.x < end:
                 target = self.app if action.screen == "everywhere" else self.screen
-                await self.app.run_action(action.name, target)
+                await self.app.run_action(action.method, target)
                 return

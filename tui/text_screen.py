@@ -40,5 +40,5 @@ class TextScreen(ReviewScreen):
     def page_height(self) -> int:
         return self._page.size.height - 1
 
-    def move_by(self, lines: int) -> None:
+    def action_move_by(self, lines: int) -> None:
         self._page.scroll_relative(y=lines, animate=False)

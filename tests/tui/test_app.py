@@ -44,9 +44,9 @@ KEYS_TO_SCREEN = {"home": ("q",), "queue": (), "conflict": ("enter",), "people":
 def test_every_action_has_its_method() -> None:
     for action in ACTIONS:
         if action.screen != "everywhere":
-            method = action.name.partition("(")[0]
-            screen = {**PAGES, "label": LabelScreen}[action.screen]
-            assert callable(getattr(screen, f"action_{method}")), action.id
+            method = action.method.partition("(")[0].removeprefix("app.")
+            owner = ReviewApp if action.method.startswith("app.") else {**PAGES, "label": LabelScreen}[action.screen]
+            assert callable(getattr(owner, f"action_{method}")), action.id
 
 
 def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:

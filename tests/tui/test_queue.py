@@ -134,7 +134,7 @@ async def test_sort_orders(run: Run) -> None:
 
 async def test_saved_filters(run: Run) -> None:
     async with run() as driver:
-        driver.queue.apply_filter("kind:binary")
+        driver.queue.action_filter_by("kind:binary")
         await driver.press("F", "s")
         await driver.type("wide [/]")
         await driver.press("enter")
