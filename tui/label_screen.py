@@ -223,7 +223,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
         """Count what is left and the raters' agreement, in the background."""
 
         def load() -> None:
-            self.progress = self.queue.load_progress()
+            self.progress = self.queue.session.load_progress()
             agreement = self.queue.load_own_agreement()
             self.agreement_text = describe_own_agreement(agreement, self.queue.session.rater) if agreement else ""
 

@@ -147,7 +147,7 @@ class PlainTextLabelling:
 
     def show_progress(self, argument: str) -> None:
         """Print what is left, the pace, the time to go, and the agreement with another rater."""
-        self.write_line(f"{format_progress(self.queue.load_progress())}.")
+        self.write_line(f"{format_progress(self.queue.session.load_progress())}.")
         agreement = self.queue.load_own_agreement()
         if agreement is not None:
             text = describe_own_agreement(agreement, self.queue.session.rater)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from auditor.tui.actions import ACTIONS, DEFAULT_KEYS, RENAMED_ACTIONS, key_name
 from auditor.tui.theme import DARK
 
 SETTINGS_FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
+SHOWN_NAMES = "Press `?` in the app to see the names."
 KNOWN_KEYS = ("theme", "open_next", "keys", "filters")
 
 
@@ -125,7 +126,7 @@ def _read_settings_file(path: Path) -> dict[str, Any]:
     settings_table = read_toml(path, ConfigError)
     for key in settings_table:
         if key not in KNOWN_KEYS:
-            raise ConfigError(f"{path}: unknown key '{key}'.", _suggest_name(key, KNOWN_KEYS))
+            raise ConfigError(f"{path}: unknown key '{key}'.", did_you_mean(key, KNOWN_KEYS, SHOWN_NAMES))
     for key in ("keys", "filters"):
         if not isinstance(settings_table.get(key, {}), dict):
             raise ConfigError(f"{path}: '{key}' must be a table.", f"Write its entries below a line [{key}].")
@@ -147,7 +148,8 @@ def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
     """Raise ConfigError for an unknown action, or a key with two actions on the same screen."""
     for action_id in key_by_action:
         if action_id not in DEFAULT_KEYS:
-            raise ConfigError(f"review.toml: there is no action '{action_id}'.", _suggest_name(action_id, DEFAULT_KEYS))
+            suggestion = did_you_mean(action_id, DEFAULT_KEYS, SHOWN_NAMES)
+            raise ConfigError(f"review.toml: there is no action '{action_id}'.", suggestion)
     for screen in {action.screen for action in ACTIONS}:
         action_by_key: dict[str, str] = {}
         for action in ACTIONS:
@@ -160,7 +162,3 @@ def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
                         f"review.toml: the key '{key.strip()}' is assigned to {bound_action} and to {action.id}.",
                         "Assign another key to one of them.",
                     )
-
-
-def _suggest_name(word: str, known: Iterable[str]) -> str:
-    return did_you_mean(word, known, "Press `?` in the app to see the names.")

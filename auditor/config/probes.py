@@ -203,6 +203,13 @@ class Probes(ConfigSection):
         """Return the table of the probe whose settings are of a class; None if it is not configured."""
         return next((table for table in self.with_stage.values() if isinstance(table, settings)), None)
 
+    def get(self, settings: type[S]) -> S:
+        """Return the table that `find` returns. Raises LookupError if the probe is not configured."""
+        table = self.find(settings)
+        if table is None:
+            raise LookupError(f"the probe with {settings.__name__} is not configured")
+        return table
+
     @property
     def with_schema_version(self) -> dict[str, DirectProbe | ReviewProbe]:
         """The configured probes whose JSON schema has versions, by name."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, load_json, require_score
-from auditor.input_files import parse_json, read_numbered_lines
+from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, require_score
+from auditor.input_files import parse_json, read_json, read_numbered_lines
 from auditor.models.finish_reasons import finish_reason_outcome
 
 CALL_FAILED = 2
@@ -50,7 +50,7 @@ def _read_results(path: Path) -> list[tuple[str, dict[str, Any]]]:
         for location, line in read_numbered_lines(path, ImportFileError):
             results.append(parse_json(line, location, ImportFileError, "Correct that line."))
     else:
-        results = load_json(path)
+        results = read_json(path, ImportFileError)
         while isinstance(results, dict):  # results.results since version 2; once more inside of `data` when shared
             results = results.get("results", results.get("data"))
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):

@@ -126,7 +126,7 @@ def detect_format(path: Path) -> AnswerFileFormat:
         return AnswerFileFormat.PROMPTFOO
     if suffix != ".json":
         return AnswerFileFormat.TABLE
-    document = load_json(path)
+    document = read_json(path, ImportFileError)
     if isinstance(document, dict) and {"eval", "version"} <= document.keys():
         return AnswerFileFormat.INSPECT
     if isinstance(document, dict) and {"results", "evalId"} & document.keys():
@@ -135,15 +135,6 @@ def detect_format(path: Path) -> AnswerFileFormat:
         f"{path}: is neither an Inspect AI log nor a promptfoo result file.",
         f"Tables must be files of these kinds: {FORMATS_TEXT}.",
     )
-
-
-def load_json(path: Path) -> Any:
-    """Parse a JSON file.
-
-    Raises:
-        ImportFileError: the file cannot be read, or is not JSON.
-    """
-    return read_json(path, ImportFileError)
 
 
 def find_text(location: str, key: str, *mappings: Mapping[str, Any] | None) -> str:

@@ -72,8 +72,10 @@ def exposure_effects(
     fit = fit_additive_model(np.where(np.isnan(exposed), np.nan, table), np.nan_to_num(exposed), units)
     effects = np.arange(fit.n_judges) + fit.n_judges
     if relative_to_median:
-        return [_as_association(difference) for difference in _compare_with_median(fit, effects)]
-    return [_as_association(fit.difference(np.eye(len(fit.solution))[effect])) for effect in effects]
+        differences = _compare_with_median(fit, effects)
+    else:
+        differences = [fit.difference(np.eye(len(fit.solution))[effect]) for effect in effects]
+    return [replace(difference, evidence="association") for difference in differences]
 
 
 def later_half(times: ArrayLike, verdicts: ArrayLike) -> Floats:
@@ -157,8 +159,3 @@ def _largest_comparable_group(fit: AdditiveFit, positions: Indices) -> list[int]
         else:
             groups.append([i])
     return max(groups, key=len, default=[])
-
-
-def _as_association(difference: JudgeDifference) -> JudgeDifference:
-    """The same figures, as an association."""
-    return replace(difference, evidence="association")

@@ -114,8 +114,7 @@ def _plan_judgements(
     _trial: Trial, paths: Mapping[str, Path], config: AuditConfig, _asked: bool
 ) -> Iterator[PlannedCalls]:
     """Read the labels, which asks nobody; UsageError if none is of the audit's models, questions and wordings."""
-    probe = config.probes.find(SemanticProbe)
-    assert probe is not None  # labels are of its answers
+    probe = config.probes.get(SemanticProbe)
     questions = list_question_ids(config, load_planned_survey(config)).asked
     numbers = range(1, probe.paraphrases + 1)
     units = set(product((model.name for model in config.models), questions))

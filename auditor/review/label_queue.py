@@ -14,7 +14,6 @@ from auditor.domain.labels import Label, LabelChoice, LabelKind, LabelUnit, Samp
 from auditor.errors import ReviewError
 from auditor.review.label_item import LabelItem, LabelItemLoader
 from auditor.review.labelling import LabellingSession
-from auditor.review.progress import ReviewProgress
 from auditor.review.rater_agreement import PairAgreement
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -176,10 +175,6 @@ class LabelQueue:
         return None if label is None else self.load(label.unit)
 
     # --- progress
-
-    def load_progress(self) -> ReviewProgress:
-        """Count what is left, and estimate the time that it will take."""
-        return self.session.load_progress()
 
     def load_own_agreement(self) -> PairAgreement | None:
         """Load the agreement with the rater who shares most units with this one.

@@ -132,13 +132,13 @@ def press_label(queue: LabelQueue) -> None:
     opened = queue.load_next()
     assert opened is not None
     queue.save_value(opened, VALID)
-    queue.load_progress()
+    queue.session.load_progress()
     queue.load_own_agreement()
 
 
 def press_undo(queue: LabelQueue) -> None:
     assert queue.undo() is not None
-    queue.load_progress()
+    queue.session.load_progress()
     queue.load_own_agreement()
 
 

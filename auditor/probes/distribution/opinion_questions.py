@@ -46,7 +46,7 @@ def check_survey(config: AuditConfig, survey: Survey) -> str:
         ConfigError, SurveyError: the survey has no shares of answers, none for these cells, too many answers, or not
             the dimension; or there are no words in a language of the audit.
     """
-    probe = _require_probe(config)
+    probe = config.probes.get(DistributionProbe)
     distributions = load_planned_shares(config, survey)
     subjects = plan_subjects(probe, distributions, survey.asked_cells)
     _check_words(config, survey, distributions, subjects)
@@ -62,7 +62,7 @@ def _check_words(
         if language == ENGLISH:
             continue
         has_words = all(not point.name.strip("-0123456789") for point in _list_points(distributions, survey))
-        if _require_probe(config).groups or not has_words:
+        if config.probes.get(DistributionProbe).groups or not has_words:
             missing_words = "names of groups" if has_words else "answers without a scale"
             raise ConfigError(
                 f"the probe 'distribution' has no {missing_words} in the language '{language}'.",
@@ -89,7 +89,7 @@ def load_planned_shares(config: AuditConfig, survey: Survey) -> SurveyDistributi
     """
     assert config.survey is not None
     distributions = load_distributions(config.survey.source)
-    _check_scale_and_groups(_require_probe(config), distributions)
+    _check_scale_and_groups(config.probes.get(DistributionProbe), distributions)
     planned = set(survey.asked_cells)
     cells = tuple(row for row in distributions.cells if Cell(row.country, row.topic) in planned)
     if not any(row.dimension == EVERYONE for row in cells):
@@ -176,7 +176,7 @@ def build_opinion_call(
     question: OpinionQuestion,
 ) -> Call | None:
     """Build the call of one question; None for `tokens` if the model's log-probabilities are not available."""
-    probe, language = _require_probe(config), _language_of(config, question.subject.cell)
+    probe, language = config.probes.get(DistributionProbe), _language_of(config, question.subject.cell)
     system, text = _render(survey, distributions, question, language)
     n_points = len(distributions.scale_of(question.subject.cell.topic).points)
     preamble = f"{model.system}\n\n" if model.system else ""
@@ -279,13 +279,6 @@ def _list_answers(survey: Survey, scale: AnswerScale, question: OpinionQuestion,
 def _language_of(config: AuditConfig, cell: Cell) -> str:
     """The audit's first language for a country; with `native` and no country English."""
     return config.languages_in(native_languages(cell.country) if cell.country else ())[0]
-
-
-def _require_probe(config: AuditConfig) -> DistributionProbe:
-    """The probe's settings, of a config that has it."""
-    probe = config.probes.find(DistributionProbe)
-    assert probe is not None
-    return probe
 
 
 def load_people_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions:

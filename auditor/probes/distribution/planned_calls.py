@@ -23,8 +23,7 @@ def plan_distribution_calls(config: AuditConfig, survey: Survey, cells: Sequence
 
     A model without log-probabilities is not asked for them.
     """
-    probe = config.probes.find(DistributionProbe)
-    assert probe is not None
+    probe = config.probes.get(DistributionProbe)
     distributions = load_planned_shares(config, survey)
     subjects = plan_subjects(probe, distributions, cells)
     questions = list(questions_about(subjects[0], probe))

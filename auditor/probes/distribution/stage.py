@@ -47,8 +47,7 @@ def build_distribution_stage() -> ProbeStage:
 
 async def store_shares(context: RunContext) -> int:
     """Store the shares of people's answers, and count whose opinions are asked for."""
-    probe = context.config.probes.find(DistributionProbe)
-    assert probe is not None
+    probe = context.config.probes.get(DistributionProbe)
     await record_stage(context, STAGE)
     distributions = await asyncio.to_thread(load_planned_shares, context.config, context.survey)
     shares_json = format_distributions(distributions)
@@ -61,8 +60,7 @@ async def store_shares(context: RunContext) -> int:
 
 async def ask_opinions(context: RunContext, start: int, stop: int) -> None:
     """Ask every model about the cells and groups of the range, repair unreadable answers, and store the opinions."""
-    probe = context.config.probes.find(DistributionProbe)
-    assert probe is not None
+    probe = context.config.probes.get(DistributionProbe)
     plan: DistributionPlan = context.probe_plans[STAGE]
     requests = [
         _Request(
@@ -91,8 +89,7 @@ async def _collect_opinions(
 ) -> list[Opinion]:
     """Ask, and ask once more for unreadable answers; opinions that a stopped run leaves unanswered are missing."""
     answers = await run_calls(context, STAGE, [request.call for request in requests if request.call is not None])
-    probe = context.config.probes.find(DistributionProbe)
-    assert probe is not None
+    probe = context.config.probes.get(DistributionProbe)
 
     def parse(request: _Request, call: Call | None, answer: Answer | None) -> Opinion:
         """Parse the answer to a request, or to its repair."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import ComparisonChoice, Outcome
+from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.probes.logic.comparisons import (
     CELL_SEPARATOR,
@@ -65,6 +66,15 @@ class ItemSetAnswers:
     failures: dict[str, int]
     n_questions: int
     positions: Floats | None = None
+
+    @property
+    def metric_input(self) -> JudgeAnswers:
+        """The answers as the metrics take them.
+
+        All wordings of a set have the same context, which names the cluster, since they are about the same items.
+        """
+        people = self.human_preferences
+        return JudgeAnswers(self.preferences, self.negated, self.asked, self.samples, people, self.item_set.context)
 
 
 def replace_item_sets(db: Database, audit_id: int, item_sets: Sequence[ItemSet]) -> None:

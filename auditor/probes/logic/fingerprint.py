@@ -23,8 +23,7 @@ def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> li
         config: the audit's configuration.
         languages: codes of the languages that questions may be in.
     """
-    probe = config.probes.find(LogicProbe)
-    assert probe is not None
+    probe = config.probes.get(LogicProbe)
     prompts = [load_prompt(template, language) for template in list_templates(probe) for language in languages]
     prompt_texts: list[object] = [
         [prompt.system, prompt.user, load_comparison_wording(prompt.language).model_dump(mode="json")]

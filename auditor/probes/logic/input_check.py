@@ -24,8 +24,7 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
     Raises:
         ConfigError, ImportFileError: something is missing or invalid; the message names it.
     """
-    probe = config.probes.find(LogicProbe)
-    assert probe is not None
+    probe = config.probes.get(LogicProbe)
     if probe.items not in (TOPIC_ITEMS, TRACE_ITEMS):
         items_file = Path(probe.items)
         item_sets = load_item_sets(items_file, probe.relation)

@@ -11,7 +11,6 @@ from auditor.config import AuditConfig
 from auditor.metrics.judge_consistency import ConsistencyMeasures, VoteWeight, consistency_weights, measure_consistency
 from auditor.metrics.logic import JudgeAnswers
 from auditor.probes.logic import comparison_rows
-from auditor.probes.logic.comparison_rows import ItemSetAnswers
 from auditor.probes.logic.comparisons import Comparison
 from auditor.probes.logic.settings import LogicProbe
 from auditor.storage.database import Database
@@ -26,21 +25,6 @@ class JudgeConsistency(NamedTuple):
     weight: VoteWeight
 
 
-def to_judge_answers(answers: ItemSetAnswers) -> JudgeAnswers:
-    """Convert stored answers to the input of the metrics.
-
-    All wordings of a set carry the same context, which names the cluster, since they are about the same items.
-    """
-    return JudgeAnswers(
-        answers.preferences,
-        answers.negated,
-        answers.asked,
-        answers.samples,
-        answers.human_preferences,
-        answers.item_set.context,
-    )
-
-
 def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) -> list[JudgeConsistency]:
     """Measure the consistency of every judge of an audit by its comparisons in the audit."""
     probe = config.probes.find(LogicProbe) or LogicProbe()
@@ -50,7 +34,7 @@ def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) 
     answers_by_judge: dict[str, list[JudgeAnswers]] = {judge.name: [] for judge in config.judge_models}
     for set_answers in answers:
         if set_answers.judge in answers_by_judge:
-            answers_by_judge[set_answers.judge].append(to_judge_answers(set_answers))
+            answers_by_judge[set_answers.judge].append(set_answers.metric_input)
     consistency_by_judge = {
         name: measure_consistency(judge_answers, min(probe.k), probe.max_subsets, config.seed)
         for name, judge_answers in answers_by_judge.items()

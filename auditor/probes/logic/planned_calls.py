@@ -22,8 +22,7 @@ def plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell])
 
     All models are asked the same questions.
     """
-    probe = config.probes.find(LogicProbe)
-    assert probe is not None
+    probe = config.probes.get(LogicProbe)
     item_sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient()), probe)  # type: ignore[arg-type]
     pairs = plan_pairs(item_sets, probe, config.seed)
     questions = [question for pair in pairs for question in questions_about(pair, probe)]

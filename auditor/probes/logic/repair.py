@@ -9,12 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from auditor.domain import ComparisonChoice, derive_seed
 from auditor.errors import UsageError
-from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference_repair import RatingMethod, Repair, add_flip_noise, repair
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparison_rows import ItemSetAnswers
@@ -149,15 +145,3 @@ def list_flips(repaired: Sequence[RepairedAnswers]) -> list[FlippedComparison]:
         for repaired_set in repaired
         for i, j in repaired_set.repair.flipped
     ]
-
-
-def to_judge_answers(answers: ItemSetAnswers, preferences: NDArray[np.float64]) -> JudgeAnswers:
-    """Convert the answers on a set to the input of the metrics, with the given preferences instead of its own."""
-    return JudgeAnswers(
-        preferences,
-        answers.negated,
-        answers.asked,
-        answers.samples,
-        answers.human_preferences,
-        answers.item_set.context,
-    )

@@ -14,7 +14,7 @@ from auditor.metrics.logic import LogicEstimate, estimate_commutativity
 from auditor.metrics.preference import decisions
 from auditor.metrics.set_transitivity import PartialTransitivity, estimate_transitivity
 from auditor.metrics.unit_means import mean_over_units
-from auditor.probes.logic.repair import RepairedAnswers, to_judge_answers
+from auditor.probes.logic.repair import RepairedAnswers
 
 Floats = NDArray[np.float64]
 RepairStage = Literal["raw", "perturbed", "repaired", "size-matched"]
@@ -162,8 +162,8 @@ def _summarize_stage(
     sets = []
     for entry in answers:
         asked = np.stack([~np.isnan(entry.standard), ~np.isnan(entry.negated)])
-        source = replace(entry.source.original, asked=asked, negated=entry.negated)
-        sets.append(to_judge_answers(source, entry.standard))
+        shown = replace(entry.source.original, preferences=entry.standard, asked=asked, negated=entry.negated)
+        sets.append(shown.metric_input)
     n_rows = list(map(_count_rows, answers))
     return StageSummary(
         judge=judge,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.metrics.repair_effect import measure_repair_effect
-from auditor.probes.logic.repair import RepairedAnswers, to_judge_answers
+from auditor.probes.logic.repair import RepairedAnswers
 from auditor.probes.logic.repair_stages import RepairStage, StageSummary
 
 
@@ -53,7 +53,7 @@ def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], stages: Se
     of_stage = {stage.stage: stage for stage in stages if stage.judge == judge and not stage.negated}
     repaired_stage: RepairStage = "perturbed" if "perturbed" in of_stage else "raw"
     before, after = of_stage[repaired_stage], of_stage["repaired"]
-    answers = [to_judge_answers(entry.original, entry.original.preferences) for entry in repaired]
+    answers = [entry.original.metric_input for entry in repaired]
     effect = measure_repair_effect(answers, [entry.repair.preferences for entry in repaired])
     return RepairSummary(
         judge=judge,

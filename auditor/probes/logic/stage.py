@@ -45,8 +45,7 @@ def build_logic_stage() -> ProbeStage:
 
 async def store_item_sets(context: RunContext) -> int:
     """Store the item sets, and count their pairs."""
-    probe = context.config.probes.find(LogicProbe)
-    assert probe is not None
+    probe = context.config.probes.get(LogicProbe)
     if probe.items == TRACE_ITEMS:
         await wait_for_answers(context)
     await record_stage(context, STAGE)
@@ -60,8 +59,7 @@ async def store_item_sets(context: RunContext) -> int:
 
 async def compare(context: RunContext, start: int, stop: int) -> None:
     """Ask every model all questions about the pairs of the range, and store the answers."""
-    config, probe = context.config, context.config.probes.find(LogicProbe)
-    assert probe is not None
+    config, probe = context.config, context.config.probes.get(LogicProbe)
     plan: LogicPlan = context.probe_plans[STAGE]
     requests = [
         (build_comparison_call(config, probe, judge, plan.sets[pair.set_index], question), judge.name, question)

@@ -15,7 +15,6 @@ from auditor.probes.semantic.answer_parsing import parse_pair_verdict
 from auditor.probes.semantic.call_builders import asked_text, build_pair_call, is_paper_form
 from auditor.probes.semantic.records import (
     CONSISTENCY_PURPOSE,
-    CONTRADICTION_PURPOSE,
     MoralAnswerRecord,
     MoralQuestion,
     PairVerdict,
@@ -44,7 +43,7 @@ async def judge_consistency(
         for group in groups.values()
         for first, second in answer_pairs(sorted(group, key=lambda sampled: sampled.sample), section.pairs)
     ]
-    await _judge_pairs(context, CONSISTENCY_PURPOSE, section.judge, questions, pairs)
+    await judge_pairs(context, CONSISTENCY_PURPOSE, section.judge, questions, pairs)
 
 
 def answer_pairs(
@@ -54,18 +53,6 @@ def answer_pairs(
     return (
         combinations(answers, 2) if pairing == "all" else ((answers[0], later_answer) for later_answer in answers[1:])
     )
-
-
-async def judge_contradictions(
-    context: RunContext, judge_name: str, questions: Sequence[MoralQuestion], pairs: Sequence[AnswerPair]
-) -> None:
-    """Ask the judge whether the two answers of each pair contradict, and store the verdicts.
-
-    Args:
-        questions: the questions asked about; pairs of answers to others are skipped.
-        pairs: see `find_least_consistent_pairs`.
-    """
-    await _judge_pairs(context, CONTRADICTION_PURPOSE, judge_name, questions, pairs)
 
 
 def find_least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[AnswerPair]:
@@ -103,7 +90,7 @@ def find_least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> li
     ]
 
 
-async def _judge_pairs(
+async def judge_pairs(
     context: RunContext,
     purpose: Purpose,
     judge_name: str,

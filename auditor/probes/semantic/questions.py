@@ -36,8 +36,7 @@ def check_questions(config: AuditConfig, survey: Survey) -> str:
     Raises:
         ConfigError, ImportFileError: as `load_planned_questions`.
     """
-    probe = config.probes.find(SemanticProbe)
-    assert probe is not None
+    probe = config.probes.get(SemanticProbe)
     n_questions = len(load_planned_questions(probe, survey))
     if probe.questions == TASK_QUESTIONS:
         return f"consistency of the answers to {n_questions} items"
@@ -101,8 +100,7 @@ def list_question_ids(config: AuditConfig, survey: Survey, stored_ids: Sequence[
     Raises:
         ConfigError, ImportFileError: as `load_planned_questions`.
     """
-    probe = config.probes.find(SemanticProbe)
-    assert probe is not None
+    probe = config.probes.get(SemanticProbe)
     asked = stored_ids or [question.id for question in load_planned_questions(probe, survey)]
     has_file = probe.questions == BUILT_IN_QUESTIONS or Path(probe.questions).is_file()
     in_file = [question.id for question in load_questions(probe.questions)] if probe.limit and has_file else []

@@ -16,14 +16,15 @@ from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_collection import collect_answers
 from auditor.probes.semantic.call_builders import semantic_probe
 from auditor.probes.semantic.given_answers import group_recorded_answers
-from auditor.probes.semantic.pair_verdicts import (
-    find_least_consistent_pairs,
-    judge_consistency,
-    judge_contradictions,
-)
+from auditor.probes.semantic.pair_verdicts import find_least_consistent_pairs, judge_consistency, judge_pairs
 from auditor.probes.semantic.paraphrases import generate_paraphrases
 from auditor.probes.semantic.questions import save_questions
-from auditor.probes.semantic.records import MoralAnswerRecord, MoralQuestion, SemanticScoringSettings
+from auditor.probes.semantic.records import (
+    CONTRADICTION_PURPOSE,
+    MoralAnswerRecord,
+    MoralQuestion,
+    SemanticScoringSettings,
+)
 from auditor.probes.semantic.scoring import ScoringPlan, score_audit
 from auditor.probes.semantic.settings import TASK_QUESTIONS, SemanticProbe
 from auditor.probes.semantic.translations import translate_answers
@@ -112,13 +113,12 @@ async def judge(context: RunContext) -> None:
         if probe.consistency is not None:
             await judge_consistency(context, probe.consistency, questions)
         if probe.contradiction is not None:
-            await judge_contradictions(context, probe.contradiction, questions, least_consistent)
+            await judge_pairs(context, CONTRADICTION_PURPOSE, probe.contradiction, questions, least_consistent)
 
 
 def build_scoring_plan(context: RunContext) -> ScoringPlan:
     """Build the scoring plan of a run from its configuration."""
-    probe, encoder = context.config.probes.find(SemanticProbe), context.encoder_loaders.get("semantic")
-    assert probe is not None
+    probe, encoder = context.config.probes.get(SemanticProbe), context.encoder_loaders.get("semantic")
     assert encoder is not None
 
     def on_texts_embedded(n_texts: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
-from auditor.reports.document import Block, Cell, Code, List, ListItem, Name, Paragraph, Section, Text
+from auditor.reports.document import Block, Code, List, ListItem, Name, Paragraph, Section, Text
 from auditor.reports.number_format import format_count, pluralize
 from auditor.reports.sections.phrasing import build_finding, mark_code
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
@@ -36,7 +36,11 @@ def build_failures_section(report: Report) -> Section | None:
         "requests differ at most in numbers, ids and quoted names.",
         failures.groups,
         FailureGroup,
-        {"outcome": _label_outcome, "message": _quote_message, "how_to_fix": _describe_fix},
+        {
+            "outcome": lambda group: group.outcome.replace("_", " "),
+            "message": lambda group: Name(group.message),
+            "how_to_fix": lambda group: mark_code(group.how_to_fix) or None,
+        },
         max_rows=MAX_LONG_TABLE_ROWS,
     )
     unusable = [_describe_unusable_model(model) for model in failures.unusable_models]
@@ -81,18 +85,3 @@ def _describe_unusable_model(model: UnusableModel) -> ListItem:
 def _result_noun(model: UnusableModel) -> str:
     """What the model's results are, in the singular."""
     return "verdict" if model.is_judge else "answer"
-
-
-def _label_outcome(group: FailureGroup) -> str:
-    """The outcome in words."""
-    return group.outcome.replace("_", " ")
-
-
-def _quote_message(group: FailureGroup) -> Cell:
-    """The provider's message, as text from outside."""
-    return Name(group.message)
-
-
-def _describe_fix(group: FailureGroup) -> Text | None:
-    """How to fix it, with keys and commands between backticks as code; None if no fix is known."""
-    return mark_code(group.how_to_fix) or None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from auditor.metrics.estimate import BoundedEstimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures, has_unknown_sign
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Column, CountShare, Paragraph, Section, Table
+from auditor.reports.document import Column, Paragraph, Section, Table
 from auditor.reports.number_format import NumberStyle, format_number, format_percent, format_signed
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
@@ -36,11 +36,6 @@ INTERVAL_NOTE = (
     "95% CIs cover the figure over all planned samples, including lost ones, for other countries and topics like "
     "these (Imbens & Manski 2004)."
 )
-
-
-def count_lost(lost: LostSamples) -> CountShare:
-    """The share of lost samples, for a table."""
-    return CountShare(lost.lost, lost.planned)
 
 
 def list_lost_sample_cautions(report: Report) -> Iterator[str]:
@@ -148,7 +143,7 @@ def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, st
     columns = (
         Column("Model", "name"),
         Column("Countries", "name", "scope"),
-        Column("Samples lost", "share", "lost"),
+        Column("Samples lost", "share", "lost", path="lost.as_count"),
         Column(f"{name} over usable samples", "number", f"{key}.value", style=style),
         Column(f"Smallest {name}", "number", f"{key}.bound_low", style=style),
         Column(f"Largest {name}", "number", f"{key}.bound_high", style=style),
@@ -158,13 +153,11 @@ def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, st
         f"The {name} over the usable samples, and its smallest and largest possible value over all planned samples. "
         f"{INTERVAL_NOTE} The rows with the largest shares of lost samples come first."
     )
-    derived = {"lost": lambda row: count_lost(row.lost)}
     return tabulate(
         f"lost-samples-{name.lower()}",
         f"Worst-case bounds of {name}",
         caption,
         sorted(rows, key=lambda row: -(row.lost.share or 0.0)),
         columns,
-        derived,
         max_rows=MAX_LONG_TABLE_ROWS,
     )

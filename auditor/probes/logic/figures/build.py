@@ -30,7 +30,7 @@ from auditor.probes.logic.figures.schema import (
     LogicRow,
     TransitivityRow,
 )
-from auditor.probes.logic.judge_consistency import JudgeConsistency, measure_judge_consistency, to_judge_answers
+from auditor.probes.logic.judge_consistency import JudgeConsistency, measure_judge_consistency
 from auditor.probes.logic.settings import LogicProbe
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
@@ -121,7 +121,7 @@ def _build_logic_row(
         for set_answers in answers
         if set_answers.judge == judge and wording in (None, set_answers.paraphrase)
     ]
-    sets = list(map(to_judge_answers, judge_answers))
+    sets = [set_answers.metric_input for set_answers in judge_answers]
     valid_comparisons = [
         comparison
         for comparison in all_comparisons

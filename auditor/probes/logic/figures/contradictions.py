@@ -13,7 +13,6 @@ from auditor.metrics.repair_effect import measure_repair_effect
 from auditor.probes.logic.comparison_rows import ItemSetAnswers
 from auditor.probes.logic.comparisons import ItemSet
 from auditor.probes.logic.figures.schema import ArcRow, ContradictionRow, CycleRow, RankingRepairRow
-from auditor.probes.logic.judge_consistency import to_judge_answers
 
 ACCEPTABILITY = "acceptability"
 MAX_EXACT_ITEMS = 20
@@ -49,7 +48,7 @@ def build_repair_row(judge: str, answers: Sequence[ItemSetAnswers]) -> RankingRe
     """Compute how ranking the items changes one judge's answers and their agreement with people, over all sets."""
     repaired = [repair(set_answers.preferences) for set_answers in answers]
     effect = measure_repair_effect(
-        list(map(to_judge_answers, answers)), [repaired_set.preferences for repaired_set in repaired]
+        [set_answers.metric_input for set_answers in answers], [repaired_set.preferences for repaired_set in repaired]
     )
     return RankingRepairRow(
         judge=judge,

@@ -144,17 +144,12 @@ def _count_traces_by_judge(source: ReportSource) -> Counter[str]:
     if source.judges_by_trace is not None:
         return Counter(judge for judges in source.judges_by_trace.values() for judge in judges)
     traces_by_author, traces_by_judge = Counter[str](), Counter[str]()
-    for unit, n in _count_reviewable_in_audit(source).items():
+    for unit, n in count_reviewable_traces(source.config, source.trace_counts, source.scored_traces).items():
         traces_by_author[unit.name] += n
     for author, n in traces_by_author.items():
         for judge in source.config.judges_of(author) if source.config else ():
             traces_by_judge[judge.name] += n
     return traces_by_judge
-
-
-def _count_reviewable_in_audit(source: ReportSource) -> dict[CoverageUnit, int]:
-    """Count the traces of each model and cell that judges of this audit review."""
-    return count_reviewable_traces(source.config, source.trace_counts, source.scored_traces)
 
 
 def _build_coverage_rows(
