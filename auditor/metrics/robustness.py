@@ -87,13 +87,13 @@ class LevelPair(NamedTuple):
 
 
 class ChangedCell(NamedTuple):
-    """A cell in which the scores of a model differ most between runs; `low` and `high` are positions of runs."""
+    """A cell in which the scores of a model differ most between runs; `low_run` and `high_run` are their numbers."""
 
     model: str
     country: str
     topic: str
-    low: int
-    high: int
+    low_run: int
+    high_run: int
     low_score: float
     high_score: float
 
@@ -528,7 +528,8 @@ def find_changed_cells(table: DesignTable, n_cells: int) -> list[ChangedCell]:
         for i in np.nonzero((~np.isnan(scores)).sum(axis=1) > 1)[0]:
             low, high = int(np.nanargmin(scores[i])), int(np.nanargmax(scores[i]))
             place = (str(table.countries[i]), str(table.topics[i]))
-            changes.append(ChangedCell(name, *place, low, high, float(scores[i, low]), float(scores[i, high])))
+            runs = (table.runs[low].number, table.runs[high].number)
+            changes.append(ChangedCell(name, *place, *runs, float(scores[i, low]), float(scores[i, high])))
     changes.sort(key=lambda change: change.low_score - change.high_score)
     first_of_each = {(change.country, change.topic): change for change in reversed(changes)}
     return [change for change in changes if first_of_each[change.country, change.topic] is change][:n_cells]

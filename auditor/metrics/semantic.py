@@ -132,12 +132,19 @@ def _scaled_entropy(edges: Floats, present: NDArray[np.bool_], alpha: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class NullDistribution:
-    """The mean score expected by chance: mean, 2.5% and 97.5% points over `shuffles`; None with a reason if unknown."""
+    """The mean score expected by chance: answers of a group are drawn from different questions.
+
+    Attributes:
+        mean, low, high: mean over the shuffles, and the 2.5% and 97.5% quantiles; None, with a reason, if unknown.
+        shuffles: number of shuffles.
+        questions: number of questions whose answers were shuffled.
+    """
 
     mean: float | None
     low: float | None
     high: float | None
     shuffles: int
+    questions: int
     reason: str | None = None
 
 
@@ -162,7 +169,7 @@ def shuffled_null(
     """
     q, n = embeddings.shape[:2]
     if q < max(n, 2) or n < 2:
-        return NullDistribution(None, None, None, 0, f"too few questions to shuffle: {q}, with {n} answers each")
+        return NullDistribution(None, None, None, 0, q, f"too few questions to shuffle: {q}, with {n} answers each")
     order = np.arange(q) if lengths is None else np.argsort(np.asarray(lengths, dtype=float), kind="stable")
     length_classes = np.array_split(order, 1 if lengths is None else max(1, min(strata, q // n)))
     rng = np.random.default_rng(seed)
@@ -175,7 +182,7 @@ def shuffled_null(
         ]
         means[shuffle] = np.nanmean(np.concatenate(scores))
     low, high = np.quantile(means, (LOWER_QUANTILE, UPPER_QUANTILE))
-    return NullDistribution(float(means.mean()), float(low), float(high), shuffles)
+    return NullDistribution(float(means.mean()), float(low), float(high), shuffles, q)
 
 
 def _mix_questions(members: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -57,8 +57,14 @@ def iterate_estimates(document: object, path: str = "") -> Iterator[tuple[str, E
     if isinstance(document, BaseModel):
         publications = list_publications(type(document)) if isinstance(document, ReportModel) else {}
         for name in type(document).model_fields:
-            keys = publications[name].keys if name in publications and publications[name].base is None else {}
-            yield from iterate_estimates(getattr(document, name), f"{path}.{keys.get(INTERVAL_KEY, name)}")
+            value, keys = getattr(document, name), {}
+            if name in publications and publications[name].base is None:
+                keys = publications[name].keys
+                if not isinstance(value, Estimate):  # a record, whose attributes are keys of the row
+                    for attribute, key in keys.items():
+                        yield from iterate_estimates(getattr(value, attribute), f"{path}.{key}")
+                    continue
+            yield from iterate_estimates(value, f"{path}.{keys.get(INTERVAL_KEY, name)}")
     elif is_dataclass(document) and not isinstance(document, type):
         for attribute in fields(document):
             yield from iterate_estimates(getattr(document, attribute.name), f"{path}.{attribute.name}")

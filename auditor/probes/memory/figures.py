@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from difflib import SequenceMatcher
 from math import hypot
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ VERBATIM_SHARE = 0.8
 TEST_FAMILY = "recall of published figures"
 
 
+ANSWERS_TABLE, AGREEMENT_TABLE, RELEASE_TABLE = "memory-answers", "memory-agreement", "memory-release"
+
+
 class RecallRow(ap.ReportModel):
     """Hits of a model's answers on one target."""
 
@@ -61,16 +64,16 @@ class RecallRow(ap.ReportModel):
 class ModelMemory(ap.ReportModel):
     """The figures of one model."""
 
-    model: str
-    asked: int
+    model: Annotated[str, ap.Column("model", "name")]
+    asked: Annotated[int, ap.Column("asked", table=ANSWERS_TABLE)]
     """Published figures that it was asked for."""
-    figures: int
+    figures: Annotated[int, ap.Column("figures", table=ANSWERS_TABLE)]
     """Answers that are a number."""
-    unknown: int
+    unknown: Annotated[int, ap.Column("unknown", table=ANSWERS_TABLE)]
     """Answers that are UNKNOWN."""
-    failed: dict[str, int]
+    failed: Annotated[dict[str, int], ap.Column("lost", "number", key="lost", table=ANSWERS_TABLE)]
     """Lost answers, by outcome."""
-    ordinary_error: ap.Estimate
+    ordinary_error: Annotated[ap.Estimate, ap.Column("ordinary error", table=ANSWERS_TABLE)]
     """Mean absolute error of its ordinary answers, in points."""
     recall: list[RecallRow]
     is_recall_shown: bool
@@ -82,16 +85,18 @@ class ModelMemory(ap.ReportModel):
     """Why there is no test."""
     made_up: ap.Estimate
     """Share of made-up topics for which it gives a figure, in [0, 1]."""
-    agreement: ap.Estimate
+    agreement: Annotated[ap.Estimate, ap.Column("r", table=AGREEMENT_TABLE)]
     """r of its ordinary scores with people's, over the cells whose figures it was asked for."""
-    agreement_without_recall: ap.Estimate
+    agreement_without_recall: Annotated[
+        ap.Estimate, ap.Column("r without recall", emphasis=True, table=AGREEMENT_TABLE)
+    ]
     """The same after its answers on published figures are taken out of both (partial correlation)."""
-    agreement_not_recalled: ap.Estimate
+    agreement_not_recalled: Annotated[ap.Estimate, ap.Column("r where not recalled", table=AGREEMENT_TABLE)]
     """r over the cells whose figure it missed by more than 5 points, or did not know."""
-    before_release: ap.Estimate
+    before_release: Annotated[ap.Estimate, ap.Column("before", table=RELEASE_TABLE)]
     """Share of hits within rounding beyond chance, in waves before its release."""
-    after_release: ap.Estimate
-    release_difference: ap.Estimate
+    after_release: Annotated[ap.Estimate, ap.Column("after", table=RELEASE_TABLE)]
+    release_difference: Annotated[ap.Estimate, ap.Column("difference", table=RELEASE_TABLE)]
     """Before minus after."""
     continued: ap.Estimate
     """Share of official wordings that it continues verbatim, in [0, 1]."""

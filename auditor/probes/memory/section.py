@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import auditor.probes as ap
-from auditor.probes.memory.figures import ASKED_WAVE, OTHER_WAVE, MemoryFigures, ModelMemory, RecallRow
+from auditor.probes.memory.figures import (
+    AGREEMENT_TABLE,
+    ANSWERS_TABLE,
+    ASKED_WAVE,
+    OTHER_WAVE,
+    RELEASE_TABLE,
+    MemoryFigures,
+    ModelMemory,
+    RecallRow,
+)
 
 PERCENT = 100
 TOLERANCE_WORDS = {"rounding": "within rounding", "5 points": "within 5 points"}
@@ -134,16 +143,8 @@ def build_comparison(title: str, first: MemoryFigures, second: MemoryFigures) ->
 
 def build_exported_tables(figures: MemoryFigures) -> Iterator[ap.Table]:
     """Build the table of the answers that each model gave and lost."""
-    columns = [
-        ap.Column("model", "name"),
-        *(ap.Column(name, "number") for name in ("asked", "figures", "unknown", "lost")),
-    ]
-    columns.append(ap.Column("ordinary error", "estimate"))
-    rows: list[list[Any]] = [
-        [row.model, row.asked, row.figures, row.unknown, sum(row.failed.values()), row.ordinary_error]
-        for row in figures.models
-    ]
-    yield ap.Table("memory-answers", "Answers", "Errors in points.", columns, rows)
+    derived = {"lost": lambda row: sum(row.failed.values())}
+    yield ap.tabulate(ANSWERS_TABLE, "Answers", "Errors in points.", figures.models, ModelMemory, derived)
 
 
 def _tabulate_hits(figures: MemoryFigures) -> ap.Table:
@@ -167,34 +168,16 @@ def _tabulate_hits(figures: MemoryFigures) -> ap.Table:
 
 def _tabulate_agreement(figures: MemoryFigures) -> ap.Table:
     """The table of agreement with and without recall."""
-    columns = [
-        ap.Column("model", "name"),
-        ap.Column("r", "estimate", key="agreement"),
-        ap.Column("r without recall", "estimate", key="agreement_without_recall", emphasis=True),
-        ap.Column("r where not recalled", "estimate", key="agreement_not_recalled"),
-    ]
-    rows: list[list[Any]] = [
-        [row.model, row.agreement, row.agreement_without_recall, row.agreement_not_recalled] for row in figures.models
-    ]
-    return ap.Table("memory-agreement", "Agreement with people without recall", AGREEMENT_CAPTION, columns, rows)
+    label = "Agreement with people without recall"
+    return ap.tabulate(AGREEMENT_TABLE, label, AGREEMENT_CAPTION, figures.models, ModelMemory)
 
 
 def _tabulate_releases(figures: MemoryFigures) -> Iterator[ap.Table]:
     """Yield the table of hits before and after the models' releases, if any can be compared."""
-    rows: list[list[Any]] = [
-        [row.model, row.before_release, row.after_release, row.release_difference]
-        for row in figures.models
-        if row.release_difference.value is not None
-    ]
-    columns = [
-        ap.Column("model", "name"),
-        ap.Column("before", "estimate", key="before_release"),
-        ap.Column("after", "estimate", key="after_release"),
-        ap.Column("difference", "estimate", key="release_difference"),
-    ]
+    rows = [row for row in figures.models if row.release_difference.value is not None]
     if rows:
         caption = "Hits within rounding beyond chance, in waves before and after the release of the model."
-        yield ap.Table("memory-release", "Before and after the release", caption, columns, rows)
+        yield ap.tabulate(RELEASE_TABLE, "Before and after the release", caption, rows, ModelMemory)
 
 
 def _describe_controls(figures: MemoryFigures) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from auditor.domain import derive_seed
-from auditor.metrics.semantic import shuffled_null
+from auditor.metrics.semantic import NullDistribution, shuffled_null
 from auditor.probes.semantic.question_blocks import QuestionBlock
 from auditor.probes.semantic.records import NullScore, SemanticScoringSettings
 from auditor.probes.semantic.text_scores import Floats32, entropy_variant
@@ -65,8 +65,8 @@ def compute_null_scores(
     null_scores = []
     for kind, lengths in (("shuffled", None), ("length", null_questions.lengths)):
         if not null_questions.vectors:
-            # No mean and quantiles, 0 shuffles, 0 questions, and the reason.
-            null_scores.append(NullScore(model, kind, None, None, None, 0, 0, "no question has a usable answer"))
+            unknown = NullDistribution(None, None, None, 0, 0, "no question has a usable answer")
+            null_scores.append(NullScore(model, kind, unknown))
             continue
         null = shuffled_null(
             np.stack(null_questions.vectors),
@@ -76,6 +76,5 @@ def compute_null_scores(
             seed=seed,
             lengths=lengths,
         )
-        null_summary = (null.mean, null.low, null.high, null.shuffles, len(null_questions.vectors), null.reason)
-        null_scores.append(NullScore(model, kind, *null_summary))
+        null_scores.append(NullScore(model, kind, null))
     return null_scores

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from auditor.domain import Outcome, Purpose
 from auditor.domain.records import Key, LongText, NotStored, Nullable, stored
+from auditor.metrics.semantic import NullDistribution
 
 PARAPHRASE_PURPOSE = Purpose.declare("paraphrase")
 TRANSLATION_PURPOSE = Purpose.declare("translation")
@@ -197,19 +198,11 @@ class NullScore:
 
     Attributes:
         kind: `shuffled` permutes the answers of all questions, `length` those of similar length only.
-        mean, low, high: mean over the shuffles, and the 2.5% and 97.5% quantiles; None, with a reason, if unknown.
-        shuffles: number of shuffles.
-        questions: number of questions shuffled.
     """
 
     model: Key[str]
     kind: Key[str]
-    mean: float | None
-    low: float | None
-    high: float | None
-    shuffles: int
-    questions: int
-    reason: str | None = None
+    null: NullDistribution
 
 
 @stored("moral_verdict")

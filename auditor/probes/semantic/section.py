@@ -9,6 +9,7 @@ from typing import TypeVar
 from auditor.config.probe_section import KeyFinding
 from auditor.metrics.confidence import bound_p_value
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.semantic import NullDistribution
 from auditor.probes.semantic.experiments.section_human_judgements import (
     PUBLISHED_AGREEMENT,
     describe_labels,
@@ -23,7 +24,6 @@ from auditor.probes.semantic.figures.cultures import (
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.probes.semantic.figures.schema import (
     BaselineSimilarityRow,
-    ChanceScore,
     LeastConsistentRow,
     SemanticDifferenceRow,
     SemanticModelRow,
@@ -141,7 +141,7 @@ def _best_chance_estimate(row: SemanticModelRow) -> Estimate:
     return _chance_estimate(row.length_matched if row.length_matched.mean is not None else row.shuffled)
 
 
-def _chance_estimate(chance: ChanceScore) -> Estimate:
+def _chance_estimate(chance: NullDistribution) -> Estimate:
     """A score by chance, with the range of 95% of the shuffles in place of an interval."""
     is_complete = None not in (chance.mean, chance.low, chance.high)
     reason = chance.reason or (None if is_complete else "not computed")

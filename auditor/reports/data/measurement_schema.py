@@ -189,9 +189,15 @@ class BaselineRow(FlatRow):
 class StructureRow(ReportModel):
     """Whether one model relates topics to each other as people do, over countries."""
 
-    model: str
+    model: ModelName
     method: str
-    structure: Structure
+    structure: Annotated[
+        Structure,
+        Column("Difference", part="raw", show_n=False, emphasis=True),
+        Column("p", part="raw.p_value", style="p_value"),
+        Column("Without country means", part="without_country_means", show_n=False),
+        Column("p (without means)", part="without_country_means.p_value", style="p_value"),
+    ]
     """Root mean square difference of the correlations among topics from people's, of the scores themselves and with
     country means taken out. The intervals are over other countries; p-values are of no common structure."""
     p_value: float | None
@@ -200,7 +206,7 @@ class StructureRow(ReportModel):
     """`p_value` adjusted for all series (Holm)."""
     test_family: str | None
     """The tests that the p-value is adjusted for; null without one."""
-    is_found: bool
+    is_found: Annotated[bool, Column("Found", key="found")]
     """Whether both p-values, adjusted for the models (Holm), are at most 0.05."""
 
 

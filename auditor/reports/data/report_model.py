@@ -103,7 +103,12 @@ def list_publications(row_class: type[ReportModel]) -> dict[str, PublishedAs]:
     }
 
 
-P_VALUE_KEYS = {name: name for name in ("p_value", "adjusted_p_value", "test_family")}
+def publish(*names: str) -> PublishedAs:
+    """Keys that replace a record: these attributes of it, under their own names."""
+    return PublishedAs({name: name for name in names})
+
+
+P_VALUE_KEYS = publish("p_value", "adjusted_p_value", "test_family").keys
 """The p-values of a row that has one test."""
 
 

@@ -8,7 +8,7 @@ from auditor.metrics.confidence import PAGE_ONE_LEVEL
 from auditor.reports.data.agreement.population import MIN_SHOWN_CHANGE, PopulationAgreementRow
 from auditor.reports.data.measurement_schema import StructureRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
+from auditor.reports.document import Block, List, ListItem, Paragraph, Section, Status, Table
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.phrasing import SeriesLabels, group_findings, join_first
 from auditor.reports.sections.tables import tabulate
@@ -127,15 +127,7 @@ def _tabulate_population(rows: list[PopulationAgreementRow], labels: SeriesLabel
         "Agreement without people’s sampling error",
         _POPULATION_CAPTION,
         rows,
-        [
-            Column("Model", "name"),
-            Column("MAE", "estimate", show_n=False, emphasis=True),
-            Column("RMSE", "estimate", show_n=False),
-            Column("Concordance", "estimate", show_n=False),
-            Column("r", "estimate", "pearson_r", show_n=False),
-            Column("Floor of MAE", "number", "mae_floor"),
-            Column("Cells", "number"),
-        ],
+        PopulationAgreementRow,
         {"model": labels.label},
     )
 
@@ -147,13 +139,6 @@ def _tabulate_structure(rows: list[StructureRow], labels: SeriesLabels) -> Table
         "Relations among topics",
         _STRUCTURE_CAPTION,
         rows,
-        [
-            Column("Model", "name"),
-            Column("Difference", "estimate", "structure.raw", show_n=False, emphasis=True),
-            Column("p", "number", "structure.raw.p_value", style="p_value"),
-            Column("Without country means", "estimate", "structure.without_country_means", show_n=False),
-            Column("p (without means)", "number", "structure.without_country_means.p_value", style="p_value"),
-            Column("Found", "text", "found"),
-        ],
+        StructureRow,
         {"model": labels.label, "found": lambda row: "yes" if row.is_found else "no"},
     )

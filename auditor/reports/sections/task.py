@@ -8,13 +8,13 @@ from dataclasses import replace
 from auditor.domain import AnswerKind, Purpose
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.task.schema import RaterReport, TaskItemReport, TaskModelRow, TaskReport
+from auditor.reports.data.task.schema import RaterReport, RaterTestRow, TaskItemReport, TaskModelRow, TaskReport
 from auditor.reports.document import Block, Cell, Column, Figure, Link, List, ListItem, Name, Paragraph, Section, Table
 from auditor.reports.number_format import format_count, format_number, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, compare_interval, describe_estimate, describe_interval
 from auditor.reports.sections.sampling_marks import SamplingMarks
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import tabulate
 
 ANSWER_KIND_LABELS = {
     AnswerKind.SCORE: "a number in a range",
@@ -131,17 +131,8 @@ def _build_rater_blocks(raters: RaterReport | None) -> list[Block]:
         "skilled, 0.1 for crowd workers. At least as close: mean over people of the share of items on which the model "
         "is at least as close to the other people. Items are taken as independent."
     )
-    columns = [
-        Column("Model", "name"),
-        Column("ε", "number", "epsilon"),
-        Column("Passes", "text", "passed", emphasis=True),
-        Column("Wins against", "number", "winning_rate"),
-        Column("At least as close", "number", "advantage_probability"),
-        Column("Items", "number"),
-        Column("Remark", "text", "reason"),
-    ]
     derived = {"passed": lambda row: "not tested" if row.passed is None else "yes" if row.passed else "no"}
-    table = tabulate("rater-test", "Alternative annotator test", caption, raters.tests, columns, derived)
+    table = tabulate("rater-test", "Alternative annotator test", caption, raters.tests, RaterTestRow, derived)
     return [Section("raters", "May a model replace a person?", [Paragraph(counts, "note"), table])]
 
 
@@ -162,27 +153,14 @@ def _build_model_table(rows: Sequence[TaskModelRow], marks: SamplingMarks) -> Ta
         "without a single most frequent answer. Samples agree: probability that two samples for an item agree. Usable "
         "and planned count samples for items with a known answer."
     )
-    columns = [
-        Column("Model", "name"),
-        Column("Accuracy", "estimate", emphasis=True),
-        Column("Most frequent correct", "estimate", "commonest"),
-        Column("Undecided", "number"),
-        Column("Samples agree", "estimate", "sample_agreement"),
-        *make_columns("number", {"usable": "Usable", "planned": "Planned"}),
-    ]
     if any(row.score is not None for row in rows):
         caption += (
             " Scores are in units of the task, compared with the truth over items: MAE is the mean absolute error "
             "(lower is better), bias the mean of score minus truth, spread the standard deviation of an item’s samples."
         )
-        columns += [
-            *make_columns("estimate", {"score.pearson_r": "r", "score.spearman_rho": "Spearman ρ"}),
-            Column("MAE", "estimate", "score.mae", emphasis=True),
-            Column("Bias", "estimate", "score.bias", style="signed"),
-            Column("Spread", "estimate", "score.spread"),
-        ]
     caption += marks.remark("Agreement between samples, and their spread,")
-    return tabulate(TASK_TABLE_ID, "Answers of each model", caption, rows, [*columns, *marks.columns], marks.derived)
+    label, derived = "Answers of each model", marks.derived
+    return tabulate(TASK_TABLE_ID, label, caption, rows, TaskModelRow, derived, more_columns=marks.columns)
 
 
 def build_items_section(report: Report) -> Section | None:

@@ -6,10 +6,10 @@ import pytest
 
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.semantic import NullDistribution
 from auditor.probes.semantic.figures.cultures import LanguagePairRow
 from auditor.probes.semantic.figures.schema import (
     BaselineSimilarityRow,
-    ChanceScore,
     FoundationRow,
     JudgedConsistencyRow,
     LeastConsistentRow,
@@ -34,12 +34,12 @@ def make_score(
 
 
 MISSING = make_score(None, 0, reason="no question has two usable answers")
-NO_CHANCE = ChanceScore(mean=None, low=None, high=None, questions=0, reason="not computed")
-CHANCE = ChanceScore(mean=0.5, low=0.4, high=0.6, questions=8)
+NO_CHANCE = NullDistribution(mean=None, low=None, high=None, shuffles=0, questions=0, reason="not computed")
+CHANCE = NullDistribution(mean=0.5, low=0.4, high=0.6, shuffles=20, questions=8)
 
 
 def make_model(
-    model: str, score: AveragedEstimate, shuffled: ChanceScore = CHANCE, length_matched: ChanceScore = NO_CHANCE
+    model: str, score: AveragedEstimate, shuffled: NullDistribution = CHANCE, length_matched: NullDistribution = NO_CHANCE
 ) -> SemanticModelRow:
     return SemanticModelRow(
         model=model, consistency=score, rules=score, answers=MISSING, shuffled=shuffled, length_matched=length_matched,
@@ -91,13 +91,13 @@ def test_no_section_where_nothing_was_measured(report: Report) -> None:
     ],
 )  # fmt: skip
 def test_a_score_is_above_chance_only_if_its_interval_is(
-    report: Report, score: AveragedEstimate, chance: ChanceScore, finding: str, status: str
+    report: Report, score: AveragedEstimate, chance: NullDistribution, finding: str, status: str
 ) -> None:
     assert findings_of(build(report, [make_model("m", score, chance)])) == [(f"m {finding}.", status)]
 
 
 def test_chance_among_answers_of_similar_length_has_priority(report: Report) -> None:
-    similar = ChanceScore(mean=0.7, low=0.6, high=0.8, questions=8)
+    similar = NullDistribution(mean=0.7, low=0.6, high=0.8, shuffles=20, questions=8)
     section = build(report, [make_model("m", make_score(0.75, 8, 0.7, 0.8), CHANCE, similar)])
     assert "by chance 0.70" in findings_of(section)[0][0]
     [figure] = [block for block in iterate_blocks(section) if isinstance(block, Figure)]

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from auditor.domain import Outcome
+from auditor.metrics.semantic import NullDistribution
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.figures.answer_counts import count_losses
-from auditor.probes.semantic.figures.schema import ChanceScore, SemanticModelRow
+from auditor.probes.semantic.figures.schema import SemanticModelRow
 from auditor.probes.semantic.figures.score_table import ScoreTable, mean_over_questions
 from auditor.probes.semantic.records import NullScore
 from auditor.probes.semantic.settings import SemanticProbe
@@ -25,9 +26,8 @@ def build_model_rows(
 ) -> list[SemanticModelRow]:
     """Build one row per model: mean scores, chance levels, and counts of planned, usable and lost answers."""
     outcome_counts = answer_rows.count_outcomes(db, source.audit.id)
-    null_score_by_key = {
-        (null_score.model, null_score.kind): null_score for null_score in load_records(db, source.audit.id, NullScore)
-    }
+    nulls = {(score.model, score.kind): score.null for score in load_records(db, source.audit.id, NullScore)}
+    not_computed = NullDistribution(None, None, None, 0, 0, "not computed")
     no_answers_reason = "no question has two usable answers"
     no_rules_reason = "no question has two usable rules of thumb"
     return [
@@ -36,8 +36,8 @@ def build_model_rows(
             consistency=mean_over_questions(table.scores_of(model), no_answers_reason),
             rules=mean_over_questions(table.scores_of(model, "rot"), no_rules_reason),
             answers=mean_over_questions(table.scores_of(model, "answer"), no_answers_reason),
-            shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
-            length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
+            shuffled=nulls.get((model, "shuffled"), not_computed),
+            length_matched=nulls.get((model, "length"), not_computed),
             # The first item of a count is the model, the second whether the wording is the original: counted if it is
             # the only one.
             **_count_coverage(
@@ -59,19 +59,6 @@ def _count_planned(source: ReportSource, model: str, table: ScoreTable) -> int |
     if probe.consistency is None or probe.has_given_answers(source.config, source.config.model(model)):
         return None
     return len(table.questions) * probe.consistency.samples
-
-
-def _to_chance_score(null_score: NullScore | None) -> ChanceScore:
-    """Convert a chance level to the form of the report; all figures are None if it was not computed."""
-    if null_score is None:
-        return ChanceScore(mean=None, low=None, high=None, questions=0, reason="not computed")
-    return ChanceScore(
-        mean=null_score.mean,
-        low=null_score.low,
-        high=null_score.high,
-        questions=null_score.questions,
-        reason=null_score.reason,
-    )
 
 
 def _count_coverage(answer_counts: Sequence[AnswerCount], planned: int | None) -> dict[str, int | dict[str, int]]:

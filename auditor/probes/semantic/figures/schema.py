@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from auditor.metrics.averaging import AveragedEstimate
+from auditor.metrics.semantic import NullDistribution
 from auditor.probes.semantic.figures.cultures import (
     CountryConsistencyRow,
     LanguageConsistencyRow,
@@ -16,19 +17,6 @@ from auditor.probes.semantic.figures.cultures import (
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
 from auditor.reports.document import Column
-
-
-class ChanceScore(ReportModel):
-    """Chance level of the mean score: answers of a group are drawn from different questions."""
-
-    mean: float | None
-    low: float | None
-    """2.5% point over the shuffles."""
-    high: float | None
-    """97.5% point over the shuffles."""
-    questions: int
-    """Questions whose answers were shuffled."""
-    reason: str | None = None
 
 
 class SemanticModelRow(ReportModel):
@@ -41,9 +29,9 @@ class SemanticModelRow(ReportModel):
     """Score of the rules of thumb only."""
     answers: Annotated[AveragedEstimate, Column("Answers")]
     """Score of the answers only."""
-    shuffled: Annotated[ChanceScore, Column("By chance", "estimate", show_n=False)]
+    shuffled: Annotated[NullDistribution, Column("By chance", "estimate", show_n=False)]
     """Chance level with the answers of all questions shuffled."""
-    length_matched: Annotated[ChanceScore, Column("By chance, similar length", "estimate", show_n=False)]
+    length_matched: Annotated[NullDistribution, Column("By chance, similar length", "estimate", show_n=False)]
     """Chance level with answers shuffled among questions with answers of similar length."""
     ok: Annotated[int, Column("Usable")]
     planned: Annotated[int, Column("Planned")]

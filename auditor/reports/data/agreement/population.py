@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from auditor.metrics.cell_statistics import MAE
@@ -16,9 +18,10 @@ from auditor.metrics.survey_error import (
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.baselines import load_source_facts
 from auditor.reports.data.measurement_schema import CeilingRow
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.document import Column
 from auditor.surveys.survey_facts import score_errors, uses_design_effect
 
 MIN_SHOWN_CHANGE = 0.05
@@ -32,22 +35,22 @@ class PopulationAgreementRow(ReportModel):
     the standard errors do.
     """
 
-    model: str
+    model: ModelName
     method: str
-    mae: Estimate
+    mae: Annotated[Estimate, Column("MAE", show_n=False, emphasis=True)]
     """By analytic simulation extrapolation (Cook & Stefanski 1994)."""
-    rmse: Estimate
-    pearson_r: Estimate
+    rmse: Annotated[Estimate, Column("RMSE", show_n=False)]
+    pearson_r: Annotated[Estimate, Column("r", show_n=False)]
     """Corrected for attenuation on people's side only; the noise of few samples of the model is still in it."""
-    concordance: Estimate
-    cells: int
+    concordance: Annotated[Estimate, Column("Concordance", show_n=False)]
+    cells: Annotated[int, Column("Cells")]
     """Cells with both scores and a standard error of people's."""
     design_effect: float
     """By which variances of people's scores that are not those of an import were multiplied: `survey.design_effect`."""
     takes_file_errors: bool
     """Whether the standard errors are those of the survey's file, by the number of respondents, and not of an import
     with weights and clusters."""
-    mae_floor: float | None
+    mae_floor: Annotated[float | None, Column("Floor of MAE")]
     """MAE that is expected of a model that knows the population exactly: sqrt(2/π) times the mean standard error."""
     is_below_floor: bool
     """Whether the upper end of the raw MAE's interval is below the floor: the model repeats this survey's sample. Both

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, 
 from auditor.metrics.tiers import model_tiers
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.document import Column
 from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.surveys.regions import get_grouping
@@ -48,25 +50,25 @@ class FullAudit:
 class SamplingPlanRow(ReportModel):
     """One sampling plan compared with the full design: means over several random draws of the plan."""
 
-    name: str
-    direct: float
+    name: Annotated[str, Column("Sampling plan")]
+    direct: Annotated[float, Column("Direct answers", digits=1, style="percent")]
     """Share of the full design's direct answers that are asked for."""
-    review: float | None
+    review: Annotated[float | None, Column("Verdicts", digits=1, style="percent")]
     """Share of the full design's verdicts; null without judges."""
-    calls: float
+    calls: Annotated[float, Column("All calls", digits=1, style="percent")]
     """Share of direct answers and verdicts together."""
-    shift: float
+    shift: Annotated[float, Column("r, mean shift", digits=3, style="signed", emphasis=True)]
     """Mean over models of r minus that of the full audit."""
-    largest: float
+    largest: Annotated[float, Column("r, largest change", digits=3, emphasis=True)]
     """Largest difference of a model's r from that of the full audit, either way."""
-    corrected_shift: float | None
-    corrected_largest: float | None
+    corrected_shift: Annotated[float | None, Column("Corrected r, mean shift", digits=3, style="signed")]
+    corrected_largest: Annotated[float | None, Column("Corrected r, largest change", digits=3)]
     """As `shift` and `largest`, for r corrected for sampling noise; null where no model has one."""
-    same_tiers: float | None
+    same_tiers: Annotated[float | None, Column("Same tier", digits=1, style="percent")]
     """Share of the models that stay in the same tier by r; null without tiers, as with few cells."""
-    peers: float | None
+    peers: Annotated[float | None, Column("Share of VALID, largest change", digits=3)]
     """Largest difference of a model's peer agreement, either way; null without judges."""
-    same_winners: float | None
+    same_winners: Annotated[float | None, Column("Same conflict outcome", digits=1, style="percent")]
     """Share of the full audit's conflicts with the same outcome (same winner, or open); null without conflicts."""
 
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from auditor.domain import Task
 from auditor.errors import UsageError
-from auditor.metrics.estimate import Estimate
 from auditor.metrics.holdout import PeerHoldout, cross_validate_peer_agreement
 from auditor.reports.data.panel.judge_tests import compare_verdict_pairs
 from auditor.reports.data.panel.schema import RestatementShiftRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix, find_family
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import FlatRow, publish
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.reports.data.source_loading import load_source
@@ -26,20 +25,19 @@ from auditor.storage.database import Database
 from auditor.storage.votes import TraceKey
 
 
-class HoldoutRow(ReportModel):
+class HoldoutRow(FlatRow):
     """How well peer agreement predicts agreement with people on held-out cells and models, by one method of scoring."""
 
     method: Annotated[str, Column("Method", "name")]
-    models: Annotated[int, Column("Models")]
-    splits: Annotated[int, Column("Splits")]
-    unseen_cells: Annotated[Estimate, Column("r on unseen cells", show_n=False)]
-    """Mean over splits of the correlation, over models, between peer agreement on 80% of the cells and r on the other
-    20%."""
-    error_of_mean: Annotated[Estimate, Column("Error of the mean", show_n=False)]
-    """Leave-one-out mean absolute error of a model's r if the mean r of the other models is the prediction: the
-    baseline without peers."""
-    error: Annotated[Estimate, Column("Error of the share of VALID", show_n=False)]
-    """The same error if r is predicted from its peer agreement by linear regression on the other models."""
+    prediction: Annotated[
+        PeerHoldout,
+        publish("models", "splits", "unseen_cells", "error_of_mean", "error"),
+        Column("Models", part="models"),
+        Column("Splits", part="splits"),
+        Column("r on unseen cells", part="unseen_cells", show_n=False),
+        Column("Error of the mean", part="error_of_mean", show_n=False),
+        Column("Error of the share of VALID", part="error", show_n=False),
+    ]
     sentence: str
 
 
@@ -180,15 +178,8 @@ def _build_holdout_row(
     method: str, prediction: PeerHoldout, quality: str = "agreement with people", cells: str = "cells"
 ) -> HoldoutRow:
     """Convert the result of a cross-validation to a row of the report, with its summary in words."""
-    return HoldoutRow(
-        method=method,
-        models=prediction.models,
-        splits=prediction.splits,
-        unseen_cells=prediction.unseen_cells,
-        error=prediction.error,
-        error_of_mean=prediction.error_of_mean,
-        sentence=_holdout_sentence(prediction, quality, cells),
-    )
+    sentence = _holdout_sentence(prediction, quality, cells)
+    return HoldoutRow(method=method, prediction=prediction, sentence=sentence)
 
 
 def _holdout_sentence(prediction: PeerHoldout, quality: str, cells: str) -> str:

@@ -14,6 +14,7 @@ from auditor.metrics.cell_statistics import CONCORDANCE, PEARSON
 from auditor.metrics.design_variance import estimate_sources
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.robustness import (
+    ChangedCell,
     DesignRun,
     DesignScore,
     DesignTable,
@@ -26,7 +27,7 @@ from auditor.metrics.robustness import (
     estimate_designs,
     find_changed_cells,
 )
-from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, RowTest
+from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, RowTest, publish
 from auditor.reports.data.sampling_units import MIN_ZONES
 from auditor.reports.document import Column
 
@@ -127,16 +128,10 @@ class DesignCountRow(ReportModel):
     """The count that sampling alone would give if the difference were the same in all designs."""
 
 
-class ChangedCellRow(ReportModel):
+class ChangedCellRow(FlatRow):
     """A cell in which a model's scores differ most between designs, with the two answers."""
 
-    model: str
-    country: str
-    topic: str
-    low_run: int
-    high_run: int
-    low_score: float
-    high_score: float
+    change: Annotated[ChangedCell, publish(*ChangedCell._fields)]
     low_text: str | None
     high_text: str | None
 
@@ -337,21 +332,11 @@ def _build_counts(table: DesignTable, averages: Sequence[DesignAverageRow]) -> l
 
 def _build_changed(table: DesignTable, load_text: TextLoader) -> list[ChangedCellRow]:
     """The cells that change most, with both answers."""
-    rows = []
-    for change in find_changed_cells(table, N_CHANGED_CELLS):
-        low, high = (table.runs[position].number for position in (change.low, change.high))
-        place = (change.country, change.topic)
-        rows.append(
-            ChangedCellRow(
-                model=change.model,
-                country=change.country,
-                topic=change.topic,
-                low_run=low,
-                high_run=high,
-                low_score=change.low_score,
-                high_score=change.high_score,
-                low_text=load_text(change.model, low, *place),
-                high_text=load_text(change.model, high, *place),
-            )
+    return [
+        ChangedCellRow(
+            change=change,
+            low_text=load_text(change.model, change.low_run, change.country, change.topic),
+            high_text=load_text(change.model, change.high_run, change.country, change.topic),
         )
-    return rows
+        for change in find_changed_cells(table, N_CHANGED_CELLS)
+    ]

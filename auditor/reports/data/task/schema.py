@@ -10,7 +10,7 @@ from typing import Annotated
 from auditor.domain import AnswerKind
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.reports.data.report_model import JudgeName, ReportModel
+from auditor.reports.data.report_model import JudgeName, ModelName, ReportModel
 from auditor.reports.document import Column
 
 
@@ -29,24 +29,31 @@ class ScoreAccuracy(ReportModel):
 class TaskModelRow(ReportModel):
     """Accuracy and agreement of one model's answers."""
 
-    model: str
-    planned: int
-    """Samples on items whose truth is known."""
-    usable: int
-    """Samples with a readable answer, of `planned`."""
-    accuracy: ShareEstimate
+    model: ModelName
+    accuracy: Annotated[ShareEstimate, Column("Accuracy", emphasis=True)]
     """Share of the usable answers that are right; n counts answers."""
     bound_low: float | None
     """Accuracy if every unusable sample were wrong; null where correctness is unknown."""
     bound_high: float | None
     """Accuracy if every unusable sample were right."""
-    commonest: Estimate
+    commonest: Annotated[Estimate, Column("Most frequent correct")]
     """Share of items whose most common answer is right; n counts items that have one."""
-    undecided: int
+    undecided: Annotated[int, Column("Undecided")]
     """Items with usable answers but no single most common one."""
-    sample_agreement: Estimate
+    sample_agreement: Annotated[Estimate, Column("Samples agree")]
     """Probability that two samples on one item give the same answer: mean over items with at least two samples."""
-    score: ScoreAccuracy | None
+    usable: Annotated[int, Column("Usable")]
+    """Samples with a readable answer, of `planned`."""
+    planned: Annotated[int, Column("Planned")]
+    """Samples on items whose truth is known."""
+    score: Annotated[
+        ScoreAccuracy | None,
+        Column("r", part="pearson_r", is_optional=True),
+        Column("Spearman ρ", part="spearman_rho", is_optional=True),
+        Column("MAE", part="mae", emphasis=True, is_optional=True),
+        Column("Bias", part="bias", style="signed", is_optional=True),
+        Column("Spread", part="spread", is_optional=True),
+    ]
     """Null if answers are not scores."""
 
 
@@ -93,17 +100,17 @@ class PeerValidityReport(ReportModel):
 class RaterTestRow(ReportModel):
     """The alternative annotator test of one model against the people who answered the same items."""
 
-    model: str
-    epsilon: float
+    model: ModelName
+    epsilon: Annotated[float, Column("ε")]
     """What the lower cost of the model is worth, as a share of items."""
-    passed: bool | None
+    passed: Annotated[bool | None, Column("Passes", emphasis=True)]
     """Whether the model may replace a rater: its winning rate is at least 0.5; null if the test was not possible."""
-    winning_rate: float | None
+    winning_rate: Annotated[float | None, Column("Wins against")]
     """Share of the raters that the model wins against."""
-    advantage_probability: float | None
+    advantage_probability: Annotated[float | None, Column("At least as close")]
     """Mean over raters of the share of items on which the model is at least as close to the other raters."""
-    items: int
-    reason: str | None = None
+    items: Annotated[int, Column("Items")]
+    reason: Annotated[str | None, Column("Remark")] = None
 
 
 class RaterReport(ReportModel):

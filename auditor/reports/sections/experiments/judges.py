@@ -170,7 +170,7 @@ def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
         rows,
         HoldoutRow,
     )
-    correlations = [(row.method, row.unseen_cells) for row in rows]
+    correlations = [(row.method, row.prediction.unseen_cells) for row in rows]
     plots = plot_estimates(
         "holdout-results-plot", "r on unseen cells", correlations, CORRELATION_AXIS, table_id=table.id
     )

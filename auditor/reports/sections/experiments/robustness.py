@@ -244,13 +244,14 @@ def _quote_cells(report: RobustnessReport) -> list[Block]:
 def _quote_pair(report: RobustnessReport, row: ChangedCellRow) -> Iterator[Block]:
     """Yield the two answers of a cell, each with the level of a choice in which their designs differ."""
     levels = {run.number: run.levels for run in report.runs}
-    low, high = levels[row.low_run], levels[row.high_run]
+    change = row.change
+    low, high = levels[change.low_run], levels[change.high_run]
     differing = [name for name in low if low[name] != high[name]]
     n_others = len(differing) - 1
     others = f", and {pluralize(n_others, 'more choice')} differ{'s' if n_others == 1 else ''}" if n_others else ""
     sides = (
-        (f"{row.model} on {row.topic} in {row.country}: ", row.low_score, row.low_text, low, ""),
-        ("Another design: ", row.high_score, row.high_text, high, others),
+        (f"{change.model} on {change.topic} in {change.country}: ", change.low_score, row.low_text, low, ""),
+        ("Another design: ", change.high_score, row.high_text, high, others),
     )
     for heading, score, text, other, remark in sides:
         words = (text or "No text is recorded.").split()

@@ -27,19 +27,6 @@ EXPLANATIONS = {
     "not of the choice of countries and topics.",
     "temperature": "Each temperature was sampled separately. Intervals are 95% CIs over countries and topics.",
 }
-PLAN_COLUMNS = (
-    Column("Sampling plan", "text", "name"),
-    Column("Direct answers", "number", "direct", 1, "percent"),
-    Column("Verdicts", "number", "review", 1, "percent"),
-    Column("All calls", "number", "calls", 1, "percent"),
-    Column("r, mean shift", "number", "shift", 3, "signed", emphasis=True),
-    Column("r, largest change", "number", "largest", 3, emphasis=True),
-    Column("Corrected r, mean shift", "number", "corrected_shift", 3, "signed"),
-    Column("Corrected r, largest change", "number", "corrected_largest", 3),
-    Column("Same tier", "number", "same_tiers", 1, "percent"),
-    Column("Share of VALID, largest change", "number", "peers", 3),
-    Column("Same conflict outcome", "number", "same_winners", 1, "percent"),
-)
 
 
 def build_sampling_document(experiment: SamplingExperiment) -> Document:
@@ -215,7 +202,7 @@ def build_savings_document(study: SavingsStudy) -> Document:
         "Same tier: share of models in their tier of the full design. Same conflict outcome: share of conflicts with "
         "the same winner, or still open.",
         study.rows,
-        PLAN_COLUMNS,
+        SamplingPlanRow,
     )
     sizes = ((study.models, "model"), (study.cells, "cell"), (study.samples, "sample"))
     return Document(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import TestedShare
+from auditor.metrics.holdout import PeerHoldout
 from auditor.metrics.judge_difference import JudgeDifference
 from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
@@ -119,16 +120,19 @@ def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> Non
 def test_the_hold_out_has_its_errors_and_the_number_of_models() -> None:
     row = HoldoutRow(
         method="direct",
-        models=6,
-        splits=50,
-        unseen_cells=make_estimate(0.5, n=6),
-        error=make_estimate(0.1, 0.05, n=6),
-        error_of_mean=make_estimate(0.2, 0.05, n=6),
+        prediction=PeerHoldout(
+            models=6,
+            splits=50,
+            unseen_cells=make_estimate(0.5, n=6),
+            error=make_estimate(0.1, 0.05, n=6),
+            error_of_mean=make_estimate(0.2, 0.05, n=6),
+            gain=make_estimate(0.1, 0.05, n=6),
+        ),
         sentence="The share of VALID predicts agreement with people.",
     )
     document = judges.build_holdout_document("x", [row])
     assert checked_finding(document) == row.sentence
     assert cells_of(tables_of(document)["holdout"]) == [
-        ["direct", 6, 50, row.unseen_cells, row.error_of_mean, row.error]
+        ["direct", 6, 50, row.prediction.unseen_cells, row.prediction.error_of_mean, row.prediction.error]
     ]
     assert checked_finding(judges.build_holdout_document("x", [])) == "There are no verdicts to compare with people."
