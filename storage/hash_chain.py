@@ -138,11 +138,11 @@ class ChainBreak(NamedTuple):
     problem: str
 
 
-class ChainCheck(NamedTuple):
+@dataclass
+class ChainCheck:
     """Outcome of a check of the chain.
 
     Attributes:
-        n_links: number of links checked.
         head: digest of the last of them, 64 hexadecimal digits; all zeros if there is none.
         breaks: the first records that do not match, at most as many as were asked for.
         n_by_kind: number of links by the kind of their rows.
@@ -151,13 +151,21 @@ class ChainCheck(NamedTuple):
         n_withheld: number of links of other audits, of which an archive has only the hash.
     """
 
-    n_links: int
-    head: str
-    breaks: Sequence[ChainBreak]
-    n_by_kind: Mapping[str, int] = {}
+    head: str = START_DIGEST
+    breaks: list[ChainBreak] = field(default_factory=list)
+    n_by_kind: Counter[str] = field(default_factory=Counter)
     n_replaced: int = 0
-    acts: Sequence[Mapping[str, Any]] = ()
+    acts: list[Mapping[str, Any]] = field(default_factory=list)
     n_withheld: int = 0
+
+    @property
+    def n_links(self) -> int:
+        """Number of links checked."""
+        return self.n_by_kind.total()
+
+    def add(self, kind: str, row_name: str, problem: str) -> None:
+        """Add a problem of a row."""
+        self.breaks.append(ChainBreak(kind, row_name, problem))
 
 
 def append_entry(connection: Connection, audit_id: int, entry: object) -> int:
@@ -410,27 +418,6 @@ def _load_last_contents(connection: Connection, audit_id: int, kinds: Collection
 # --- verification -----------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Verification:
-    """Progress of `verify_chain`."""
-
-    max_breaks: int
-    breaks: list[ChainBreak] = field(default_factory=list)
-    n_by_kind: Counter[str] = field(default_factory=Counter)
-    n_replaced: int = 0
-    n_withheld: int = 0
-    acts: list[Mapping[str, Any]] = field(default_factory=list)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether enough problems are found."""
-        return len(self.breaks) >= self.max_breaks
-
-    def add(self, kind: str, row_name: str, problem: str) -> None:
-        """Add a problem of a row."""
-        self.breaks.append(ChainBreak(kind, row_name, problem))
-
-
 def verify_chain(db: Database, max_breaks: int = 10, *, has_payloads: bool = True) -> ChainCheck:
     """Check all links of the chain in order, then rows without a link; stops after `max_breaks` problems.
 
@@ -439,67 +426,54 @@ def verify_chain(db: Database, max_breaks: int = 10, *, has_payloads: bool = Tru
         max_breaks: number of problems after which the check stops.
         has_payloads: whether the database has the beginnings of servers' responses, which an archive leaves out.
     """
-    verification, last_digest = _Verification(max_breaks), START_DIGEST
+    check = ChainCheck()
     with db.read() as connection:
         last_links = _load_last_links(connection)
         for link, row in _load_linked_rows(connection):
-            verification.n_by_kind[link["kind"]] += 1
-            _check_link(verification, link, row, last_digest, last_links)
-            last_digest = link["digest"]
-            if verification.is_over:
+            check.n_by_kind[link["kind"]] += 1
+            _check_link(check, link, row, last_links)
+            check.head = link["digest"]
+            if len(check.breaks) >= max_breaks:
                 break
         else:
             problems = ((*row, "was written past the chain") for row in _find_unlinked_rows(connection, last_links))
             payloads = _check_payloads(connection) if has_payloads else ()
             for problem in itertools.chain(problems, payloads):
-                verification.add(*problem)
-                if verification.is_over:
+                check.add(*problem)
+                if len(check.breaks) >= max_breaks:
                     break
-    counts = verification.n_by_kind
-    return ChainCheck(
-        counts.total(),
-        last_digest,
-        verification.breaks,
-        dict(counts),
-        verification.n_replaced,
-        verification.acts,
-        verification.n_withheld,
-    )
+    return check
 
 
 def _check_link(
-    verification: _Verification,
-    link: RowMapping,
-    row: StoredRow | None,
-    previous_digest: str,
-    last_links: Mapping[tuple[str, str], int],
+    check: ChainCheck, link: RowMapping, row: StoredRow | None, last_links: Mapping[tuple[str, str], int]
 ) -> None:
-    """Compare a link with the one before it and with its row."""
+    """Compare a link with the one before it, whose digest is the head so far, and with its row."""
     kind, row_name, content = link["kind"], link["row"], link["content"]
     if content is None:  # of an earlier version, which hashed the row itself
         if row is None:
-            verification.add(kind, row_name, "is gone")
-        elif not _matches_digest(link["digest"], previous_digest, kind, row):
-            verification.add(kind, row_name, "is not as it was written")
+            check.add(kind, row_name, "is gone")
+        elif not _matches_digest(link["digest"], check.head, kind, row):
+            check.add(kind, row_name, "is not as it was written")
         return
     entry_hash = content if kind == WITHHELD else canonical_hash([kind, row_name, content])
-    if link["digest"] != chain_digest(previous_digest, link["audit_id"], entry_hash):
-        verification.add(kind, row_name, "is not as it was written: its link was changed")
+    if link["digest"] != chain_digest(check.head, link["audit_id"], entry_hash):
+        check.add(kind, row_name, "is not as it was written: its link was changed")
     elif kind == WITHHELD:
-        verification.n_withheld += 1
+        check.n_withheld += 1
     elif kind == ACT:
-        verification.acts.append(json.loads(row_name))
+        check.acts.append(json.loads(row_name))
     elif last_links.get((kind, row_name), link["id"]) != link["id"]:
-        verification.n_replaced += 1
+        check.n_replaced += 1
     elif content == DELETED:
-        verification.n_replaced += 1
+        check.n_replaced += 1
         if row is not None and kind not in derived_kinds():  # a run derives such a row again
-            verification.add(kind, row_name, "was deleted, and is there again")
+            check.add(kind, row_name, "was deleted, and is there again")
     elif row is None:
         if kind not in _TABLES_OF_MEASURED:  # a missing result is found when results are derived
-            verification.add(kind, row_name, "is gone")
+            check.add(kind, row_name, "is gone")
     elif not _matches_content(kind, row, content):
-        verification.add(kind, row_name, "is not as it was written")
+        check.add(kind, row_name, "is not as it was written")
 
 
 def _matches_content(kind: str, row: StoredRow, content: str) -> bool:

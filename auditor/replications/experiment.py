@@ -45,43 +45,12 @@ class FigureSource(BaseModel):
     departures: tuple[str, ...] = ()
 
 
-class PublishedSetting(BaseModel):
-    """A setting with which the paper measured; an audit with another value departs from it.
-
-    Attributes:
-        id: of the departure.
-        key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`; see `read_setting`.
-        value: as the paper says; by audit, or by trial, if it is a table.
-        parts: the parts that it bears on; empty for all.
-        description: the setting in words.
-        is_wording: whether the same value still means other words, since the prompt was written anew.
-        is_list_of_names: whether the value lists the names that may occur; an audit departs if it has others.
-        size, size_note: see `Departure`.
-    """
-
-    model_config = PRESET_CONFIG
-
-    id: str
-    key: str
-    value: Any
-    parts: frozenset[Part] = frozenset()
-    description: str
-    is_wording: bool = False
-    is_list_of_names: bool = False
-    size: float | None = None
-    size_note: str = NOT_MEASURED_SIZE
-
-    def bears_on(self, parts: frozenset[Part]) -> bool:
-        """Whether any of these parts depends on the setting."""
-        return not self.parts or bool(self.parts & parts)
-
-
 class FixedDeparture(BaseModel):
     """A departure of every audit: this program computes the figure in another way.
 
     Attributes:
         id: name by which figures refer to it.
-        description: what differs.
+        description: what differs; of a setting, its name in words.
         size, size_note: see `Departure`.
     """
 
@@ -91,6 +60,28 @@ class FixedDeparture(BaseModel):
     description: str
     size: float | None = None
     size_note: str = NOT_MEASURED_SIZE
+
+
+class PublishedSetting(FixedDeparture):
+    """A setting with which the paper measured; an audit with another value departs from it.
+
+    Attributes:
+        key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`; see `read_setting`.
+        value: as the paper says; by audit, or by trial, if it is a table.
+        parts: the parts that it bears on; empty for all.
+        is_wording: whether the same value still means other words, since the prompt was written anew.
+        is_list_of_names: whether the value lists the names that may occur; an audit departs if it has others.
+    """
+
+    key: str
+    value: Any
+    parts: frozenset[Part] = frozenset()
+    is_wording: bool = False
+    is_list_of_names: bool = False
+
+    def bears_on(self, parts: frozenset[Part]) -> bool:
+        """Whether any of these parts depends on the setting."""
+        return not self.parts or bool(self.parts & parts)
 
 
 class SmallForm(BaseModel):

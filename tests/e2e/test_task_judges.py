@@ -92,7 +92,7 @@ def test_judges_of_a_task_guess_the_author_only(context: ExperimentContext, serv
 def test_three_models_have_no_correlation_and_a_holdout_says_why(context: ExperimentContext) -> None:
     [row] = holdout(context, "sums", 20).data
     assert row.method == "accuracy"
-    assert row.unseen_cells.value is None
+    assert row.prediction.unseen_cells.value is None
     report = validity(context, "sums").data
     assert isinstance(report, TaskValidityReport)
     assert report.over_models.reason == "a correlation over models needs 6 of them, but there are 3"
@@ -138,8 +138,8 @@ def test_verdicts_that_follow_accuracy_and_those_that_do_not(
     assert result.data.over_models.n == 6
     assert result.data.over_models.value is not None
     [row] = holdout(context, "sums", 50).data
-    assert row.models == 6
-    assert row.unseen_cells.value is not None
+    assert row.prediction.models == 6
+    assert row.prediction.unseen_cells.value is not None
     words = "more often than wrong ones" if follows else "are not shown to follow accuracy"
     assert words in text_of([*result.document.sections]) + str(result.document)
 

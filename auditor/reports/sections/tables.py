@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from auditor.metrics.estimate import Estimate, Tested
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ReportModel, list_publications
 from auditor.reports.document import Cell, Column, ColumnKind, CountShare, Inline, Name, Row, Table, Text
 from auditor.reports.number_format import NumberStyle
 
@@ -76,7 +76,9 @@ def _read_columns(row_class: type[ReportModel]) -> list[Column]:
             if isinstance(column, Column):
                 kind = _infer_kind(field.annotation, column.part) if column.kind == "text" else column.kind
                 path = column.path or (f"{name}.{column.part}" if column.part else name)
-                columns.append(replace(column, kind=kind, key=column.key or path, path=path))
+                publication = list_publications(row_class).get(name)
+                published_key = publication.keys.get(column.part) if publication and not publication.base else None
+                columns.append(replace(column, kind=kind, key=column.key or published_key or path, path=path))
     return columns
 
 

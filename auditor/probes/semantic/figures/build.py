@@ -44,7 +44,6 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     models = [*source.models, *sorted(answering.difference(source.models))]
     models = [model for model in models if model in answering]
     scored_models = models if settings.wordings else []
-    cultures = build_culture_rows(source.survey, scored_models, score_table)
     return SemanticReport(
         source=settings.source,
         questions=len(questions),
@@ -61,10 +60,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         foundations=_build_foundation_rows(scored_models, score_table),
         differences=build_difference_rows(scored_models, score_table, sampling),
         rivals=_build_similarity_rows(models, score_table),
-        languages=cultures.languages,
-        countries=cultures.countries,
-        by_language=cultures.by_language,
-        region_gaps=cultures.region_gaps,
+        **build_culture_rows(source.survey, scored_models, score_table),
         judged=build_judged_rows(db, source, models),
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),

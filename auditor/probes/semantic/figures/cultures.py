@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -81,24 +81,18 @@ class LanguagePairRow(ReportModel):
     p-value is for all models and pairs of languages."""
 
 
-class CultureRows(NamedTuple):
-    """Rows of the report by country, language and region, and across languages."""
+def build_culture_rows(survey: Survey, models: Sequence[str], table: ScoreTable) -> dict[str, list[Any]]:
+    """Build the rows by country, language and region, and across languages, by the fields of `SemanticReport`.
 
-    countries: list[CountryConsistencyRow]
-    by_language: list[LanguageConsistencyRow]
-    region_gaps: list[RegionGapRow]
-    languages: list[LanguagePairRow]
-
-
-def build_culture_rows(survey: Survey, models: Sequence[str], table: ScoreTable) -> CultureRows:
-    """Build all rows; empty where no question is about a country, and where all wordings are in one language."""
+    They are empty where no question is about a country, and where all wordings are in one language.
+    """
     region_by_country = _find_regions(survey, table)
-    return CultureRows(
-        list(_build_country_rows(models, table, region_by_country)),
-        list(_build_language_rows(models, table)),
-        _build_region_gaps(models, table, region_by_country),
-        _adjust_language_pairs(list(_build_language_pairs(models, table))),
-    )
+    return {
+        "countries": list(_build_country_rows(models, table, region_by_country)),
+        "by_language": list(_build_language_rows(models, table)),
+        "region_gaps": _build_region_gaps(models, table, region_by_country),
+        "languages": _adjust_language_pairs(list(_build_language_pairs(models, table))),
+    }
 
 
 def _find_regions(survey: Survey, table: ScoreTable) -> dict[str, str]:

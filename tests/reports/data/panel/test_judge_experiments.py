@@ -54,8 +54,8 @@ def test_drift_between_two_runs(db: Database) -> None:
 
 def test_the_holdout_of_an_audit(db: Database) -> None:
     [row] = cross_validate_peers(load_source(db, populate(db, models=6, countries=8, topics=6).name), 50)
-    assert (row.method, row.models) == ("direct", 6)
-    assert row.unseen_cells.n == 6
+    assert (row.method, row.prediction.models) == ("direct", 6)
+    assert row.prediction.unseen_cells.n == 6
     assert "6 models" in row.sentence
     [small_audit_row] = cross_validate_peers(load_source(db, populate(db, models=3, name="few").name), 50)
     assert "cells: fewer than 4 models" in small_audit_row.sentence
