@@ -90,11 +90,11 @@ def _make_scroll_actions(screen: ScreenName, page_down: str = "pagedown", *, in_
 
 
 def _make_neighbour_actions(
-    screen: ScreenName, noun: str, where: str = "", *, in_footer: bool = False
+    screen: ScreenName, noun: str, end: str = "", *, in_footer: bool = False
 ) -> Iterator[Action]:
     """Build the actions that open what follows or precedes in the list."""
     for name, key, side, offset in (("following", "right", "after", 1), ("preceding", "left", "before", -1)):
-        help_text = f"Open the {noun} {side} this one{where}."
+        help_text = f"Open the {noun} {side} this one{end}."
         call = f"open_neighbour({offset})"
         yield Action(screen, name, f"{key}_square_bracket", name, help_text, in_footer, "open", call)
 

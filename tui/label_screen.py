@@ -19,9 +19,8 @@ from auditor.review.progress import ReviewProgress, format_pace
 from auditor.tui.actions import bindings_for
 from auditor.tui.formatting import to_content, to_single_line
 from auditor.tui.saving_screen import SavingScreen
-from auditor.tui.wording import describe_label, describe_missing, describe_own_agreement
+from auditor.tui.wording import NOTHING_LEFT_TO_LABEL, describe_label, describe_missing, describe_own_agreement
 
-NOTHING_LEFT = "You have labelled every text of the sample that is left to you."
 FENCE = re.compile(r"^=== [0-9a-f]+ ===$", re.MULTILINE)
 """Marker lines around the text in a judge's request."""
 ANSWER_SYMBOLS = {None: "–", True: "yes", False: "no"}
@@ -32,7 +31,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
 
     screen_name = "label"
     leads_back = False
-    nothing_left = NOTHING_LEFT
+    nothing_left = NOTHING_LEFT_TO_LABEL
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("label")
 
     def __init__(self, queue: LabelQueue) -> None:
@@ -56,7 +55,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
         """Open the first unit that is left; without one, the last of the sample."""
         opened = self.queue.load_next()
         if opened is None:
-            self.notify(NOTHING_LEFT, markup=False)
+            self.notify(NOTHING_LEFT_TO_LABEL, markup=False)
             opened = self.queue.load(self.queue.session.sample[-1].unit)
         self.show_opened_item(opened)
         self.after_save()
@@ -234,7 +233,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
     def action_best(self) -> None:
         """Open the next unit that is left, other than the open one."""
         if not self.is_advancing:
-            self._open(self.queue.load_next(after=self.open_key), NOTHING_LEFT)
+            self._open(self.queue.load_next(after=self.open_key), NOTHING_LEFT_TO_LABEL)
 
     def action_skip(self) -> None:
         """Go to the next unit; this one comes again at the end."""

@@ -15,9 +15,14 @@ from auditor.tui.formatting import to_multiline, to_single_line
 from auditor.tui.plain_text_list import parse_number
 from auditor.tui.plain_text_loop import Commands
 from auditor.tui.settings import ReviewSettings
-from auditor.tui.wording import describe_label, describe_missing, describe_open_next_unit, describe_own_agreement
+from auditor.tui.wording import (
+    NOTHING_LEFT_TO_LABEL,
+    describe_label,
+    describe_missing,
+    describe_open_next_unit,
+    describe_own_agreement,
+)
 
-NOTHING_LEFT = "You have labelled every text of the sample that is left to you."
 ASPECT_ANSWERS = {"yes": True, "no": False, "none": None}
 
 
@@ -50,7 +55,7 @@ class PlainTextLabelling:
             self._n_reported_missing = len(self.queue.missing)
             self.write_line(describe_missing(self.queue.missing))
         if opened is None:
-            self.write_line(NOTHING_LEFT)
+            self.write_line(NOTHING_LEFT_TO_LABEL)
         else:
             self._show(opened)
 
@@ -155,9 +160,7 @@ class PlainTextLabelling:
 
     def toggle_open_next(self, argument: str) -> None:
         """Turn automatic opening of the next unit on or off; `on` and `off` say which."""
-        if argument not in ("", "on", "off"):
-            raise UsageError(f"'{to_single_line(argument)}' is not a value of open-next.", "Enter 'on' or 'off'.")
-        self.settings.save_open_next(argument == "on" if argument else not self.settings.open_next)
+        self.settings.toggle_open_next(argument)
         self.write_line(describe_open_next_unit(self.settings.open_next))
 
 

@@ -152,7 +152,5 @@ class PlainTextReview(PlainTextList):
 
     def toggle_open_next(self, argument: str) -> None:
         """Turn automatic opening of the next conflict on or off; `on` and `off` say which."""
-        if argument not in ("", "on", "off"):
-            raise UsageError(f"'{to_single_line(argument)}' is not a value of open-next.", "Enter 'on' or 'off'.")
-        self.settings.save_open_next(argument == "on" if argument else not self.settings.open_next)
+        self.settings.toggle_open_next(argument)
         self.write_line(describe_open_next(self.settings.open_next))

@@ -179,7 +179,7 @@ class RaterApp(App[None]):
 
     def action_open_next(self) -> None:
         """Turn automatic opening of the next item on or off, and save the choice."""
-        self.settings.save_open_next(not self.settings.open_next)
+        self.settings.toggle_open_next()
         self.notify(self.describe_open_next(self.settings.open_next), markup=False)
 
     def action_theme(self) -> None:

@@ -26,6 +26,7 @@ from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.review.filters import parse_filter
 from auditor.tui.actions import ACTIONS, DEFAULT_KEYS, RENAMED_ACTIONS, key_name
+from auditor.tui.formatting import to_single_line
 from auditor.tui.theme import DARK
 
 SETTINGS_FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
@@ -72,9 +73,15 @@ class ReviewSettings:
         self.theme = name
         self._save_state()
 
-    def save_open_next(self, open_next: bool) -> None:
-        """Save whether the next conflict opens by itself after a decision."""
-        self.open_next = open_next
+    def toggle_open_next(self, word: str = "") -> None:
+        """Save whether the next conflict opens by itself after a decision: the opposite, or as `on` or `off` says.
+
+        Raises:
+            UsageError: it is another word.
+        """
+        if word not in ("", "on", "off"):
+            raise UsageError(f"'{to_single_line(word)}' is not a value of open-next.", "Enter 'on' or 'off'.")
+        self.open_next = word == "on" if word else not self.open_next
         self._save_state()
 
     def _save_state(self) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # they load numpy (0.1 s)
     from auditor.review.label_queue import OpenUnit
     from auditor.review.rater_agreement import PairAgreement
 
+NOTHING_LEFT_TO_LABEL = "You have labelled every text of the sample that is left to you."
+
 
 def describe_decision(decision: Decision, score: float | None = None) -> str:
     """Describe a decision about the sides as shown, with its custom score if it has one."""

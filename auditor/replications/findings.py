@@ -83,6 +83,7 @@ def _build_row(finding: Finding, tests: Sequence[FindingTest], p_value: float, a
         reason=reason,
         p_value=p_value if is_tested else None,
         adjusted_p_value=float(adjusted_p_value) if is_tested else None,
+        test_family="findings of the paper" if is_tested else None,
         supporting=sum(_p_value(finding, test.figure) < SIGNIFICANCE_LEVEL for test in tests),
         tests=list(tests),
     )

@@ -173,6 +173,8 @@ class FindingRow(ReportModel):
     """The largest of its tests: all must support it. Null without a test."""
     adjusted_p_value: float | None
     """Adjusted for the findings of the paper (Holm)."""
+    test_family: str | None
+    """The tests that the p-value is adjusted for; null without one."""
     supporting: int
     """Tests that by themselves support it at the 5% level."""
     tests: list[FindingTest]

@@ -196,7 +196,7 @@ def _list_remarks(quality: JudgeQualityReport) -> list[str]:
         f"One correction does not hold for all {row.dimension}s: the judges’ errors differ most for "
         f"{row.largest_group} ({describe_p_value(p_value)}). Use the figures of each {row.dimension}."
         for row in quality.transport
-        if (p_value := row.largest_excess.p_value) is not None and p_value < SIGNIFICANCE_LEVEL
+        if (p_value := row.largest_excess.adjusted_p_value) is not None and p_value < SIGNIFICANCE_LEVEL
     ]
     return remarks
 

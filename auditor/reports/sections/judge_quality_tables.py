@@ -103,7 +103,8 @@ def build_error_tables(quality: JudgeQualityReport) -> Iterator[Table]:
     )
     caption = (
         "Whether the judges’ excess is equal in all groups. Largest: the excess in the group that differs most, minus "
-        "that on the other traces. p is corrected for the number of groups (Bonferroni)."
+        "that on the other traces. p is of equal errors in all groups (Bonferroni); p (adjusted) counts all such tests "
+        "(Holm)."
     )
     tested = [row for row in quality.transport if row.largest_excess.p_value is not None]
     yield tabulate("transport", "Does one correction hold for all?", caption, tested, TransportRow)

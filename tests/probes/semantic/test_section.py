@@ -39,7 +39,10 @@ CHANCE = NullDistribution(mean=0.5, low=0.4, high=0.6, shuffles=20, questions=8)
 
 
 def make_model(
-    model: str, score: AveragedEstimate, shuffled: NullDistribution = CHANCE, length_matched: NullDistribution = NO_CHANCE
+    model: str,
+    score: AveragedEstimate,
+    shuffled: NullDistribution = CHANCE,
+    length_matched: NullDistribution = NO_CHANCE,
 ) -> SemanticModelRow:
     return SemanticModelRow(
         model=model, consistency=score, rules=score, answers=MISSING, shuffled=shuffled, length_matched=length_matched,

@@ -12,6 +12,8 @@ from auditor.reports.data.cost.schema import CostReport, CostRow
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
 
+SUMMED_COUNTS = ("calls", "attempts", "answers", "prompt_tokens", "completion_tokens")
+
 
 def build_cost_report(source: ReportSource) -> CostReport:
     """Compute the cost by model and purpose, and in total; models in the order of the audit, then judges."""
@@ -91,11 +93,7 @@ def _build_cost_row(
     return CostRow(
         name=name,
         purpose=purpose,
-        calls=sum(counts.calls for counts in call_counts),
-        attempts=sum(counts.attempts for counts in call_counts),
-        answers=sum(counts.answers for counts in call_counts),
-        prompt_tokens=sum(counts.prompt_tokens for counts in call_counts),
-        completion_tokens=sum(counts.completion_tokens for counts in call_counts),
+        **{name: sum(getattr(counts, name) for counts in call_counts) for name in SUMMED_COUNTS},
         # Answers that report no token counts.
         untold_tokens=sum(counts.answers_without_usage for counts in call_counts),
         cached_tokens=sum(counts.cached_tokens for counts in call_counts)

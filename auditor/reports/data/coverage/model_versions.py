@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from auditor.reports.data.report_model import ReportModel
 from auditor.storage.costs import CallCounts
+
+VERSION_FIELDS = ("name", "served_model", "fingerprint", "altered", "form")
+read_version = attrgetter(*VERSION_FIELDS)
+"""Returns what answers of one version have in common, in the order of these fields."""
 
 
 class ModelVersionRow(ReportModel):
@@ -28,30 +33,20 @@ class ModelVersionRow(ReportModel):
 
 def build_model_version_rows(call_counts: Iterable[CallCounts]) -> list[ModelVersionRow]:
     """Group answers by model, reported version, altered parameters and form; sorted by model, then earliest answer."""
-    counts_by_version: dict[tuple[str, str | None, str | None, str | None, str | None], list[CallCounts]] = {}
+    counts_by_version: dict[tuple[str | None, ...], list[CallCounts]] = {}
     for counts in call_counts:
         if counts.answers and counts.is_current:
-            key = (counts.name, counts.served_model, counts.fingerprint, counts.altered, counts.form)
-            counts_by_version.setdefault(key, []).append(counts)
+            counts_by_version.setdefault(read_version(counts), []).append(counts)
     rows = [
         ModelVersionRow(
-            name=name,
-            served_model=model,
-            fingerprint=fingerprint,
-            altered=altered,
-            form=form,
+            **dict(zip(VERSION_FIELDS, version, strict=True)),
             answers=sum(counts.answers for counts in group),
             first_at=min(counts.first_at or "" for counts in group),
             last_at=max(counts.last_at or "" for counts in group),
         )
-        for (name, model, fingerprint, altered, form), group in counts_by_version.items()
+        for version, group in counts_by_version.items()
     ]
-    return sorted(
-        rows,
-        key=lambda row: (
-            *(row.name, row.first_at, row.served_model or "", row.fingerprint or "", row.altered or "", row.form or ""),
-        ),
-    )
+    return sorted(rows, key=lambda row: (row.name, row.first_at, *(field or "" for field in read_version(row))))
 
 
 def count_versions_by_model(rows: Iterable[ModelVersionRow]) -> dict[str, int]:

@@ -85,9 +85,8 @@ def _list_factors(
 
 def build_transport_rows(traces: LabelledTraces, groups: Groups) -> list[TransportRow]:
     """Test by model and by language whether the panel's errors are equal in all groups."""
-    return [
-        row for dimension in TRANSPORT_DIMENSIONS if (row := _test_transport(traces, dimension, groups)) is not None
-    ]
+    rows = (_test_transport(traces, dimension, groups) for dimension in TRANSPORT_DIMENSIONS)
+    return adjust_rows((row for row in rows if row is not None), "largest_excess", "equal errors of the panel")
 
 
 def _test_transport(traces: LabelledTraces, dimension: Dimension, groups: Groups) -> TransportRow | None:

@@ -204,9 +204,9 @@ class TransportRow(FlatRow):
     groups: list[str]
     """Those with enough labels."""
     largest_group: Annotated[str | None, Column("Differs most", "name")]
-    largest_excess: Annotated[RowTest, Column("Largest", style="signed"), p_column("p")]
+    largest_excess: Annotated[RowTest, Column("Largest", style="signed"), p_column("p"), p_column()]
     """Of the group whose excess of the judges is farthest from that of the others, the difference between both. Its
-    p-value is of equal errors in all groups; null if the labels do not support the test."""
+    p-value is that of one test, of equal errors in all groups; null if the labels do not support the test."""
     missing: int
     """Further labels that the test needs."""
     reason: str | None = None

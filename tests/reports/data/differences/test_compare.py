@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,6 +19,7 @@ from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
+from tests.support.families_of_tests import check_families
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Turkey", "Mexico"]
 TOPICS = ["divorce", "abortion", "suicide", "gambling", "euthanasia", "casual sex"]
@@ -184,7 +186,9 @@ def test_cells_with_different_survey_scores_are_not_compared(db: Database) -> No
 
 def test_holm_correction_is_over_all_pairs_for_countries_and_for_topics(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1, "b": 0.3, "c": 0.6})
-    pairs = compare_targets(db, [parse_target("one")], all_pairs=True).pairs
+    comparison = compare_targets(db, [parse_target("one")], all_pairs=True)
+    assert len(check_families(json.loads(comparison.model_dump_json()))) >= 4
+    pairs = comparison.pairs
     assert len(pairs) == 3
     for kind in ("by_country", "by_topic"):
         parts = [part for pair in pairs for part in getattr(pair, kind) if part.difference.p_value is not None]
