@@ -132,19 +132,17 @@ def _scaled_entropy(edges: Floats, present: NDArray[np.bool_], alpha: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class NullDistribution:
-    """The mean score expected by chance: answers of a group are drawn from different questions.
-
-    Attributes:
-        mean, low, high: mean over the shuffles, and the 2.5% and 97.5% quantiles; None, with a reason, if unknown.
-        shuffles: number of shuffles.
-        questions: number of questions whose answers were shuffled.
-    """
+    """The mean score expected by chance: answers of a group are drawn from different questions."""
 
     mean: float | None
+    """Mean over the shuffles; None, with a reason, if unknown."""
     low: float | None
+    """2.5% point over the shuffles."""
     high: float | None
+    """97.5% point over the shuffles."""
     shuffles: int
     questions: int
+    """Questions whose answers were shuffled."""
     reason: str | None = None
 
 

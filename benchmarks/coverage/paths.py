@@ -57,7 +57,8 @@ def iterate_estimates(document: object, path: str = "") -> Iterator[tuple[str, E
     if isinstance(document, BaseModel):
         publications = list_publications(type(document)) if isinstance(document, ReportModel) else {}
         for name in type(document).model_fields:
-            value, keys = getattr(document, name), {}
+            value = getattr(document, name)
+            keys: Mapping[str, str] = {}
             if name in publications and publications[name].base is None:
                 keys = publications[name].keys
                 if not isinstance(value, Estimate):  # a record, whose attributes are keys of the row

@@ -233,9 +233,9 @@ class GuessClaim(ReportModel):
 class GainRow(FlatRow):
     """Agreement of one model with people on how countries differ, beyond each topic's mean over countries."""
 
-    model: str
+    model: ModelName
     method: str
-    within_topics: RowTest
+    within_topics: Annotated[RowTest, Column("r within topics", key="r_within_topics", emphasis=True)]
     """Pearson's r after each topic's mean over countries is subtracted from both sides; its expectation is 0 for scores
     that are unrelated to differences between countries. The interval is over countries and topics."""
 
@@ -326,10 +326,10 @@ def _add_aspect_fields(row_class: type[Row]) -> type[Row]:
 class PeerAgreementRow(ReportModel):
     """Verdicts of the other models on one model's traces. Intervals are over countries and topics."""
 
-    model: str
-    given: int
+    model: ModelName
+    given: Annotated[int, Column("Verdicts")]
     """Number of verdicts."""
-    valid: int
+    valid: Annotated[int, Column("VALID")]
     """Number of VALID verdicts."""
-    agreement: ShareEstimate
+    agreement: Annotated[ShareEstimate, Column("Share of VALID", emphasis=True)]
     """Peer agreement: the share valid / given."""

@@ -170,8 +170,7 @@ def _build_gain_table(rows: Sequence[GainRow], labels: SeriesLabels) -> Table:
         "r within topics: each topic’s mean is subtracted from the scores of the model and of people. Sentences rest "
         "on p-values adjusted for the number of models (Holm), the 95% CIs are of one model alone."
     )
-    columns = [Column("Model", "name"), Column("r within topics", "estimate", emphasis=True)]
-    return Table("gain", "r within topics", caption, columns, [[labels.label(row), row.within_topics] for row in rows])
+    return tabulate("gain", "r within topics", caption, rows, GainRow, {"model": labels.label})
 
 
 def _build_baselines_table(rows: Sequence[BaselineRow], labels: SeriesLabels) -> Table:

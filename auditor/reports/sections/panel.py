@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from auditor.domain.review_aspects import aspect_questions
 from auditor.reports.charts.interval_plot import SHARE_AXIS
+from auditor.reports.data.measurement_schema import PeerAgreementRow
 from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
@@ -114,17 +115,12 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     shares = [(row.model, row.agreement) for row in rows]
     plot_caption = "Share of VALID verdicts on each model, with 95% CI. Higher is better."
     caption = "Share of VALID verdicts, and of verdicts that find each aspect met. n counts verdicts."
-    columns = [
-        Column("Model", "name"),
-        *make_columns("number", {"given": "Verdicts", "valid": "VALID"}),
-        Column(title, "estimate", "agreement", emphasis=True),
-        *make_columns("estimate", list_aspects(report)),
-    ]
+    aspects = make_columns("estimate", list_aspects(report))
     return [
         build_interval_figure(
             "peer-agreement-plot", title, shares, SHARE_AXIS, table_id=table_id, caption=plot_caption
         ),
-        tabulate(table_id, title, caption, rows, columns),
+        tabulate(table_id, title, caption, rows, PeerAgreementRow, more_columns=aspects),
     ]
 
 
