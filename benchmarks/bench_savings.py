@@ -29,7 +29,7 @@ from auditor.reports.data.cost.savings_study import (
     list_sampling_plans,
 )
 from auditor.reports.number_format import format_styled
-from auditor.reports.sections.experiments.sampling import PLAN_COLUMNS
+from auditor.reports.sections.tables import list_columns
 
 Floats = NDArray[np.float64]
 
@@ -189,14 +189,15 @@ def main() -> None:
         tables.append(compare_sampling_plans(drawn_population.studied, plans, seed, n_draws=2))
         truth_tables.append([compare_with_truth(drawn_population, plan, seed) for plan in plans])
         print(f"population {seed + 1} of {populations}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
-    headings = [str(column.title) for column in PLAN_COLUMNS]
+    columns = list_columns(SamplingPlanRow)
+    headings = [str(column.title) for column in columns]
     study_lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
     truth_lines = [f"| {' | '.join([headings[0], *TRUTH_COLUMNS])} |", f"|{'---|' * (1 + len(TRUTH_COLUMNS))}"]
     for i in range(len(plans)):
         row = _mean_row([table[i] for table in tables])
         bias, corrected_bias, coverage = np.mean([truth_table[i] for truth_table in truth_tables], axis=0)
         truth_cells = (f"{bias:+.4f}", f"{corrected_bias:+.4f}", f"{100 * coverage:.0f}%")
-        figures = (format_styled(getattr(row, column.key), column.style, column.digits) for column in PLAN_COLUMNS[1:])
+        figures = (format_styled(getattr(row, column.key), column.style, column.digits) for column in columns[1:])
         study_lines.append(f"| {' | '.join([row.name, *figures])} |")
         truth_lines.append(f"| {' | '.join([row.name, *truth_cells])} |")
     caption = (
