@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 import numpy as np
 
@@ -44,18 +45,11 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     models = [*source.models, *sorted(answering.difference(source.models))]
     models = [model for model in models if model in answering]
     scored_models = models if settings.wordings else []
+    facts = {name: value for name, value in asdict(settings).items() if name in SemanticReport.model_fields}
     return SemanticReport(
-        source=settings.source,
+        **facts | {"bertscore_model": settings.bertscore_model or None},
         questions=len(questions),
-        subject=settings.subject,
-        wordings=settings.wordings,
         fewest_wordings=counts[0] if (counts := count_wordings(db, source.audit.id)) and settings.wordings else None,
-        encoder=settings.encoder,
-        revision=settings.revision,
-        variant=settings.variant,
-        alpha=settings.alpha,
-        rot_weight=settings.rot_weight,
-        measured=settings.measured,
         models=build_model_rows(db, source, models, score_table),
         foundations=_build_foundation_rows(scored_models, score_table),
         differences=build_difference_rows(scored_models, score_table, sampling),
@@ -66,7 +60,6 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         rejected=_count_rejected_paraphrases(db, source),
         questions_only=score_questions_only(score_table),
         forms=build_form_rows(models, score_table),
-        bertscore_model=settings.bertscore_model or None,
         people=measure_human_judgements(db, source.audit.id, settings, load_sampled_labels(db, source.audit.id)),
     )
 
