@@ -62,8 +62,8 @@ def iterate_estimates(document: object, path: str = "") -> Iterator[tuple[str, E
             if name in publications and publications[name].base is None:
                 keys = publications[name].keys
                 if not isinstance(value, Estimate):  # a record, whose attributes are keys of the row
-                    for attribute, key in keys.items():
-                        yield from iterate_estimates(getattr(value, attribute), f"{path}.{key}")
+                    for part, key in keys.items():
+                        yield from iterate_estimates(getattr(value, part), f"{path}.{key}")
                     continue
             yield from iterate_estimates(value, f"{path}.{keys.get(INTERVAL_KEY, name)}")
     elif is_dataclass(document) and not isinstance(document, type):
