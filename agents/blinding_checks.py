@@ -8,12 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.agents.call_builders import blind_trace, build_review_call, fence_line
+from auditor.agents.call_builders import (
+    blind_trace,
+    build_judge_call,
+    build_review_call,
+    fence_line,
+    question_with_options,
+)
 from auditor.agents.call_runner import run_calls
-from auditor.agents.model_call import build_judge_call
+from auditor.agents.peer_review import parse_verdict, review_schema
 from auditor.agents.run_context import RunContext
-from auditor.agents.task_prompts import question_with_options
-from auditor.agents.verdict_parsing import parse_verdict, review_schema
 from auditor.config import ModelSection
 from auditor.domain import (
     AlteredTraceVerdict,
@@ -28,7 +32,7 @@ from auditor.domain import (
     Trace,
     derive_seed,
 )
-from auditor.models.review_schemas import AuthorGuess, BlindGuess, Restated
+from auditor.models.answer_schemas import AuthorGuess, BlindGuess, Restated
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt

@@ -29,7 +29,7 @@ from auditor.agents.stages import branch_node, record_stage
 from auditor.config import ModelSection
 from auditor.domain import Trace
 from auditor.errors import AuditorError
-from auditor.metrics.stopping import is_narrow, next_interim_look
+from auditor.metrics.people.savings import is_narrow, next_interim_look
 from auditor.storage import results
 
 

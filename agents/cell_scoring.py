@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from auditor.agents.run_context import TextEncoder
 from auditor.domain import Cell, CellScore, Method, Outcome, SentencePairScore, Trace, canonical_hash
-from auditor.metrics.logprob import min_max_scale
-from auditor.metrics.sample_consistency import (
+from auditor.metrics.answers.samples import (
+    min_max_scale,
     self_consistency,
     sign_agreement,
     similarity_to_other_cells,
     straddles_zero,
 )
-from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.prompts.language_data import load_sentence_pairs
 from auditor.tasks import most_common_answer
 
 K = TypeVar("K", bound=Hashable)

@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 from langgraph.runtime import Runtime
 
-from auditor.agents.answer_conflicts import add_answers, commonest_answer_filter, find_answer_conflicts
 from auditor.agents.audit_state import AuditState
 from auditor.agents.call_builders import select_traces_for_review
 from auditor.agents.cell_scoring import compute_cell_score
 from auditor.agents.conflict_resolution import (
+    add_answers,
+    commonest_answer_filter,
     effective_threshold,
+    find_answer_conflicts,
     find_cell_conflicts,
     find_method_conflicts,
     mark_within_noise,
@@ -25,8 +27,8 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
 from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictState, Method, Trace
 from auditor.panel_assignment import TraceKey, select_reviewed
-from auditor.storage import results, tasks
-from auditor.storage.probe_answers import apply_vote_weights
+from auditor.storage import audits, results
+from auditor.storage.probe_results import apply_vote_weights
 from auditor.storage.records import save_records
 
 CONFLICTS_PER_BATCH = 500
@@ -163,5 +165,5 @@ def _verdict_filter(context: RunContext) -> Callable[[tuple[str, Cell, int]], bo
     if task is None or task.kind is AnswerKind.SCORE:
         return lambda key: True
     return commonest_answer_filter(
-        results.load_scores(context.db, context.audit_id), tasks.load_answers(context.db, context.audit_id)
+        results.load_scores(context.db, context.audit_id), audits.load_answers(context.db, context.audit_id)
     )

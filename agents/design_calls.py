@@ -16,16 +16,16 @@ from auditor.agents.localization import localized_question, question_prompt_fiel
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, Probes
 from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Call, Cell, Message, Outcome, Survey
-from auditor.domain.design_records import DesignAnswer, PlannedRun
+from auditor.domain.audit_records import DesignAnswer, PlannedRun
 from auditor.models.answer_schemas import DESIGN_SCHEMAS, Reasoning, Scale, Structure, design_schema_name
+from auditor.models.reasoning import strip_thinking
 from auditor.models.structured_reading import parse_structured_answer
-from auditor.models.thinking import strip_thinking
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.survey_translations import load_design_texts, load_further_wordings
 from auditor.storage import ledger, results
 from auditor.storage.database import Database
 from auditor.storage.records import load_records, save_experiment
-from auditor.surveys.languages import native_languages
+from auditor.surveys.countries import native_languages
 
 STAGE = "design"
 LOW_FIRST, HIGH_FIRST = "low first", "high first"

@@ -6,19 +6,18 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from auditor.agents.answer_parsing import merge_repaired_trace, parse_trace
+from auditor.agents.answer_parsing import describe_parse_problem, merge_repaired_trace, parse_task_trace, parse_trace
 from auditor.agents.call_builders import build_direct_call
 from auditor.agents.call_runner import REPEATABLE_OUTCOMES, repeat_unusable, run_calls
 from auditor.agents.cell_scoring import texts_by_language
 from auditor.agents.localization import first_samples, language_of_sample, question_prompt_fields
 from auditor.agents.run_context import RunContext
-from auditor.agents.task_answer_parsing import describe_parse_problem, parse_task_trace
 from auditor.config import DirectProbe, ModelSection
 from auditor.domain import ENGLISH, Answer, Call, Cell, Message, Outcome, Trace
-from auditor.metrics.stopping import is_settled
+from auditor.metrics.people.savings import is_settled
 from auditor.models.answer_schemas import MoralJudgement
+from auditor.models.reasoning import strip_thinking
 from auditor.models.structured_reading import parse_structured_answer
-from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.storage.records import save_records
 from auditor.text_safety import truncate_middle

@@ -1,23 +1,29 @@
-"""The audit's graph: its nodes, in `nodes`, `conflict_nodes` and the subgraphs of probes, and their edges."""
+"""The audit's graph: its edges, and running it from the start or where it waits for a person."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
 from auditor.agents.audit_state import AuditState
 from auditor.agents.cell_graph import build_cell_graph
-from auditor.agents.conflict_nodes import detect, resolve
+from auditor.agents.conflict_nodes import detect, detect_conflicts, resolve, resolve_by_vote
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
+from auditor.agents.nodes import save_scores
 from auditor.agents.preflight import preflight
 from auditor.agents.probe_stage import build_probe_stage, build_stage_graph
 from auditor.agents.run_context import RunContext
 from auditor.config.installed_probes import list_built_in_names, load_built_in
+from auditor.storage.probe_results import apply_vote_weights
 
 AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
@@ -61,3 +67,34 @@ def draw_mermaid(*, xray: bool = False) -> str:
         xray: whether the nodes of the branches are shown too.
     """
     return build_graph().get_graph(xray=xray).draw_mermaid()
+
+
+RUNNABLE_CONFIG: RunnableConfig = {"configurable": {"thread_id": "audit"}, "recursion_limit": sys.maxsize}
+"""The only thread of a checkpointer in memory, and no limit on steps, since lanes loop over batches."""
+
+
+async def run_graph(context: RunContext) -> None:
+    """Run an audit's graph until it ends or waits for a person.
+
+    A run always starts at the first node: completed calls are read from the ledger. Checkpoints are in memory, since
+    langgraph interrupts no graph without them; the stored stage says where the audit stands.
+    """
+    graph = build_graph(InMemorySaver(), installed_probes=context.config.probes.plugins)
+    await graph.ainvoke(AuditState(), RUNNABLE_CONFIG, context=context, durability="exit")
+
+
+async def resume_graph(context: RunContext) -> None:
+    """Run the rest of the graph of an audit that waited for a person, once no conflict is open."""
+    graph = build_graph(InMemorySaver(), installed_probes=context.config.probes.plugins)
+    await graph.aupdate_state(RUNNABLE_CONFIG, AuditState(open=0), as_node="await_human")
+    await graph.ainvoke(None, RUNNABLE_CONFIG, context=context, durability="exit")
+
+
+def recompute_results(context: RunContext) -> None:
+    """Compute scores, conflicts and votes from the stored answers and verdicts; no model is called."""
+    save_scores(context)
+    for name in context.config.probes.stages:
+        load_built_in(name).recompute_results(context)
+    detect_conflicts(context)
+    weighted_config = apply_vote_weights(context.db, context.audit_id, context.config)
+    resolve_by_vote(replace(context, config=weighted_config))

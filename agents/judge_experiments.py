@@ -9,12 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from auditor.agents.blinding_checks import judge_altered_traces
-from auditor.agents.call_builders import blind_trace, fence_line, select_traces_for_review
+from auditor.agents.call_builders import (
+    blind_trace,
+    build_judge_call,
+    fence_line,
+    question_with_options,
+    select_traces_for_review,
+)
 from auditor.agents.call_runner import run_calls
 from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace, plant_instruction
-from auditor.agents.model_call import build_judge_call
 from auditor.agents.run_context import RunContext
-from auditor.agents.task_prompts import question_with_options
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import (
     AlteredTraceVerdict,
@@ -31,7 +35,7 @@ from auditor.domain import (
     Trace,
     derive_seed,
 )
-from auditor.models.review_schemas import SidePreference
+from auditor.models.answer_schemas import SidePreference
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt

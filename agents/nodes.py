@@ -29,7 +29,7 @@ from auditor.domain import Cell, CellScore, Method, Trace
 from auditor.failpoints import failpoint
 from auditor.storage import audits, results
 from auditor.storage.records import save_records
-from auditor.surveys.languages import native_languages
+from auditor.surveys.countries import native_languages
 
 CELLS_PER_BATCH = 32
 """Cells whose scores are computed, or measured by log-probabilities, together; bounds the memory."""

@@ -17,7 +17,7 @@ from auditor.agents.stages import enter_stage
 from auditor.config import REPLAY, ModelSection
 from auditor.domain import Call, Purpose
 from auditor.errors import AuditorError, ModelSetupError, UnusableModelsError
-from auditor.metrics.stopping import next_interim_look
+from auditor.metrics.people.savings import next_interim_look
 from auditor.storage import costs, ledger
 
 STAGE = "preflight"

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 
 from auditor.agents.answer_parsing import is_refusal_in_any_language
-from auditor.agents.call_builders import blind_trace, build_direct_call
-from auditor.agents.model_call import build_call, effective_temperature
+from auditor.agents.call_builders import blind_trace, build_call, build_direct_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.installed_probes import InstalledProbe
 from auditor.domain import Answer, Call, Message, Outcome, Survey, Trace, derive_seed
+from auditor.models.reasoning import strip_thinking
 from auditor.models.structured import find_schema
 from auditor.models.structured_reading import parse_structured_answer
-from auditor.models.thinking import strip_thinking
 from auditor.probe_interface import ProbeAnswer, ProbeAudit, ProbeResult, Question
 from auditor.storage import results
 from auditor.storage.database import Database

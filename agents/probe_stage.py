@@ -22,7 +22,7 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage, wait_for_answers
 from auditor.config.installed_probes import InstalledProbe, load_probe
 from auditor.domain import Outcome
-from auditor.models.thinking import strip_thinking
+from auditor.models.reasoning import strip_thinking
 from auditor.probe_interface import Needs, ProbeAnswer, ProbeAudit, ProbeResult, Question, Turn, Unit
 from auditor.storage.records import save_records
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy import float32
 from numpy.typing import NDArray
 
+from auditor.agents.answer_parsing import IgnoredKeys, UnreadAnswers
 from auditor.agents.cell_schedule import CellSchedule
-from auditor.agents.unread_answers import IgnoredKeys, UnreadAnswers
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Trace, Verdict
 from auditor.errors import AuditorError, RunInterrupted

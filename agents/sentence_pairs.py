@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.agents.model_call import build_logprob_call
+from auditor.agents.call_builders import build_logprob_call
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose, SentencePairScore
 from auditor.prompts import fill_placeholders, load_prompt
-from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.prompts.language_data import load_sentence_pairs
 
 ANSWER_LETTERS = ("A", "B")
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.providers.table import SIMULATED
+from auditor.config.providers import SIMULATED
 from auditor.domain import Cell, Survey, Trace, derive_seed
-from auditor.metrics.panel_design import balanced_panels
-from auditor.metrics.stopping import stratified_order
+from auditor.metrics.judges.panel_design import balanced_panels
+from auditor.metrics.people.savings import stratified_order
 from auditor.surveys.regions import get_grouping
 
 

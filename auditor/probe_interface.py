@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from auditor.config import AuditConfig
     from auditor.config.base import ConfigSection
-    from auditor.metrics.estimate import Estimate
+    from auditor.metrics.intervals.estimate import Estimate
     from auditor.reports.document import Section, Table
 
 INTERFACE_VERSION = 1

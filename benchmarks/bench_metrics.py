@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from turns import compare
 
-from auditor.metrics.cycles import minimum_feedback_arcs
-from auditor.metrics.pairs_ranking import rank_with_pairs, run_ranking
-from auditor.metrics.preference import preference_graph
-from auditor.metrics.semantic import semantic_graph_entropies
-from auditor.metrics.transitive_subsets import acyclic_mask, draw_subsets, transitivity
+from auditor.metrics.answers.semantic import semantic_graph_entropies
+from auditor.metrics.logic.consistency import preference_graph
+from auditor.metrics.logic.cycles import minimum_feedback_arcs
+from auditor.metrics.logic.pairs import rank_with_pairs, run_ranking
+from auditor.metrics.logic.transitivity import acyclic_mask, draw_subsets, transitivity
 
 T = TypeVar("T")
 Figures = dict[str, float | int | bool]

@@ -17,19 +17,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.attenuation import crossed_corrected
-from auditor.metrics.correlation import pearson
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.savings import CompleteAudit, SamplingPlan, replay_audit
-from auditor.metrics.stopping import is_narrow, next_interim_look
-from auditor.reports.data.cost.savings_study import (
+from auditor.metrics.intervals.correlation import pearson
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.people.savings import CompleteAudit, SamplingPlan, is_narrow, next_interim_look, replay_audit
+from auditor.metrics.people.survey_error import crossed_corrected
+from auditor.reports.data.savings_study import (
     FullAudit,
     SamplingPlanRow,
     compare_sampling_plans,
     list_sampling_plans,
 )
 from auditor.reports.number_format import format_styled
-from auditor.reports.sections.tables import list_columns
+from auditor.reports.sections.phrasing import list_columns
 
 Floats = NDArray[np.float64]
 

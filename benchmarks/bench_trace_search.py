@@ -43,11 +43,10 @@ SET_FIELD = """(([selector, value]) => {
 def write_page(page: Path, n_models: int) -> None:
     """Write the list of all answers as `auditor report --traces` does; the pages that it links to are left out."""
     from auditor.domain import Cell
-    from auditor.reports.data.traces.schema import CellTraces, TraceReport
+    from auditor.reports.data.traces import CellTraces, TraceReport
     from auditor.reports.render.html import write_search_page
     from auditor.reports.sections.traces.cell_page import PageAudit
-    from auditor.reports.sections.traces.index_page import build_index_document
-    from auditor.reports.sections.traces.search import build_records, build_search
+    from auditor.reports.sections.traces.index_page import build_index_document, build_records, build_search
     from auditor.storage.count_queries import OutcomeCount
 
     cells = [Cell(f"Country {i}", f"topic {j}") for i in range(N_COUNTRIES) for j in range(N_TOPICS)]

@@ -55,7 +55,7 @@ FIRST_CONFLICT = b"1 of"
 """Beside the list's first conflicts."""
 PROGRAM = """
 import sys, time
-from auditor.tui.launch import run_review
+from auditor.tui.app import run_review
 open(sys.argv[2], "w").write(str(time.monotonic()))
 run_review(sys.argv[1], "bench", rater="ada")
 """

@@ -35,7 +35,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))  # for `tests`; aud
 
 from peer_server import script
 
-from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
+from auditor.domain.decisions import SURVEY_REVIEWS, TASK_REVIEWS
 from tests.support.comparison_judge import scripted
 from tests.support.fake_server import FakeServer, Reply, Request
 

@@ -38,9 +38,8 @@ from auditor import bootstrap
 from auditor.agents.call_runner import run_calls
 from auditor.config import AuditConfig
 from auditor.domain import Call, Message, Purpose
-from auditor.models.dispatch import LocalDispatcher
+from auditor.models.dispatch import REPLIES_ADAPTER, LocalDispatcher, WorkerReply
 from auditor.models.provider_request import ProviderReply
-from auditor.models.worker_messages import REPLIES_ADAPTER, WorkerReply
 from auditor.run import fingerprint, load_planned_survey
 from auditor.run.model_access import run_with_models
 from auditor.storage import audits

@@ -1,24 +1,102 @@
-"""Audits: their configuration, the ground truth that they were planned with, and the stage that they have reached."""
+"""Audits: their configuration, ground truth, items and stage, what they registered, their names, and their deletion."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, case, func, insert, select, update
 
-from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, TaskItem, TopicQuestion, canonical_json
-from auditor.domain.audit_records import Audit as Audit
-from auditor.errors import StorageError, did_you_mean
-from auditor.storage import hash_chain, tasks
+from auditor.domain import (
+    AnswerKind,
+    Cell,
+    Conflict,
+    Grouping,
+    Outcome,
+    Phrasing,
+    Rating,
+    Region,
+    Survey,
+    SurveyCell,
+    Task,
+    TaskItem,
+    TopicQuestion,
+    Trace,
+    Verdict,
+    canonical_json,
+)
+from auditor.domain.audit_records import Audit as Audit, Registration
+from auditor.domain.labels import LabelEntry
+from auditor.errors import StorageError, UsageError, did_you_mean
+from auditor.storage import hash_chain
+from auditor.storage.call_records import ProviderBatch
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
+from auditor.storage.probe_results import count_probe_answers, name_answers
 from auditor.storage.records import load_records, read_records, replace_records
-from auditor.storage.row_classes import DerivedRow
-from auditor.storage.row_writing import replace_rows, table_of
+from auditor.storage.row_classes import DerivedRow, MutableRow, replace_rows, select_records, table_of
 from auditor.text_safety import truncate_text
+
+
+def register_claim(db: Database, audit_id: int, baseline: str, margin: float) -> Registration:
+    """Register a claim of non-inferiority, unless the last registration of the audit is the same; return the last."""
+
+    def job(connection: Connection) -> None:
+        traces = table_of(Trace)
+        count = select(func.count()).select_from(traces).where(traces.c.audit_id == audit_id)
+        entry = Registration(0, baseline, margin, int(connection.execute(count).scalar_one()), utc_now())
+        hash_chain.append_entry(connection, audit_id, entry)
+
+    registrations = load_registrations(db, audit_id)
+    if not registrations or (registrations[-1].baseline, registrations[-1].margin) != (baseline, margin):
+        db.write(job)
+    return load_registrations(db, audit_id)[-1]
+
+
+def load_registrations(db: Database, audit_id: int) -> list[Registration]:
+    """The claims of an audit in the order in which they were registered."""
+    table = table_of(Registration)
+    with db.read() as connection:
+        return select_records(connection, Registration, table.c.audit_id == audit_id, order_by=[table.c.id])
+
+
+def build_task_metadata(task: Task | None) -> dict[str, Any] | None:
+    """Fields of a task for the audit's row: all but the items, whose changes its digest shows."""
+    if task is None:
+        return None
+    metadata = {f.name: getattr(task, f.name) for f in fields(task) if f.name not in ("items", "people")}
+    if task.people:  # earlier versions did not store these: their audits would count as changed
+        metadata["people"] = list(task.people)
+    return metadata | {"kind": task.kind.value, "range": list(task.range) if task.range else None}
+
+
+def load_audit_task(db: Database, audit_id: int, metadata: Mapping[str, Any] | None) -> Task | None:
+    """Load an audit's task with its items; None for an audit of a survey (no `metadata`)."""
+    if metadata is None:
+        return None
+    items = load_records(db, audit_id, TaskItem)
+    kind, bounds = AnswerKind(metadata["kind"]), metadata["range"]
+    people = tuple(metadata.get("people", ()))
+    task_fields = {**metadata, "kind": kind, "range": tuple(bounds) if bounds else None, "people": people}
+    return Task(**task_fields, items={item.id: item for item in items})
+
+
+def load_item(db: Database, audit_id: int, item_id: str) -> TaskItem | None:
+    """Load one item; None if the audit has none of this id."""
+    items = load_records(db, audit_id, TaskItem, id=item_id)
+    return items[0] if items else None
+
+
+def load_answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str]:
+    """Load all parsed answers by model, item and sample, without the traces' texts."""
+    c = table_of(Trace).c
+    query = select(c.model, c.country, c.topic, c.sample, c.answer).where(c.audit_id == audit_id)
+    query = query.where(c.answer.is_not(None), c.outcome == Outcome.OK.value)
+    with db.read() as connection:
+        return {(model, Cell(*cell), sample): answer for model, *cell, sample, answer in connection.execute(query)}
+
 
 AWAITING_HUMAN = "person"
 """Stage of an audit whose model calls are finished, and whose open conflicts wait for a human reviewer."""
@@ -208,7 +286,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
             topic: TopicQuestion(wording, (scale[0], scale[1]))
             for topic, (wording, scale) in metadata.get("topic_questions", {}).items()
         },
-        task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
+        task=load_audit_task(db, audit.id, metadata.get("task")),
         n_unplanned=metadata.get("n_unplanned", 0),
         question=metadata.get("question"),
         file=metadata.get("file", ""),
@@ -266,7 +344,7 @@ def _serialize_survey(survey: Survey) -> str:
     metadata["words"] = {topic: list(words) for topic, words in survey.words.items()}
     metadata["native"] = {country: list(codes) for country, codes in survey.native.items()}
     metadata["topic_families"] = {family: list(topics) for family, topics in survey.topic_families.items()}
-    metadata["task"] = tasks.build_task_metadata(survey.task)
+    metadata["task"] = build_task_metadata(survey.task)
     return canonical_json(metadata)
 
 
@@ -286,3 +364,105 @@ def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
     """Store the cells of a survey and the items of its task in place of those that the audit had."""
     replace_records(connection, audit_id, SurveyCell, survey.cells)
     replace_records(connection, audit_id, TaskItem, survey.task.items.values() if survey.task else ())
+
+
+class AuditContents(NamedTuple):
+    """Number of rows that belong to one audit, by kind.
+
+    Attributes:
+        probe_answers: by their name in the singular.
+        labels: rows in the log of labels.
+        open_batches: batches that were submitted and not collected.
+    """
+
+    samples: int
+    verdicts: int
+    probe_answers: dict[str, int]
+    conflicts: int
+    decisions: int
+    labels: int
+    open_batches: int
+
+
+def count_contents(db: Database, audit_id: int) -> AuditContents:
+    """Count what an audit has."""
+    batches = table_of(ProviderBatch)
+    is_open = (batches.c.audit_id == audit_id) & batches.c.submitted_at.is_not(None) & batches.c.ended_at.is_(None)
+    with db.read() as connection:
+        return AuditContents(
+            samples=_count_rows(connection, Trace, audit_id),
+            verdicts=_count_rows(connection, Verdict, audit_id),
+            probe_answers={
+                name_answers(name): count.n for name, count in count_probe_answers(connection, audit_id).items()
+            },
+            conflicts=_count_rows(connection, Conflict, audit_id),
+            decisions=_count_rows(connection, Rating, audit_id),
+            labels=_count_rows(connection, LabelEntry, audit_id),
+            open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),
+        )
+
+
+def require_free_name(db: Database, name: str) -> None:
+    """Raise UsageError if an audit has this name."""
+    if find_audit(db, name) is not None:
+        raise UsageError(f"an audit named '{name}' already exists.", "Choose another name, or rename that audit first.")
+
+
+def rename_audit(db: Database, audit: Audit, new_name: str, config: str | None, config_hash: str | None) -> None:
+    """Give an audit another name.
+
+    Args:
+        config: the configuration with the new name, as JSON; None for an audit of imported scores.
+        config_hash: its hash.
+
+    Raises:
+        UsageError: another audit has that name.
+    """
+    require_free_name(db, new_name)
+    values = {"name": new_name, "config": config, "config_hash": config_hash}
+
+    def job(connection: Connection) -> None:
+        hash_chain.append_act(connection, audit.id, act="rename", audit=audit.name, to=new_name, at=utc_now())
+        with hash_chain.record_changes(connection, audit.id, ["audit"]):
+            connection.execute(update(table_of(Audit)).where(table_of(Audit).c.id == audit.id).values(values))
+
+    db.write(job)
+
+
+def delete_audit(db: Database, audit: Audit) -> None:
+    """Delete an audit's configuration, survey and all rows that are derived from recorded answers.
+
+    The row of the audit stays under a name that no command shows: human decisions refer to it, and they cannot be
+    deleted without breaking the hash chain.
+    """
+    row_classes = [*DerivedRow.__subclasses__(), *MutableRow.__subclasses__()]
+
+    def job(connection: Connection) -> None:
+        hash_chain.append_act(connection, audit.id, act="delete", audit=audit.name, at=utc_now())
+        kinds = hash_chain.input_kinds(is_imported=audit.config is None)
+        with hash_chain.record_changes(connection, audit.id, kinds):
+            empty_audit(connection)
+
+    def empty_audit(connection: Connection) -> None:
+        for row_class in row_classes:
+            if "audit_id" in table_of(row_class).c:
+                replace_rows(connection, row_class, audit.id, [])
+        table = table_of(Audit)
+        values = {
+            "name": deleted_name(audit.id),
+            "config": None,
+            "config_hash": None,
+            "survey": "{}",
+            "environment": "{}",
+            "updated_at": utc_now(),
+        }
+        connection.execute(update(table).where(table.c.id == audit.id).values(values))
+
+    db.write(job)
+
+
+def _count_rows(connection: Connection, row_class: type, audit_id: int) -> int:
+    """Number of an audit's rows of one class."""
+    table = table_of(row_class)
+    query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
+    return int(connection.execute(query).scalar_one())

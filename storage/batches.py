@@ -18,7 +18,7 @@ from auditor.storage.call_records import ProviderBatch
 from auditor.storage.database import Database
 from auditor.storage.ledger import find_answered_keys, utc_now
 from auditor.storage.records import write_records
-from auditor.storage.row_writing import select_records, table_of
+from auditor.storage.row_classes import select_records, table_of
 from auditor.storage.writer import Job
 
 

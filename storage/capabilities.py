@@ -1,21 +1,20 @@
-"""What models were found to accept, by audit, and by model, server and effort of reasoning.
-
-Rows are never changed: a capability that is completed or found out again is a new row with the next number.
-"""
+"""What models' servers were found to accept, in which form they were asked, and changes of limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, literal, select
 
-from auditor.domain import Capability, CapabilityKey
+from auditor.domain import Capability, CapabilityKey, Outcome, Purpose, Trace
 from auditor.storage import hash_chain
-from auditor.storage.call_records import StoredCapability
+from auditor.storage.call_records import LimitChange, StoredAnswer, StoredCapability
+from auditor.storage.count_queries import fetch_rows
 from auditor.storage.database import Database
+from auditor.storage.hash_chain import append_entry
 from auditor.storage.ledger import utc_now
-from auditor.storage.row_classes import conversion_of
-from auditor.storage.row_writing import insert_new, make_storable, select_records, table_of
+from auditor.storage.row_classes import conversion_of, insert_new, make_storable, select_records, table_of
 
 
 def current_capabilities(history: Iterable[StoredCapability]) -> dict[CapabilityKey, StoredCapability]:
@@ -80,3 +79,66 @@ def _load_current(connection: Connection, audit_id: int, key: CapabilityKey) -> 
     )
     stored = select_records(connection, StoredCapability, *conditions, order_by=[c.number.desc()], limit=1)
     return stored[0] if stored else None
+
+
+class FormScore(NamedTuple):
+    """Mean score of a model's usable direct answers on one cell that were requested in one form.
+
+    Attributes:
+        answers: number of these answers.
+    """
+
+    model: str
+    form: str
+    country: str
+    topic: str
+    score: float
+    answers: int
+
+
+class Alteration(NamedTuple):
+    """A way in which some of a model's requests for one purpose were sent otherwise than configured.
+
+    Attributes:
+        altered: see `auditor.domain.Answer`.
+    """
+
+    name: str
+    purpose: str
+    altered: str | None
+
+
+def load_direct_alterations(db: Database, audit_id: int) -> list[Alteration]:
+    """Ways in which each model's direct questions were sent, in the order of the models' names."""
+    trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
+    query = (
+        select(trace.model, literal(Purpose.DIRECT.value), answer.altered)
+        .distinct()
+        .select_from(table_of(Trace).join(table_of(StoredAnswer), answer.key == trace.key))
+        .where(trace.audit_id == audit_id)
+        .order_by(trace.model, answer.altered.nulls_first())
+    )
+    return fetch_rows(db, Alteration._make, query)
+
+
+def load_scores_by_form(db: Database, audit_id: int) -> list[FormScore]:
+    """Mean scores of an audit's direct answers by model, form and cell, in this order; free texts have no form."""
+    trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
+    group = (trace.model, answer.form, trace.country, trace.topic)
+    query = (
+        select(*group, func.avg(trace.score), func.count())
+        .select_from(table_of(Trace).join(table_of(StoredAnswer), answer.key == trace.key))
+        .where(trace.audit_id == audit_id, trace.outcome == Outcome.OK.value, trace.score.is_not(None))
+        .where(answer.form.is_not(None))
+        .group_by(*group)
+        .order_by(*group)
+    )
+    return fetch_rows(db, FormScore._make, query)
+
+
+def record_limit_change(
+    db: Database, run_id: str, audit_id: int, account: str, before: int, after: int, reason: str
+) -> None:
+    """Queue the record of a change, without waiting until it is durable."""
+    change = LimitChange(run_id, utc_now(), account, before, after, reason)
+    db.writer.submit(lambda connection: append_entry(connection, audit_id, change))

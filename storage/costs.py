@@ -30,8 +30,7 @@ from auditor.storage import hash_chain
 from auditor.storage.call_records import Dispatch, NotedCall, StoredAnswer, StoredAttempt
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
-from auditor.storage.row_classes import DerivedRow
-from auditor.storage.row_writing import insert_new, table_of
+from auditor.storage.row_classes import DerivedRow, insert_new, table_of
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
 

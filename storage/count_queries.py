@@ -25,8 +25,8 @@ from auditor.domain import Cell, Outcome, Ruling, SentencePairScore, Trace, Verd
 from auditor.probe_interface import ProbeResult
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import ANSWER_RECORDS, RepeatedQuestions
-from auditor.storage.row_writing import table_of
+from auditor.storage.probe_results import ANSWER_RECORDS, RepeatedQuestions
+from auditor.storage.row_classes import table_of
 from auditor.text_safety import OMISSION_MARK_END
 
 MAX_LABEL_GROWTH = 10

@@ -12,12 +12,16 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from auditor.errors import StorageError, UsageError
 from auditor.storage import locks, schema
-from auditor.storage.database_errors import database_error, open_error
+from auditor.storage.database_errors import Outages, ReadConnection, database_error, open_error
 from auditor.storage.engine import make_engine, read_only_options, redact_url
-from auditor.storage.filesystems import refuse_network_filesystem
-from auditor.storage.outages import Outages, ReadConnection
 from auditor.storage.schema import SchemaState
-from auditor.storage.sqlite_file import WatchedFile, create_database_file, is_read_only, refuse_links
+from auditor.storage.sqlite_file import (
+    WatchedFile,
+    create_database_file,
+    is_read_only,
+    refuse_links,
+    refuse_network_filesystem,
+)
 from auditor.storage.writer import Job, T, Writer
 
 DEFAULT_URL = "sqlite:///auditor.db"

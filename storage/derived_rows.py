@@ -16,17 +16,15 @@ from typing import Any, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Table, event, insert, select, true
 
 from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
-from auditor.domain.audit_records import Audit
-from auditor.domain.exclusions import ExcludedContent, Exclusion
+from auditor.domain.audit_records import Audit, ExcludedContent, Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.domain.records import CallKey
 from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, exclusions, tables
 from auditor.storage.call_records import StoredAnswer, TextVector
 from auditor.storage.database import Database, open_database
-from auditor.storage.probe_answers import PROBE_RECORDS
-from auditor.storage.row_classes import DerivedRow, conversion_of
-from auditor.storage.row_writing import table_of
+from auditor.storage.probe_results import PROBE_RECORDS
+from auditor.storage.row_classes import DerivedRow, conversion_of, table_of
 
 COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry, TextVector)
 """Records besides the answers that results are derived from."""

@@ -26,11 +26,11 @@ from auditor.domain import (
     Verdict,
     parse_method_side,
 )
-from auditor.domain.languages import ENGLISH
+from auditor.domain.terms import ENGLISH
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,15 +39,14 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
-from auditor.domain.audit_records import Audit
-from auditor.domain.exclusions import AnswerSelection, ExcludedContent, Exclusion, ExclusionAct
+from auditor.domain.audit_records import AnswerSelection, Audit, ExcludedContent, Exclusion, ExclusionAct
 from auditor.errors import UsageError
 from auditor.probe_interface import Needs, ProbeResult
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
-from auditor.storage.probe_answers import AnswerKind
-from auditor.storage.row_writing import select_records, table_of, upsert
+from auditor.storage.probe_results import AnswerKind
+from auditor.storage.row_classes import select_records, table_of, upsert
 
 MAX_VALUES = 100
 """Values of a column that a query lists; old versions of SQLite allow 999 variables."""

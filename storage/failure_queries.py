@@ -14,8 +14,8 @@ from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import ANSWER_RECORDS
-from auditor.storage.row_writing import table_of
+from auditor.storage.probe_results import ANSWER_RECORDS
+from auditor.storage.row_classes import table_of
 
 PROBE_TABLES = [*map(table_of, ANSWER_RECORDS.values()), table_of(ProbeResult)]
 """Tables of answers of the probes with a stage of their own."""

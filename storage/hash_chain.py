@@ -26,8 +26,7 @@ from auditor.domain import CellScore, SurveyCell, TaskItem, Verdict, canonical_h
 from auditor.domain.audit_records import Audit
 from auditor.storage.call_records import ChainLink, Dispatch, Payload, ProviderBatch, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
-from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, conversion_of
-from auditor.storage.row_writing import coerce_values, table_of
+from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, coerce_values, conversion_of, table_of
 
 START_DIGEST = "0" * 64
 LINKS_PER_QUERY = 500

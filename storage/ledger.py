@@ -37,8 +37,7 @@ from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
 from auditor.storage.call_records import Dispatch, Payload, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
-from auditor.storage.row_classes import conversion_of
-from auditor.storage.row_writing import coerce_values, make_storable, table_of
+from auditor.storage.row_classes import coerce_values, conversion_of, make_storable, table_of
 from auditor.storage.writer import GroupedJob
 
 ZLIB_LOOKAHEAD_BYTES = 262

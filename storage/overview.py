@@ -15,9 +15,9 @@ from auditor.storage import costs
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, find_runner
-from auditor.storage.probe_answers import AnswerCount, count_answers, count_probe_answers, name_answers
+from auditor.storage.probe_results import AnswerCount, count_answers, count_probe_answers, name_answers
 from auditor.storage.review_queue import ConflictQueue
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from auditor.domain.records import table_declaration
 from auditor.storage import exclusions, hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.row_classes import conversion_of
-from auditor.storage.row_writing import insert_rows, table_of, upsert
+from auditor.storage.row_classes import conversion_of, insert_rows, table_of, upsert
 
 R = TypeVar("R")
 ROWS_PER_STATEMENT = 2_000

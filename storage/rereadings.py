@@ -14,13 +14,12 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, s
 from sqlmodel import SQLModel
 
 from auditor.domain import CellScore, canonical_json
-from auditor.domain.audit_records import Audit
-from auditor.domain.exclusions import ExcludedContent
+from auditor.domain.audit_records import Audit, ExcludedContent
 from auditor.errors import UsageError
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
-from auditor.storage.row_writing import table_of, upsert
+from auditor.storage.row_classes import table_of, upsert
 
 REREADING = "rereading"
 MEASURED = {"self_consistency": True}

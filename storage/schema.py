@@ -26,8 +26,8 @@ from sqlmodel import SQLModel
 
 from auditor.errors import EmptyStorageError, StorageError
 from auditor.storage import migrations
-from auditor.storage.backup import copy_database, find_unused_path
 from auditor.storage.engine import REDACTED, make_engine, read_only_options, redact_url
+from auditor.storage.sqlite_file import copy_database, find_unused_path
 from auditor.storage.tables import REVISION, VERSION_TABLE
 
 VERSION_TABLE_DEFINITION = Table(

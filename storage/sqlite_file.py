@@ -1,16 +1,91 @@
-"""The file of a SQLite database: its permissions, its write-ahead log, and whether it was moved or deleted."""
+"""The file of a SQLite database: permissions, write-ahead log, copies, and network file systems."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from auditor.errors import StorageError
+from auditor.atomic_files import open_replacement
+from auditor.errors import StorageError, UsageError
+
+NETWORK_FILESYSTEMS = frozenset((
+    "nfs", "nfs3", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afpfs", "afs", "webdav", "davfs", "ncpfs", "ceph",
+    "lustre", "gpfs", "beegfs", "glusterfs", "orangefs",
+))  # fmt: skip
+"""Types of file systems that several machines may write to. 9p and virtiofs are left out, since they may be the disk of
+a virtual machine."""
+NETWORK_FUSE_PROGRAMS = frozenset((
+    "sshfs", "davfs", "davfs2", "glusterfs", "ceph", "ceph-fuse", "s3fs", "gcsfuse", "rclone", "goofys", "mount-s3",
+    "blobfuse", "blobfuse2", "curlftpfs", "juicefs", "seaweedfs", "moosefs",
+))  # fmt: skip
+"""Network file systems that are FUSE programs, whose type reads `fuse.NAME`."""
+
+
+def refuse_network_filesystem(path: Path, mount_table: str | None = None) -> None:
+    """Raise StorageError if a file lies, or would lie, on a network file system.
+
+    Args:
+        path: of the file, which need not exist.
+        mount_table: the table of mounts; None reads the system's.
+    """
+    filesystem_type = "smb3" if str(path).startswith("\\\\") else find_filesystem_type(path.resolve(), mount_table)
+    if filesystem_type is not None and is_network_filesystem(filesystem_type):
+        raise StorageError(
+            f"{path} is on a network file system ({filesystem_type}), on which SQLite may lose data.",
+            "Move it to a local disk, or use a PostgreSQL server: --storage postgresql+psycopg://USER@HOST/NAME",
+        )
+
+
+def is_network_filesystem(filesystem_type: str) -> bool:
+    """Whether several machines may write to a file system of this type."""
+    program = filesystem_type.removeprefix("fuse.")
+    return filesystem_type in NETWORK_FILESYSTEMS or (program != filesystem_type and program in NETWORK_FUSE_PROGRAMS)
+
+
+def find_filesystem_type(path: Path, mount_table: str | None = None) -> str | None:
+    """Type of the file system that holds an absolute path; None if it is not in the table of mounts."""
+    deepest_mount: tuple[int, str] | None = None
+    for mount_point, filesystem_type in _parse_mounts(_read_mount_table() if mount_table is None else mount_table):
+        contains_path = path.is_relative_to(mount_point)
+        # ">=", since the later of two mounts on the same point hides the earlier one.
+        if contains_path and (deepest_mount is None or len(mount_point.parts) >= deepest_mount[0]):
+            deepest_mount = (len(mount_point.parts), filesystem_type)
+    return None if deepest_mount is None else deepest_mount[1]
+
+
+def _read_mount_table() -> str:
+    """Read the system's table of mounts as text; empty if it cannot be read."""
+    if sys.platform == "darwin":
+        return subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False).stdout
+    try:
+        return Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _parse_mounts(mount_table: str) -> Iterator[tuple[Path, str]]:
+    """Parse mount points and types from Linux's mountinfo (proc(5)) or the output of macOS's `mount`."""
+    for line in mount_table.splitlines():
+        mount_fields, separator, filesystem_fields = line.partition(" - ")
+        if separator:  # mountinfo: the fifth field is the mount point, the first one after ` - ` the type
+            yield Path(_unescape_mount_point(mount_fields.split()[4])), filesystem_fields.split()[0]
+        elif match := re.fullmatch(r".+? on (/.*) \((\w+)[,)].*", line):
+            yield Path(match[1]), match[2]
+
+
+def _unescape_mount_point(mount_point: str) -> str:
+    """Replace the octal escapes of a mount point, such as \\040 for a space."""
+    octal = re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), os.fsencode(mount_point))
+    return os.fsdecode(octal)
+
 
 PRIVATE_MODE = 0o600
 PRIVATE_FOLDER_MODE = 0o700
@@ -237,3 +312,53 @@ def _unsaved_warning(unsaved: Sequence[str]) -> str:
     listed = ", ".join(unsaved[:MAX_LISTED_ANSWERS])
     remainder = f" and {len(unsaved) - MAX_LISTED_ANSWERS} more" if len(unsaved) > MAX_LISTED_ANSWERS else ""
     return f" These answers may not be on disk: {listed}{remainder}."
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a database with SQLite's backup API. The target appears only once the copy has passed an integrity check.
+
+    Raises:
+        StorageError: the target exists, the copy could not be written, or the integrity check failed.
+    """
+    if target.exists():
+        raise StorageError(f"{target} exists already.", "Name another file.")
+    try:
+        with open_replacement(target, PRIVATE_MODE) as temporary_file:
+            create_private(temporary_file)
+            with (
+                closing(_connect_read_only(source)) as source_connection,
+                closing(sqlite3.connect(temporary_file)) as copy_connection,
+            ):
+                source_connection.backup(copy_connection)
+                copy_connection.execute("PRAGMA journal_mode=DELETE")  # no write-ahead log: the copy is a single file
+                check_messages = [row[0] for row in copy_connection.execute("PRAGMA integrity_check")]
+            if check_messages != ["ok"]:
+                raise StorageError(
+                    f"the copy of {source} is incomplete: {check_messages[0]}.",
+                    "The database is damaged. Recover what is left with: sqlite3 FILE .recover",
+                )
+    except UsageError as error:
+        raise StorageError(f"{source} cannot be copied: {error.message}", error.how_to_fix) from None
+    except sqlite3.Error as error:
+        raise StorageError(
+            f"{source} cannot be copied to {target}: {error}.", "Free space on the disk, or name another file."
+        ) from None
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """Open a database for reading, also in a folder where SQLite cannot create its log files."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+    try:
+        connection.execute("PRAGMA schema_version")
+    except sqlite3.OperationalError:
+        connection.close()
+        if not is_read_only(path):
+            raise
+        return connect_immutable(path)
+    return connection
+
+
+def find_unused_path(path: Path) -> Path:
+    """Return the path if no file exists there, else the first free one of `NAME-2`, `NAME-3`, …"""
+    candidates = (path.with_name(f"{path.name}-{number}") for number in range(2, 10_000))
+    return path if not path.exists() else next(candidate for candidate in candidates if not candidate.exists())

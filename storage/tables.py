@@ -26,9 +26,7 @@ from auditor.domain import (
     Trace,
     Verdict,
 )
-from auditor.domain.audit_records import Audit, Registration
-from auditor.domain.design_records import DesignAnswer, PlannedRun
-from auditor.domain.exclusions import ExcludedContent, Exclusion
+from auditor.domain.audit_records import Audit, DesignAnswer, ExcludedContent, Exclusion, PlannedRun, Registration
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.probe_interface import ProbeResult
 from auditor.storage.call_records import (

@@ -13,7 +13,7 @@ from auditor.storage import hash_chain
 from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.row_writing import insert_new, table_of
+from auditor.storage.row_classes import insert_new, table_of
 
 
 def load_vectors(db: Database, revision: str, text_hashes: Iterable[str]) -> dict[str, NDArray[np.float32]]:

@@ -14,7 +14,7 @@ from auditor.domain import Message, total_cost
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 
 @dataclass(frozen=True, slots=True)

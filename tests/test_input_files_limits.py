@@ -20,7 +20,7 @@ import pytest
 
 from auditor import input_files
 from auditor.errors import ImportFileError
-from auditor.imports.published.records import read_records
+from auditor.imports.published import read_records
 from auditor.input_files import (
     DEFAULT_LIMITS,
     LIMIT_OPTION,

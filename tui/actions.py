@@ -10,8 +10,8 @@ from typing import Literal
 from textual.binding import Binding, BindingType
 
 from auditor.domain import Decision
-from auditor.domain.review_aspects import REVIEW_ASPECTS
-from auditor.storage.probe_answers import list_label_kinds
+from auditor.domain.decisions import REVIEW_ASPECTS
+from auditor.storage.probe_results import list_label_kinds
 
 ScreenName = Literal["everywhere", "home", "queue", "conflict", "people", "errors", "label"]
 ASPECT_KEYS = dict.fromkeys("xyzw" + ascii_letters)

@@ -1,25 +1,28 @@
-"""The terminal app for reviews: its screens, threads and keys. `auditor.review` loads and stores what they show."""
+"""The terminal app for reviews: its screens, threads, keys and themes, and how it is started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from textual.content import Content
 
+from auditor.domain.labels import LabelKind
 from auditor.errors import AuditorError
-from auditor.review.completion import CompletionNotifier, OnDecided
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
-from auditor.review.session import ReviewSession
+from auditor.review.session import CompletionNotifier, OnDecided, ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter
-from auditor.storage.database import Database
-from auditor.tui.errors import ErrorsScreen
+from auditor.storage.database import Database, open_database
 from auditor.tui.formatting import to_single_line
 from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.screen import ReviewScreen
-from auditor.tui.settings import ReviewSettings
+from auditor.tui.settings import ReviewSettings, load_review_settings
+from auditor.tui.text_screens import ErrorsScreen
 
 
 class ReviewApp(RaterApp):
@@ -83,7 +86,7 @@ class ReviewApp(RaterApp):
 
     def open_agreement(self, audit: str) -> None:
         """Show the agreement of raters and judges in an audit."""
-        from auditor.tui.agreement import AgreementScreen  # loads numpy (0.1 s)
+        from auditor.tui.text_screens import AgreementScreen  # loads numpy (0.1 s)
 
         self._open_screen(lambda: AgreementScreen(self.get_session(audit)))
 
@@ -125,3 +128,95 @@ class ReviewApp(RaterApp):
     def notify_decided_audits(self) -> None:
         """Call `on_decided` for the audits with new decisions; to be called when the app has ended."""
         self._completion_notifier.notify_remaining(self._review_sessions.values())
+
+
+@contextmanager
+def idle_garbage_collection(app: RaterApp) -> Iterator[None]:
+    """Collect garbage only while there is no input, since a collection blocks the screen for up to 0.1 s."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    app.collects_when_idle = True
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def run_review(
+    storage_url: str,
+    audit: str | None = None,
+    *,
+    rater: str,
+    blind: bool = True,
+    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
+    on_decided: OnDecided | None = None,
+) -> None:
+    """Run the app on a database until the reviewer quits.
+
+    Args:
+        storage_url: URL of the database, such as `sqlite:///auditor.db`; only ratings are written to it.
+        audit: name of the audit whose queue is opened first.
+        rater: name of the reviewer, stored with their ratings.
+        blind: whether authors, verdicts and survey are hidden until the decision.
+        second_rater_share: share of conflicts, in [0, 1], that two raters decide.
+        on_decided: see `ReviewApp`; also called after the app has ended.
+
+    Raises:
+        StorageError: the database or the audit does not exist.
+        ConfigError: the reviewer's settings are invalid.
+        Exception: any error that ended the app unexpectedly.
+    """
+    settings = load_review_settings()
+    with open_database(storage_url, create=False) as db:
+        if audit is not None:
+            audits.get_audit(db, audit)
+        app = ReviewApp(
+            db,
+            rater=rater,
+            audit=audit,
+            blind=blind,
+            second_rater_share=second_rater_share,
+            settings=settings,
+            on_decided=on_decided,
+        )
+        with idle_garbage_collection(app):
+            app.run()
+        app.notify_decided_audits()
+        _raise_fatal_error(app)
+
+
+def run_labelling(
+    storage_url: str, audit: str, *, rater: str, kind: LabelKind = LabelKind.TRACE, **options: Any
+) -> None:
+    """Run the app in which a rater labels the random sample of an audit, until the rater quits.
+
+    Args:
+        storage_url: URL of the database; only labels are written to it.
+        audit: name of the audit.
+        rater: name of the rater, stored with the labels.
+        kind: what is labelled.
+        options: see `LabellingSession`.
+
+    Raises:
+        StorageError: the database or the audit does not exist.
+        ReviewError: no sample was drawn.
+        ConfigError: the rater's settings are invalid.
+        Exception: any error that ended the app unexpectedly.
+    """
+    from auditor.review.labelling import open_labelling_session  # loads numpy (0.1 s)
+    from auditor.tui.label_screen import LabelApp
+
+    settings = load_review_settings()
+    with open_database(storage_url, create=False) as db:
+        app = LabelApp(open_labelling_session(db, audit, rater, kind, **options), settings)
+        with idle_garbage_collection(app):
+            app.run()
+        _raise_fatal_error(app)
+
+
+def _raise_fatal_error(app: RaterApp) -> None:
+    """Raise the unexpected error that ended the app, if there was one."""
+    if app._exception is not None:
+        raise app._exception

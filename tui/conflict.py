@@ -15,17 +15,23 @@ from textual.events import Click
 from textual.widgets import Static
 
 from auditor.errors import AuditorError
+from auditor.review.conflict_list import format_left
 from auditor.review.item import ReviewItem
-from auditor.review.progress import format_left
 from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey, QueueRow
 from auditor.tui.actions import bindings_for
 from auditor.tui.dialogs import HistoryWindow, TextWindow
-from auditor.tui.evidence import render_evidence
-from auditor.tui.formatting import DECISION_SYMBOLS, STATUS_LABELS, STATUS_SYMBOLS, to_content, to_single_line
+from auditor.tui.formatting import (
+    DECISION_SYMBOLS,
+    EFFECT_LABELS,
+    STATUS_LABELS,
+    STATUS_SYMBOLS,
+    describe_decision,
+    to_content,
+    to_single_line,
+)
+from auditor.tui.panels import SidePanel, render_evidence
 from auditor.tui.rating_screen import NOTHING_LEFT, RatingScreen
-from auditor.tui.side_panel import SidePanel
-from auditor.tui.wording import EFFECT_LABELS, describe_decision
 
 REFRESH_INTERVAL_S = 2.0
 """Time between checks whether another rater has changed the open conflict."""

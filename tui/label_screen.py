@@ -1,4 +1,4 @@
-"""Labelling screen: one unit of the sample as a judge sees it, and one key for each answer."""
+"""Labelling: the app of one rater, and the screen of one unit, with one key for each answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.domain.labels import LabelUnit
-from auditor.domain.review_aspects import REVIEW_ASPECTS
-from auditor.review.label_queue import LabelDraft, LabelQueue, OpenUnit
-from auditor.review.progress import ReviewProgress, format_pace
+from auditor.review.conflict_list import ReviewProgress, format_pace
+from auditor.review.labelling import LabelDraft, LabellingSession, LabelQueue, OpenUnit
 from auditor.tui.actions import bindings_for
-from auditor.tui.formatting import to_content, to_single_line
-from auditor.tui.saving_screen import SavingScreen
-from auditor.tui.wording import NOTHING_LEFT_TO_LABEL, describe_label, describe_missing, describe_own_agreement
+from auditor.tui.formatting import (
+    NOTHING_LEFT_TO_LABEL,
+    describe_label,
+    describe_missing,
+    describe_open_next_unit,
+    describe_own_agreement,
+    to_content,
+    to_single_line,
+)
+from auditor.tui.rater_app import RaterApp
+from auditor.tui.rating_screen import SavingScreen
+from auditor.tui.settings import ReviewSettings
 
 FENCE = re.compile(r"^=== [0-9a-f]+ ===$", re.MULTILINE)
 """Marker lines around the text in a judge's request."""
@@ -271,3 +280,22 @@ def _render_request(text: str) -> Content:
         pieces += [to_content(text[end : match.start()]), to_content(match[0], "$text-muted")]
         end = match.end()
     return Content("").join([*pieces, to_content(text[end:])])
+
+
+class LabelApp(RaterApp):
+    """The app to label the units of a sample.
+
+    Args:
+        session: of an audit with a sample; the caller closes its database.
+    """
+
+    TITLE = "auditor labels"
+    describe_open_next = staticmethod(describe_open_next_unit)
+
+    def __init__(self, session: LabellingSession, settings: ReviewSettings | None = None) -> None:
+        super().__init__(session.db, session.rater, settings)
+        self.session = session
+
+    def open_first_screen(self) -> None:
+        """Show the first unit that is left."""
+        self.push_screen(LabelScreen(LabelQueue(self.session)))

@@ -1,23 +1,26 @@
-"""Describe audits, conflicts and their hidden evidence as sentences, without symbols that screen readers misread."""
+"""Plain text for screen readers: audits, conflicts and evidence as sentences, and the loop that reads commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol, TextIO, TypeVar
 
 from auditor.domain import Outcome, Ruling, Verdict
+from auditor.errors import AuditorError, did_you_mean
 from auditor.reports.number_format import pluralize
 from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, ReviewSide, addresses_its_judge
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
 from auditor.tui.formatting import (
+    EFFECT_REASONS,
     STATUS_LABELS,
+    describe_decision,
     format_cell,
     format_outcome,
     split_norms,
     to_multiline,
     to_single_line,
 )
-from auditor.tui.wording import EFFECT_REASONS, describe_decision
 
 
 def describe_audit(number: int, overview: AuditOverview) -> str:
@@ -147,3 +150,63 @@ def _describe_verdict(verdict: Verdict) -> str:
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
         return f"{verdict.outcome}."
     return f"{verdict.ruling}. {to_single_line(verdict.justification or '')}".rstrip()
+
+
+COMMON_COMMANDS = {"help": "show this list.", "quit": "quit. Everything is saved."}
+"""Help text by command of the loop itself."""
+QUIT_COMMANDS = ("quit", "q", "exit")
+
+
+class Printer(Protocol):
+    """What commands act on: it prints lines."""
+
+    @property
+    def write_line(self) -> Callable[[str], None]:
+        """Function that prints one line."""
+
+
+P = TypeVar("P", bound=Printer)
+Commands = Mapping[str, tuple[Callable[[P, str], None], str]]
+"""Function and help text by command; the function gets what it acts on, and the rest of the line."""
+
+
+def make_line_writer(stdout: TextIO) -> Callable[[str], None]:
+    """Make a function that prints a line at once, with escapes for characters that the stream cannot encode."""
+
+    def write_line(text: str) -> None:
+        encoding = stdout.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stdout, flush=True)
+
+    return write_line
+
+
+def run_commands(target: P, stdin: TextIO, commands: Commands[P], renamed: Mapping[str, str] | None = None) -> None:
+    """Run the commands of a stream, one a line, until it ends or a command quits.
+
+    Args:
+        renamed: new name of each command that earlier versions had under another name.
+    """
+    while (command_line := stdin.readline()) and _run_command(target, command_line, commands, renamed or {}):
+        pass
+
+
+def _run_command(target: P, command_line: str, commands: Commands[P], renamed: Mapping[str, str]) -> bool:
+    """Run one command line; return False if it quits. Errors are printed, not raised."""
+    command, _, argument = command_line.strip().partition(" ")
+    if not command:
+        return True
+    if command in QUIT_COMMANDS:
+        return False
+    command = renamed.get(command, command)
+    if command == "help":
+        for name, text in ({name: text for name, (_, text) in commands.items()} | COMMON_COMMANDS).items():
+            target.write_line(f"{name}: {text}")
+    elif command not in commands:
+        suggestion = did_you_mean(command, [*commands, *COMMON_COMMANDS], "'help' lists the commands.")
+        target.write_line(f"Unknown command '{to_single_line(command)}'. {suggestion}")
+    else:
+        try:
+            commands[command][0](target, argument.strip())
+        except AuditorError as error:
+            target.write_line(to_single_line(str(error)))
+    return True

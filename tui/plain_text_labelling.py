@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.errors import UsageError, did_you_mean
-from auditor.review.label_queue import LabelDraft, LabelQueue, OpenUnit
-from auditor.review.progress import format_progress
-from auditor.storage.probe_answers import list_label_kinds
+from auditor.review.conflict_list import format_progress
+from auditor.review.labelling import LabelDraft, LabelQueue, OpenUnit
+from auditor.storage.probe_results import list_label_kinds
 from auditor.tui.actions import command_help
-from auditor.tui.formatting import to_multiline, to_single_line
-from auditor.tui.plain_text_list import parse_number
-from auditor.tui.plain_text_loop import Commands
-from auditor.tui.settings import ReviewSettings
-from auditor.tui.wording import (
+from auditor.tui.formatting import (
     NOTHING_LEFT_TO_LABEL,
     describe_label,
     describe_missing,
     describe_open_next_unit,
     describe_own_agreement,
+    to_multiline,
+    to_single_line,
 )
+from auditor.tui.plain_text import Commands
+from auditor.tui.plain_text_review import parse_number
+from auditor.tui.settings import ReviewSettings
 
 ASPECT_ANSWERS = {"yes": True, "no": False, "none": None}
 

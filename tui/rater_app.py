@@ -23,11 +23,9 @@ from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import Action, ScreenName
 from auditor.tui.dialogs import KeysWindow
-from auditor.tui.formatting import to_single_line
+from auditor.tui.formatting import describe_open_next, to_single_line
 from auditor.tui.screen import ReviewScreen
-from auditor.tui.settings import ReviewSettings, load_review_settings
-from auditor.tui.theme import DARK, LIGHT, THEMES
-from auditor.tui.wording import describe_open_next
+from auditor.tui.settings import DARK, LIGHT, THEMES, ReviewSettings, load_review_settings
 
 T = TypeVar("T")
 IDLE_BEFORE_GC_S = 3.0

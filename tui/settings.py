@@ -1,14 +1,4 @@
-"""Settings of a reviewer: `review.toml`, which they edit, and `review-state.json`, to which the app writes.
-
-```toml
-theme = "auditor-light"
-open_next = false
-[keys]
-"conflict.left" = "h"
-[filters]
-wide = "gap:>1 is:todo"
-```
-"""
+"""Settings of a reviewer: `review.toml`, `review-state.json`, and the themes."""
 
 from __future__ import annotations
 
@@ -20,14 +10,91 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+from textual.theme import Theme
 
 from auditor.atomic_files import make_folder, write_atomically
 from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.input_files import read_toml
-from auditor.review.filters import parse_filter
+from auditor.review.conflict_list import parse_filter
 from auditor.tui.actions import ACTIONS, DEFAULT_KEYS, RENAMED_ACTIONS, key_name
 from auditor.tui.formatting import to_single_line
-from auditor.tui.theme import DARK
+
+DARK = Theme(
+    name="auditor-dark",
+    dark=True,
+    primary="#7aa2f7",
+    secondary="#9d8cf0",
+    accent="#f0b866",
+    foreground="#d8dee9",
+    background="#12151c",
+    surface="#181c25",
+    panel="#222835",
+    success="#8fce85",
+    warning="#f0b866",
+    error="#f2828d",
+    variables={
+        "border": "#7aa2f7",
+        "border-blurred": "#3a4358",
+        "footer-background": "#181c25",
+        "footer-key-foreground": "#f0b866",
+        "footer-description-foreground": "#aab4c8",
+        "text-muted": "#a0abc0",
+        "text-success": "#8fce85",
+        "text-warning": "#f0b866",
+        "text-error": "#f2828d",
+        "text-secondary": "#ab9df2",
+        "text-primary": "#8fb2ff",
+        "text-accent": "#f0b866",
+        "block-cursor-background": "#2c3a5c",
+        "block-cursor-foreground": "#ffffff",
+        "block-cursor-text-style": "bold",
+        "scrollbar": "#3a4358",
+        "scrollbar-hover": "#56627d",
+        "scrollbar-active": "#7aa2f7",
+        "scrollbar-background": "#181c25",
+        "scrollbar-background-hover": "#181c25",
+        "scrollbar-background-active": "#181c25",
+    },
+)
+LIGHT = Theme(
+    name="auditor-light",
+    dark=False,
+    primary="#2a55b8",
+    secondary="#6a4fc4",
+    accent="#8a5300",
+    foreground="#22283a",
+    background="#f7f6f2",
+    surface="#efede6",
+    panel="#e3e0d6",
+    success="#276b2c",
+    warning="#8a5300",
+    error="#b0253a",
+    variables={
+        "border": "#2a55b8",
+        "border-blurred": "#c2bdae",
+        "footer-background": "#e8e5dc",
+        "footer-key-foreground": "#2a55b8",
+        "footer-description-foreground": "#454c60",
+        "text-muted": "#555b6d",
+        "text-success": "#276b2c",
+        "text-warning": "#8a5300",
+        "text-error": "#b0253a",
+        "text-secondary": "#6a4fc4",
+        "text-primary": "#2a55b8",
+        "text-accent": "#8a5300",
+        "block-cursor-background": "#cfdaf5",
+        "block-cursor-foreground": "#101728",
+        "block-cursor-text-style": "bold",
+        "scrollbar": "#c2bdae",
+        "scrollbar-hover": "#a49e8c",
+        "scrollbar-active": "#2a55b8",
+        "scrollbar-background": "#efede6",
+        "scrollbar-background-hover": "#efede6",
+        "scrollbar-background-active": "#efede6",
+    },
+)
+THEMES = (DARK, LIGHT)
+
 
 SETTINGS_FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
 SHOWN_NAMES = "Press `?` in the app to see the names."

@@ -20,7 +20,7 @@ from auditor.console.output import print_json, print_message
 from auditor.console.page_output import print_document
 
 if TYPE_CHECKING:
-    from auditor.reports.data.gates.schema import CheckResult
+    from auditor.reports.data.gates.estimates import CheckResult
 
 
 def _gate(help_text: str) -> Any:
@@ -161,8 +161,8 @@ vars(check)["__signature__"] = _signature.replace(
 def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Path | None, *, as_json: bool) -> None:
     """Write the result of a check to the named files, and print it."""
     from auditor.atomic_files import write_atomically
-    from auditor.reports.junit import render_junit
     from auditor.reports.output import render_document
+    from auditor.reports.report_files import render_junit
     from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, build_check_document, describe_result
 
     document = build_check_document(result)

@@ -94,7 +94,7 @@ def compare(
     from auditor.reports.data.differences.compare import compare_targets
     from auditor.reports.data.differences.series_pairs import parse_target
     from auditor.reports.data.probe_reports import measure_probes_of_audits
-    from auditor.reports.sections.differences import build_difference_document, build_probe_difference_document
+    from auditor.reports.sections.differences_document import build_difference_document, build_probe_difference_document
     from auditor.reports.sections.probe_sections import compare_installed_probes
     from auditor.run import open_stored_database
 

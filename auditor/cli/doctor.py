@@ -2,14 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shlex
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import metadata, util
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import typer
 
 from auditor.console.options import JsonOption, LimitOption, SetOption, StorageOption, list_overrides
 from auditor.console.output import print_data, print_json, print_message, print_table
+from auditor.errors import AuditorError, EmptyStorageError, ProbeError
+
+SAFE_SQLITE_VERSIONS = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
+"""Releases with a fixed write-ahead log; older ones can corrupt a file that two processes write at once."""
+
+
+class DoctorCheck(NamedTuple):
+    """The result of one check.
+
+    Attributes:
+        state: whether it passed; a warning does not stop a run.
+        name: what was checked.
+        found: the state that was found, in words.
+        mend: how to fix it; empty if it passed.
+    """
+
+    state: Literal["ok", "warn", "FAIL"]
+    name: str
+    found: str
+    mend: str = ""
+
+
+def check_environment(url: str | None) -> list[DoctorCheck]:
+    """Check what every audit needs: Python, packages, SQLite, the database (unless `url` is None) and local weights."""
+    storage = [] if url is None else [_check_storage(url), *_check_permissions(url)]
+    return [
+        _check_python(),
+        *_check_packages(),
+        _check_sqlite_version(),
+        *storage,
+        *_check_model_weights(),
+        *_check_probes(),
+    ]
+
+
+def _check_python() -> DoctorCheck:
+    """Check that the interpreter is Python 3.11 or newer."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    is_supported = sys.version_info >= (3, 11)
+    return DoctorCheck(
+        "ok" if is_supported else "FAIL", "Python", version, "" if is_supported else "Use Python 3.11 or newer."
+    )
+
+
+def _check_packages() -> Iterator[DoctorCheck]:
+    """Check that the required packages are installed, which fails otherwise, and the optional ones, which warns."""
+    for name in ("litellm", "instructor", "langgraph", "sqlmodel", "textual"):
+        yield _check_package(name, "FAIL", "Install auditor again: pip install auditor")
+    yield _check_package("xllamacpp", "warn", "For embedded models: pip install 'auditor[embedded]'")
+    yield _check_package("sentence-transformers", "warn", "For self-consistency: pip install 'auditor[embeddings]'")
+
+
+def _check_probes() -> Iterator[DoctorCheck]:
+    """List the installed probes of other packages; one that cannot be used warns, since only its audits need it."""
+    from auditor.config.installed_probes import list_probe_sources, load_probe
+
+    for key, source in list_probe_sources().items():
+        version = f"{source.package} {source.version}".strip()
+        try:
+            if source.problem:
+                raise ProbeError(source.problem, f"Rename the probe, or uninstall {source.package}.")
+            probe = load_probe(key).probe
+        except ProbeError as error:
+            yield DoctorCheck("warn", f"probe {source.name}", error.message, error.how_to_fix)
+        else:
+            yield DoctorCheck("ok", f"probe {source.name}", f"{version}, reader version {probe.reader_version}")
+
+
+def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_fix: str) -> DoctorCheck:
+    """Check that a package is installed, and report its version."""
+    if util.find_spec(name.replace("-", "_")) is None:
+        return DoctorCheck(state_if_missing, name, "not installed", how_to_fix)
+    return DoctorCheck("ok", name, metadata.version(name))
+
+
+def _check_sqlite_version() -> DoctorCheck:
+    """The version of SQLite, with a note for those that can corrupt a database; see `SAFE_SQLITE_VERSIONS`.
+
+    It comes with Python, so that most users cannot choose it: this is no warning.
+    """
+    version = sqlite3.sqlite_version_info
+    # The newest fixed release comes first; the others are fixes of older release series, such as 3.50.
+    is_safe = version >= SAFE_SQLITE_VERSIONS[0] or any(
+        version[:2] == fixed_version[:2] and version >= fixed_version for fixed_version in SAFE_SQLITE_VERSIONS[1:]
+    )
+    note = "" if is_safe else "; let one process at a time write to a database"
+    return DoctorCheck("ok", "SQLite", f"{sqlite3.sqlite_version}{note}")
+
+
+def _check_storage(url: str) -> DoctorCheck:
+    """Check that the database opens, or that a missing SQLite file can be created."""
+    from auditor.run import open_stored_database
+    from auditor.storage.database import parse_sqlite_path
+    from auditor.storage.sqlite_file import refuse_network_filesystem
+
+    try:
+        path = parse_sqlite_path(url)
+        if path is not None and not path.exists():
+            refuse_network_filesystem(path)
+            is_writable = os.access(path.parent, os.W_OK)
+            how_to_fix = "" if is_writable else "Choose another with --storage."
+            return DoctorCheck("ok" if is_writable else "FAIL", "storage", f"{url}, not created yet", how_to_fix)
+        with open_stored_database(url) as db:
+            return DoctorCheck("ok", "storage", db.url)
+    except EmptyStorageError as error:
+        return DoctorCheck("ok", "storage", error.message)
+    except AuditorError as error:
+        return DoctorCheck("FAIL", "storage", error.message, error.how_to_fix)
+
+
+def _check_permissions(url: str) -> Iterator[DoctorCheck]:
+    """Warn if other users of this machine can read the database, which holds all answers and human decisions."""
+    from auditor.storage.database import parse_sqlite_path
+    from auditor.storage.sqlite_file import list_permissions
+
+    with suppress(AuditorError):  # reported above
+        path = parse_sqlite_path(url) if os.name == "posix" else None
+        readable_files = (
+            []
+            if path is None
+            else [file for file, mode in list_permissions(path) if mode & (stat.S_IRGRP | stat.S_IROTH)]
+        )
+        if readable_files:
+            names = ", ".join(file.name for file in readable_files)
+            how_to_fix = f"chmod go-rwx {shlex.join(map(str, readable_files))}"
+            yield DoctorCheck("warn", "privacy", f"other users of this machine can read {names}", how_to_fix)
+
+
+def _check_model_weights() -> Iterator[DoctorCheck]:
+    """Check that the weights of each embedded model are on this machine and intact; else warn."""
+    from auditor.models.weights import WeightState, list_weights, verify_weights
+
+    for status in list_weights():
+        verified_status = verify_weights(status.weights.name)
+        is_ready = verified_status.state is WeightState.READY
+        name = status.weights.name
+        yield DoctorCheck(
+            "ok" if is_ready else "warn",
+            name,
+            verified_status.state.value,
+            "" if is_ready else f"auditor models pull {name}",
+        )
+
 
 TargetArgument: TypeAlias = Annotated[
     Path | None,
@@ -48,7 +198,7 @@ def doctor(
 
     Example: auditor doctor examples/quickstart.toml
     """
-    from auditor.cli.audit_checks import is_audit_name
+    from auditor.cli.doctor_audit import is_audit_name
     from auditor.cli.verification import verify
     from auditor.errors import UsageError
 
@@ -82,8 +232,7 @@ def _print_checks(
     config: Path | None, overrides: Sequence[str], storage: str | None, *, ping: bool, as_json: bool
 ) -> None:
     """Print the checks and, with `ping`, what the models answer; exits with 1 if a check or a model failed."""
-    from auditor.cli.audit_checks import run_doctor_checks
-    from auditor.cli.ping import ping_config, pings_to_json, print_pings
+    from auditor.cli.doctor_audit import ping_config, pings_to_json, print_pings, run_doctor_checks
 
     checks = run_doctor_checks(config, storage, overrides)
     has_failed = any(check.state == "FAIL" for check in checks)

@@ -24,7 +24,7 @@ from auditor.console.page_output import present_document, resolve_page_format
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
-    from auditor.reports.data.cost.forecast import CostForecast
+    from auditor.reports.data.cost import CostForecast
     from auditor.storage.database import Database
 
 

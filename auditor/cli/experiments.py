@@ -13,8 +13,8 @@ from typer.models import ArgumentInfo
 from auditor.console.options import JsonOption, PageFileOption, StorageOption, optional_audit, resolve_audit_name
 from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
-from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.registry import EXPERIMENTS
+from auditor.experiments.stored_audit import Experiment, ExperimentContext
 from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:

@@ -335,7 +335,7 @@ def import_task_answers(
 
 
 COMMANDS_OF_PROBES = {
-    "comparisons": "auditor.probes.logic.import_command:import_comparisons",
+    "comparisons": "auditor.probes.logic.commands:import_comparisons",
     "answers": "auditor.probes.semantic.import_command:import_answers",
     "opinions": "auditor.probes.distribution.import_command:import_opinions",
 }

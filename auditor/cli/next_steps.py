@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.cli.help_groups import SUMMARY
+from auditor.cli.app import SUMMARY
 from auditor.console.output import format_command, print_message
 from auditor.reports.number_format import pluralize
 

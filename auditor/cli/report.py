@@ -1,18 +1,22 @@
-"""The command `report`, and writing a report to a file."""
+"""The commands `report` and `traces`: figures of an audit, and answers with their prompts, verdicts and costs."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.console.options import AuditArgument, StorageOption, output_file, resolve_output
+from auditor.console.options import AuditArgument, JsonOption, StorageOption, output_file, resolve_output
 from auditor.console.output import (
+    create_console,
     format_command,
     format_storage_option,
     print_data,
+    print_json_items,
     print_json_text,
     print_message,
 )
@@ -20,7 +24,9 @@ from auditor.reports.number_format import pluralize
 from auditor.reports.output import REPORT_FORMATS
 
 if TYPE_CHECKING:
+    from auditor.exports.traces import TraceReader, TraceSelection
     from auditor.reports.data.report_schema import Report
+    from auditor.reports.data.traces import TraceReport
 
 
 def report(
@@ -67,7 +73,7 @@ def report(
 
 def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | None) -> Report:
     """Write the pages of answers beside the report's file, and return the report with links to them."""
-    from auditor.exports.traces.pages import write_trace_pages
+    from auditor.exports.traces import write_trace_pages
     from auditor.run import open_stored_audit
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
@@ -127,3 +133,95 @@ def write_report(
         render_report(audit_report, report_format, is_brief=is_brief, command_options=command_options), path
     )
     print_message(f"Report: {path.resolve()}")
+
+
+DEFAULT_LIMIT = 10
+
+
+def traces(
+    audit: AuditArgument,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", metavar="NAME", help="Only this model; may be repeated.")
+    ] = None,
+    country: Annotated[
+        list[str] | None, typer.Option("--country", metavar="NAME", help="Only this country; may be repeated.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="NAME", help="Only this topic, or item of a task; may be repeated."),
+    ] = None,
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--outcome", metavar="NAME", help="Only answers with this outcome, such as refused; may be repeated."
+        ),
+    ] = None,
+    addressing_judge: Annotated[
+        bool, typer.Option("--addressing-judge", help="Only answers that address their judge.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=0, help="Show at most N answers; 0 shows all.")
+    ] = DEFAULT_LIMIT,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what models were asked and answered.
+
+    Each answer is shown with its prompt, score or outcome, cost, and the judges' verdicts. While conflicts are open,
+    judges are numbered instead of named. For pages to read in a browser: auditor report --traces
+
+    Example: auditor traces moral-alignment --country Japan --outcome refused
+    """
+    from auditor.exports.traces import TraceFilter, TraceReader
+    from auditor.run import open_stored_audit
+
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        reader = TraceReader(db, stored_audit.name)
+        selection = reader.select(TraceFilter(model or (), country or (), topic or (), outcome or (), addressing_judge))
+        selected = (trace for cell_traces in reader.iterate_cells(selection) for trace in cell_traces.traces)
+        shown = islice(selected, limit or None)
+        if as_json:
+            print_json_items(trace.model_dump(mode="json") for trace in shown)
+        else:
+            _print_traces(shown)
+        _print_summary(reader, selection, limit)
+
+
+def _print_traces(shown: Iterator[TraceReport]) -> None:
+    """Print answers one after the other; a prompt that equals the previous one is printed once."""
+    from auditor.reports.document import Block, Paragraph, Section
+    from auditor.reports.render.plain_text import render_text_blocks
+    from auditor.reports.sections.traces.cell_page import build_answer_blocks, build_prompt_blocks, title_answer
+
+    previous_prompt = None
+    for number, trace in enumerate(shown):
+        is_repeated = number > 0 and trace.prompt == previous_prompt
+        prompt: Sequence[Block] = [Paragraph("Prompt as above.")] if is_repeated else build_prompt_blocks(trace.prompt)
+        section = Section("answer", title_answer(trace), [*prompt, *build_answer_blocks(trace)])
+        print_data(("\n" * (number > 0)) + render_text_blocks([section], create_console(data=True).width))
+        previous_prompt = trace.prompt
+
+
+def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -> None:
+    """Say how many answers were shown, how to see others, and why judges are not named."""
+    from auditor.reports.number_format import pluralize
+
+    n_shown = min(selection.n_traces, limit or selection.n_traces)
+    if not reader.n_traces:
+        print_message(f"'{reader.audit.name}' has no answers yet. To ask the models, run the audit: auditor run CONFIG")
+    elif not selection.n_traces:
+        print_message(f"None of {pluralize(reader.n_traces, 'answer')} matches.")
+    elif n_shown < selection.n_traces:
+        noun = "answer" if selection.n_traces == reader.n_traces else "matching answer"
+        print_message(
+            f"Shown: {n_shown} of {pluralize(selection.n_traces, noun)}. Choose with --model, --country, --topic, "
+            "--outcome or --addressing-judge; --limit 0 shows all."
+        )
+    if reader.is_simulated and n_shown:
+        print_message("All models are simulated: a program made these answers and verdicts.")
+    if reader.n_open_conflicts and n_shown:
+        conflicts = pluralize(reader.n_open_conflicts, "conflict")
+        print_message(
+            f"{conflicts} await a human decision. Until then, judges have numbers instead of names; the numbers "
+            "differ from answer to answer."
+        )

@@ -1,19 +1,186 @@
-"""The command `review`: conflicts and random samples, and the decisions and labels of human reviewers."""
+"""The command `review`: conflicts and random samples, plans for labels, and the decisions and labels of people."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+from typer.core import TyperCommand
 
-from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan, print_label_progress
-from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_label_sample
-from auditor.console.options import StorageOption, label_kind_option, resolve_audit_name
-from auditor.console.output import format_command, print_message
+from auditor.console.options import StorageOption, find_latest_audit, label_kind_option, resolve_audit_name
+from auditor.console.output import format_command, print_data, print_message, print_table
 from auditor.errors import UsageError
+
+if TYPE_CHECKING:
+    from auditor.domain.labels import LabelKind
+    from auditor.reports.data.judge_quality.build import LabelPlan
+    from auditor.review.label_sampling import DrawResult
+
+
+DEFAULT_HALF_WIDTH = 0.1
+DEFAULT_DIFFERENCE = 0.1
+
+
+def print_label_plan(storage: str | None, audit: str | None, half_width: float, difference: float) -> None:
+    """Print the plan of an audit's labels.
+
+    Args:
+        storage: database URL; None for the default.
+        half_width: wanted, of each model's corrected share of VALID.
+        difference: between two models that is to be shown.
+    """
+    from auditor.errors import ReviewError
+    from auditor.reports.data.judge_quality.build import plan_labels
+    from auditor.reports.data.report_source import load_source
+    from auditor.run import open_stored_audit
+
+    name = audit or find_latest_audit(storage)
+    with open_stored_audit(name, storage) as (db, stored_audit):
+        source = load_source(db, stored_audit.name)
+        if not len(source.votes):
+            raise ReviewError(
+                f"audit '{name}' has no verdicts of judges to measure.", "Run an audit whose models are reviewed."
+            )
+        plan = plan_labels(source, half_width, difference)
+    rows = [[row.model, str(row.traces), str(row.labelled), str(row.needed)] for row in plan.models]
+    print_table(["model", "traces", "labelled", "needed"], rows)
+    print_data("\n".join(describe_plan(plan)) + "\n")
+    print_message(
+        "To draw this sample and label it: "
+        f"{format_command('review', name, '--sample', str(plan.needed), storage=storage)}"
+    )
+
+
+def print_label_progress(storage: str | None, audit: str) -> None:
+    """Print what the labels of an audit's traces show so far; nothing without labels."""
+    from auditor.domain.labels import LabelKind
+    from auditor.reports.data.judge_quality.build import track_share
+    from auditor.run import open_stored_audit
+    from auditor.storage.labels import load_label_sample, load_labels
+
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        sample = load_label_sample(db, stored_audit.id, LabelKind.TRACE)
+        labels = load_labels(db, stored_audit.id, LabelKind.TRACE)
+    sequence = track_share(sample, labels) if labels else None
+    if sequence is not None and sequence.n:
+        print_message(
+            f"So far, people find {100 * sequence.low:.0f}% to {100 * sequence.high:.0f}% of all traces VALID "
+            f"({sequence.n} labels; confidence sequence, valid however often you look)."
+        )
+
+
+def describe_plan(plan: LabelPlan) -> list[str]:
+    """The plan in sentences."""
+    sd = f"standard deviation {plan.sd:.2f} of label minus verdict, {'measured' if plan.is_sd_measured else 'assumed'}"
+    lines = [
+        f"{plan.needed} labels in all give each model's corrected share of VALID a 95% CI of ± "
+        f"{100 * plan.half_width:.0f} points for these traces ({sd}).",
+        f"{plan.needed_for_difference} labels of each model show a difference of {100 * plan.difference:.0f} points "
+        "between two models in 80% of samples, corrected for the number of pairs.",
+    ]
+    if plan.floor_elsewhere is not None:
+        lines.append(
+            f"For other countries and topics, no number of labels gives less than about ± "
+            f"{100 * plan.floor_elsewhere:.1f} points."
+        )
+    if plan.floor_of_error is not None:
+        lines.append(
+            f"If the judges' errors vary over topics with a standard deviation of 10 points, {plan.topics} topics "
+            f"leave ± {100 * plan.floor_of_error:.1f} points, whatever the number of labels."
+        )
+    if plan.low is not None and plan.high is not None:
+        lines.append(_describe_sequence(plan, plan.low, plan.high))
+    return lines
+
+
+def _describe_sequence(plan: LabelPlan, low: float, high: float) -> str:
+    """What the labels so far show, and whether labelling may stop."""
+    advice = "You may stop labelling" if plan.may_stop else "Go on labelling"
+    return (
+        f"So far: {plan.labelled} labels in the order of the sample. People find {100 * low:.0f}% to {100 * high:.0f}% "
+        f"of all traces VALID (confidence sequence, valid however often you look). {advice}: "
+        f"± {50 * (high - low):.0f} points reached, ± {100 * plan.half_width:.0f} wanted."
+    )
+
+
+SAMPLE_OPTION = "--sample"
+DRAWN_SAMPLE = 0
+"""Value of `--sample` without a number: the sample as it was drawn."""
+
+
+class LabelCommand(TyperCommand):
+    """Command whose option `--sample` may stand without a number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert `DRAWN_SAMPLE` after a `--sample` that no number follows."""
+        complete: list[str] = []
+        for argument, following in zip(args, [*args[1:], ""], strict=True):
+            complete.append(argument)
+            if argument == SAMPLE_OPTION and not following.removeprefix("-").isdecimal():
+                complete.append(str(DRAWN_SAMPLE))
+        return super().parse_args(ctx, complete)
+
+
+def prepare_label_sample(url: str, audit: str | None, n: int, *, kind: str, stratify: str | None, redraw: bool) -> str:
+    """Draw, extend or open a sample, and say what was done; return the audit's name.
+
+    Args:
+        n: size of the sample, or `DRAWN_SAMPLE`.
+        kind: value of a `LabelKind`.
+        stratify: names of attributes, separated by commas; None for the default.
+    """
+    from auditor.domain.labels import LabelKind
+    from auditor.review.label_sampling import draw_label_sample
+    from auditor.run import open_stored_audit
+
+    label_kind, name = LabelKind(kind), audit or find_latest_audit(url)
+    attributes = None if stratify is None else [attribute.strip() for attribute in stratify.split(",")]
+    with open_stored_audit(name, url) as (db, stored_audit):
+        drawn = draw_label_sample(db, stored_audit, label_kind, n or None, stratify=attributes, redraw=redraw)
+    print_message(_describe_sample(label_kind, drawn, n))
+    return name
+
+
+def label_in_terminal(
+    url: str, audit: str, rater: str, *, kind: str, second_rater_share: float, raters: int, plain_text: bool
+) -> None:
+    """Open a sample for labelling, in the app or its plain text form."""
+    from auditor.domain.labels import LabelKind
+    from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_labelling
+
+    run_app: Callable[..., None] = run_plain_text_labelling
+    if not (plain_text or needs_plain_text()):
+        from auditor.tui.app import run_labelling
+
+        run_app = run_labelling
+    run_app(
+        url,
+        audit,
+        rater=rater,
+        kind=LabelKind(kind),
+        second_rater_share=second_rater_share,
+        raters_per_shared_unit=raters,
+    )
+
+
+def _describe_sample(kind: LabelKind, drawn: DrawResult, n: int) -> str:
+    """Say how large the sample is, how it is stratified, why it is larger than asked for, and what was left out."""
+    from auditor.reports.number_format import pluralize
+
+    size = f"{drawn.n_sampled:,} of {drawn.n_population:,} {kind.noun}s"
+    if not drawn.stratify:
+        return f"Imported label sample: {size}."
+    added = f", {drawn.n_added:,} of them new" if 0 < drawn.n_added < drawn.n_sampled else ""
+    sentence = f"Label sample: {size}{added}, from {drawn.n_strata:,} strata ({' × '.join(drawn.stratify)})."
+    if drawn.n_added and n and drawn.n_sampled > n:
+        sentence += f" It is larger than {n:,}: every stratum has at least 10 {kind.noun}s, or all it has."
+    if drawn.n_unjudged:
+        sentence += f" Left out: {pluralize(drawn.n_unjudged, 'trace')} without a judge's verdict."
+    return sentence
+
 
 EVERY_INTERFACE = ("0.0.0.0", "::")
 NameArgument: TypeAlias = Annotated[
@@ -229,7 +396,7 @@ def _review_in_terminal(
 
     run_app: Callable[..., None] = run_plain_text_review
     if not (plain_text or needs_plain_text()):
-        from auditor.tui.launch import run_review
+        from auditor.tui.app import run_review
 
         run_app = run_review
     run_app(url, audit, rater=rater, blind=blind, second_rater_share=second_rater_share, on_decided=on_decided)

@@ -1,7 +1,8 @@
-"""The command `run`: run an audit, or show what a run would send."""
+"""The commands `run` and `graph`: run an audit, show what a run would send, or its steps as a diagram."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Iterable, Sequence
@@ -19,13 +20,70 @@ from auditor.console.options import (
     output_file,
     split_names,
 )
-from auditor.console.output import format_command, print_message
+from auditor.console.output import format_command, print_data, print_message
+from auditor.console.page_output import print_document
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.console.progress import RunProgress
+    from auditor.domain import Call
     from auditor.reports.data.report_schema import Report
     from auditor.run import AuditHandle
+
+
+def print_dry_run(config: AuditConfig, storage: str | None) -> None:
+    """Print the planned calls by model and stage, their cost, and the first request as JSON. Nothing is written.
+
+    Raises:
+        AuditorError: the configuration, its survey or its database cannot be used.
+    """
+    from auditor import bootstrap
+
+    bootstrap.prepare_environment()
+    from auditor.cli.estimate import forecast_config, open_existing_database
+    from auditor.cost_estimation.planned_calls import find_first_call
+    from auditor.reports.sections.forecast import build_forecast_document
+    from auditor.run import load_planned_survey
+    from auditor.run.fingerprints import keep_earlier_defaults
+    from auditor.storage import audits
+
+    survey = load_planned_survey(config)
+    print_document(build_forecast_document(forecast_config(config, storage)))
+    with open_existing_database(config, storage) as db:
+        config = config if db is None else keep_earlier_defaults(audits.find_audit(db, config.name), config)
+    call = find_first_call(config, survey, list(survey.asked_cells))
+    if call is not None:
+        print_message(f"\nThe first request, to '{call.name}':")
+        print_data(json.dumps(describe_request(call), indent=2, ensure_ascii=False))
+    print_message("Dry run: nothing was sent or written.")
+
+
+def describe_request(call: Call) -> dict[str, object]:
+    """What a call asks for; its key and the form of structured output depend on the model's server."""
+    request: dict[str, object] = {
+        "model": call.model,
+        "server": call.server,
+        "purpose": call.purpose.value,
+        "messages": [{"role": message.role, "content": message.content} for message in call.messages],
+        "params": dict(call.params),
+        "schema": call.schema,
+    }
+    return {name: value for name, value in request.items() if value is not None}
+
+
+def graph(
+    xray: Annotated[bool, typer.Option("--xray", help="Show the steps inside branches too.")] = False,
+) -> None:
+    """Print the steps of an audit as a Mermaid diagram.
+
+    Example: auditor graph > graph.mmd
+    """
+    from auditor import bootstrap
+
+    bootstrap.prepare_environment()
+    from auditor.agents.graph import draw_mermaid
+
+    print_data(draw_mermaid(xray=xray))
 
 
 RepeatableOutcome: TypeAlias = Literal["refused", "truncated", "unparsed"]
@@ -105,7 +163,6 @@ def run(
 
     Example: auditor run examples/quickstart.toml --limit 10 --report report.html
     """
-    from auditor.cli.dry_run import print_dry_run
     from auditor.cli.report import require_writable
     from auditor.config import load_config
 
@@ -209,8 +266,8 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     Raises:
         NoUsableAnswerError: there is no usable answer of some or all models.
     """
-    from auditor.cli.failures import report_run_failures
     from auditor.cli.report import resolve_report_format, write_report
+    from auditor.cli.status import report_run_failures
     from auditor.reports.number_format import pluralize
 
     audit_report = audit.report()

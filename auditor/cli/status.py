@@ -1,17 +1,204 @@
-"""The command `status`: how far audits are."""
+"""The commands `status` and `errors`: how far audits are, and why requests failed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+import shlex
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.console.options import JsonOption, StorageOption, resolve_audit_name
-from auditor.console.output import print_json, print_message, print_table
+from auditor.console.options import AuditArgument, JsonOption, StorageOption, resolve_audit_name
+from auditor.console.output import format_command, print_data, print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.reports.data.failures.schema import FailureGroup
+    from auditor.config import AuditConfig
+    from auditor.reports.data.failures import FailureGroup, UnusableModel
+    from auditor.run.audit_handle import AuditHandle
+    from auditor.storage.audits import Audit
+    from auditor.storage.database import Database
+    from auditor.storage.failure_queries import ModelOutcomeCount
+
+
+MAX_SHOWN_BODY_CHARS = 4_000
+"""Characters of a response's body that --full shows."""
+
+
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
+]
+FullOption: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Show complete messages, and for each message one response of the server.")
+]
+
+
+def errors(
+    audit: AuditArgument,
+    model: ModelOption = None,
+    full: FullOption = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List why requests failed, and how to fix it.
+
+    Failed requests are grouped by model, HTTP status and message. The groups that left the most questions without a
+    usable answer come first. Failed requests are listed even if they succeeded when sent again.
+
+    Example: auditor errors moral-alignment --model gpt
+    """
+    from auditor.reports.data.failures import load_failure_groups
+    from auditor.run import open_stored_audit
+    from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
+
+    with open_stored_audit(audit, storage) as (db, selected_audit):
+        failures = load_failure_groups(db, selected_audit.id)
+        n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
+        outcome_counts = count_model_outcomes(db, selected_audit.id)
+        if model is not None:
+            _require_model(model, selected_audit, failures)
+            failures = [failure for failure in failures if failure.name == model]
+        bodies = [_load_body(db, failure) if full else None for failure in failures]
+    if as_json:
+        print_json([failure.model_dump(mode="json") for failure in failures])
+        return
+    if not failures:
+        addressee = f" to '{model}'" if model else ""
+        print_message(f"No request{addressee} failed in '{selected_audit.name}'.")
+    for failure, body in zip(failures, bodies, strict=True):
+        _print_failure(failure, body, full=full)
+    _print_unsent_calls(n_unsent, selected_audit.name)
+    refusals = [count for count in outcome_counts if model is None or count.name == model]
+    _print_refusals(refusals, selected_audit.name, storage)
+
+
+def _print_refusals(outcome_counts: Sequence[ModelOutcomeCount], audit_name: str, storage: str | None) -> None:
+    """Print which models and judges refuse to answer, and the command that shows a model's answers."""
+    from auditor.domain import Outcome
+    from auditor.reports.number_format import pluralize
+
+    totals = Counter[tuple[str, bool]]()
+    for count in outcome_counts:
+        totals[count.name, count.is_judge] += count.n
+    for count in outcome_counts:
+        if count.outcome != Outcome.REFUSED:
+            continue
+        role = f"'{count.name}'{' as a judge' if count.is_judge else ''}"
+        sentence = (
+            f"{audit_name}: {role} refused {count.n} of {pluralize(totals[count.name, count.is_judge], 'answer')}."
+        )
+        command = format_command(
+            "traces", audit_name, "--model", shlex.quote(count.name), "--outcome", "refused", storage=storage
+        )
+        print_message(sentence if count.is_judge else f"{sentence} To read them: {command}")
+
+
+def _print_failure(failure: FailureGroup, body: str | None, *, full: bool) -> None:
+    """Print one group of failures, and the body of one of its responses."""
+    from auditor.review.failure_text import describe_failure
+
+    heading, *lines = describe_failure(failure, full=full)
+    lines += [f"Response: {body}"] if body else []
+    print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
+
+
+def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:
+    """Raise UsageError if an audit has no model of this name."""
+    from auditor.config import load_stored_config
+    from auditor.errors import UsageError, did_you_mean
+
+    config = load_stored_config(audit.config)
+    names = {failure.name for failure in failures}
+    names |= config.models_by_name.keys() if config else set()
+    if name not in names:
+        hint = did_you_mean(name, sorted(names), f"Its models: {', '.join(sorted(names)) or 'none'}.")
+        raise UsageError(f"--model: the audit '{audit.name}' has no model '{name}'.", hint)
+
+
+def _load_body(db: Database, failure: FailureGroup) -> str | None:
+    """The beginning of a recorded response body as text; None if none was recorded."""
+    from auditor.storage import ledger
+    from auditor.text_safety import truncate_text
+
+    payload = ledger.load_payload(db, failure.payload) if failure.payload else None
+    return None if payload is None else truncate_text(payload.decode("utf-8", "replace"), MAX_SHOWN_BODY_CHARS)
+
+
+def _print_unsent_calls(n_unsent: int, audit_name: str) -> None:
+    """Print how many calls were not sent since their model was stopped, if any, to standard error."""
+    if n_unsent:
+        from auditor.reports.sections.coverage import describe_unsent_calls
+
+        print_message(f"{audit_name}: {describe_unsent_calls(n_unsent)}")
+
+
+def print_top_failures(failures: Sequence[FailureGroup], n_unsent: int, audit_name: str, storage: str | None) -> None:
+    """Print the most frequent reasons for calls without a usable answer to standard error, and where the others are.
+
+    Args:
+        failures: the audit's failures.
+        n_unsent: number of calls that were not sent since their model was stopped.
+        audit_name: the audit.
+        storage: database that the suggested command names, if it is not the default.
+    """
+    from auditor.reports.data.failures import MAX_TOP_FAILURES
+    from auditor.review.failure_text import summarize_failure
+
+    lasting_failures = [failure for failure in failures if failure.unusable]
+    for failure in lasting_failures[:MAX_TOP_FAILURES]:
+        print_message(f"{audit_name}: {summarize_failure(failure)}")
+    _print_unsent_calls(n_unsent, audit_name)
+    if lasting_failures:
+        print_message(f"All failures: {format_command('errors', audit_name, storage=storage)}")
+
+
+def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
+    """Print the most frequent reasons for unusable answers after a run.
+
+    Raises:
+        NoUsableAnswerError: there is no usable answer of some or all models; the message names them.
+    """
+    from auditor.config import REPLAY
+    from auditor.reports.data.failures import find_unusable_models, load_failure_groups
+    from auditor.run import open_stored_audit
+    from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
+
+    with open_stored_audit(audit.name, audit.storage) as (db, stored_audit):
+        failures = load_failure_groups(db, stored_audit.id)
+        outcome_counts = count_model_outcomes(db, stored_audit.id)
+        unusable_models = find_unusable_models(outcome_counts, failures, config)
+        n_unsent = count_unsent_calls(db, stored_audit.id)
+    print_top_failures(failures, n_unsent, audit.name, audit.storage)
+    _print_refusals(outcome_counts, audit.name, audit.storage)
+    recorded = {name for name, model in config.models_by_name.items() if model.provider is REPLAY}
+    _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name], recorded)
+
+
+def _require_usable_answers(unusable_models: Sequence[UnusableModel], recorded: Collection[str]) -> None:
+    """Raise NoUsableAnswerError if a run ended without a usable answer of some models.
+
+    Args:
+        recorded: names of the models whose answers are recorded, so that none can be sent again.
+    """
+    from auditor.errors import NoUsableAnswerError
+
+    if not unusable_models:
+        return
+    names_by_reason: dict[str, list[str]] = {}
+    for model in unusable_models:
+        role_name = f"'{model.name}'{' as a judge' if model.is_judge else ''}"
+        names_by_reason.setdefault(model.reason.rstrip("."), []).append(role_name)
+    reasons = [f"{', '.join(names)} ({reason})" for reason, names in names_by_reason.items()]
+    fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
+    next_step = "To send the unanswered calls again, run the same command."
+    if all(model.name in recorded for model in unusable_models):
+        next_step = "Recorded answers cannot be requested again: correct their file."
+    fix = fix or f"See `{format_command('errors')}`. {next_step}"
+    raise NoUsableAnswerError(
+        f"the run ended, but there is no usable answer from {', '.join(reasons)}.",
+        f"How to fix: {fix}",
+    )
+
 
 STAGE_LABELS = {"person": "waiting for review", "done": "finished"}
 """Stages whose stored name does not say what an audit does; the others do."""
@@ -35,9 +222,8 @@ def status(
 
     Example: auditor status moral-alignment --json
     """
-    from auditor.cli.failures import print_top_failures
     from auditor.reports.data.audit_status import load_audit_status
-    from auditor.reports.data.failures.build import load_failure_groups
+    from auditor.reports.data.failures import load_failure_groups
     from auditor.run import open_stored_database
     from auditor.storage import audits
     from auditor.storage.failure_queries import count_unsent_calls

@@ -1,21 +1,295 @@
-"""Commands about surveys: list them, preview and import files, show scores, and check for anomalies."""
+"""Commands about surveys: list, preview, import and check them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.survey_imports import format_survey_size, import_survey_file
-from auditor.cli.survey_preview import preview_survey_file
-from auditor.console.options import JsonOption
+from auditor.console.options import JsonOption, output_file, resolve_output
 from auditor.console.output import print_json, print_message, print_table
-from auditor.metrics.confidence import NORMAL_QUANTILE
+from auditor.metrics.intervals.estimate import NORMAL_QUANTILE
 from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
+    from auditor.surveys.microdata import FileReading
+    from auditor.surveys.preview import ColumnPreview, FilePreview
+
+
+MAX_VALUES_SHOWN = 8
+"""Values that one line of an import lists; `surveys preview` lists all."""
+
+
+def import_survey_file(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The survey's official file, .csv or SPSS .sav; with --shares, a table of shares."
+        ),
+    ],
+    mapping: Annotated[
+        str,
+        typer.Option(
+            "--mapping", metavar="M", help="How the columns of FILE are read: a built-in mapping or a .toml file."
+        ),
+    ] = "wvs7",
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="N", help="Name of the survey; by default that of the written file.")
+    ] = None,
+    output_path: Annotated[Path | None, output_file("File to write.", metavar="OUT.csv", replaces="a survey")] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of the random numbers for imputation and split halves.")
+    ] = 0,
+    shares: Annotated[
+        bool,
+        typer.Option(
+            "--shares",
+            help="FILE has shares of answers, in the columns country,topic[,n][,dimension,group][,low,high],p1,...,pK.",
+        ),
+    ] = False,
+    low: Annotated[
+        int | None, typer.Option("--low", help="With --shares: code of the answer in the first column of shares, p1.")
+    ] = None,
+    high: Annotated[
+        int | None, typer.Option("--high", help="With --shares: code of the answer in the last column of shares, pK.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Convert an official file or a table of shares to a survey.
+
+    Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Three more files are written: a description, facts
+    from the respondents' answers (kinds of nonresponse, scores under each treatment of it, and reliability), and the
+    shares of answers by country, topic and group of respondents. `surveys preview` shows first what values become.
+
+    Example: auditor surveys import WVS_Cross-National_Wave_7.csv --mapping wvs7 -o my_wvs.csv
+    """
+    from auditor.errors import UsageError
+
+    target = resolve_output(output_path, f"{name or file.stem + '.survey'}.csv")
+    if shares:
+        _import_shares(file, target, name, low, high, overwrite=force)
+        return
+    if low is not None or high is not None:
+        raise UsageError("--low and --high describe a table of shares.", "Add --shares, or remove them.")
+    _import_microdata(file, target, name, mapping, seed, overwrite=force)
+
+
+def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, seed: int, *, overwrite: bool) -> None:
+    """Import an official file of respondents, and print what was read."""
+    from auditor.surveys import write_survey
+    from auditor.surveys.importer import import_survey
+
+    imported = import_survey(file, mapping, name=name or target.stem, seed=seed)
+    written = write_survey(imported.survey, target, imported.facts, imported.distributions, overwrite=overwrite)
+    survey, facts = imported.survey, imported.facts
+    print_message(
+        f"{pluralize(facts.respondents, 'respondent')}: {format_survey_size(survey)}, "
+        f"{pluralize(len(survey.scores), 'cell')} with a score."
+    )
+    for reason, rows in facts.left_out.items():
+        if rows:
+            print_message(f"  {pluralize(rows, 'row')} left out: {reason}")
+    if imported.reading is not None:
+        print_reading(imported.reading)
+    groups = imported.distributions.groups if imported.distributions is not None else {}
+    if groups:
+        print_message(f"  also written: shares of answers by {', '.join(groups)}")
+    _print_written(facts.notes, written, target)
+
+
+def print_reading(reading: FileReading) -> None:
+    """Print in short how the columns of a file were read: countries, missing answers, weights, waves and groups."""
+    named_values = [value for value in reading.country_values if value.country is not None]
+    counts = Counter(value.source for value in named_values)
+    print_message(f"  countries: {', '.join(f'{count} by {source}' for source, count in counts.items())}")
+    unknown_values = [value for value in named_values if value.is_unknown]
+    if unknown_values:
+        names = [
+            f"{value.country}: {value.describe_source()}, {pluralize(value.n_rows, 'row')}"
+            for value in unknown_values[:MAX_VALUES_SHOWN]
+        ]
+        omitted = [f"and {len(unknown_values) - len(names)} more"] if len(unknown_values) > len(names) else []
+        print_message(f"  names that are no known country: {'; '.join([*names, *omitted])}")
+    missing = [f"{kind} {count}" for kind, count in reading.answer_counts.items() if count]
+    print_message(f"  answers without a score: {', '.join(missing) or 'none'}")
+    print_message(
+        f"  empty answers: {reading.n_blank_asked} count as nonresponse, {reading.n_blank_not_asked} as not asked"
+    )
+    if reading.weight_range is not None:
+        print_message("  weights: {:g} to {:g}".format(*reading.weight_range))
+    for column, rows_by_wave in reading.rows_by_wave.items():
+        waves = [f"{wave} ({pluralize(n, 'row')})" for wave, n in rows_by_wave.items()]
+        print_message(f"  waves in {column}: {_shorten(waves)}")
+    for dimension, rows_by_value in reading.ungrouped_values.items():
+        values = [f"{value} ({pluralize(n, 'row')})" for value, n in rows_by_value.items()]
+        print_message(f"  values in no group of {dimension}: {_shorten(values)}")
+
+
+def _shorten(texts: Sequence[str]) -> str:
+    """Texts separated by commas; of many the first, and the number of the others."""
+    omitted = [f"and {len(texts) - MAX_VALUES_SHOWN} more"] if len(texts) > MAX_VALUES_SHOWN else []
+    return ", ".join([*texts[:MAX_VALUES_SHOWN], *omitted])
+
+
+def _import_shares(
+    file: Path, target: Path, name: str | None, low: int | None, high: int | None, *, overwrite: bool
+) -> None:
+    """Import a table of shares, and print what was read."""
+    from auditor.surveys import write_survey
+    from auditor.surveys.share_tables import import_share_table
+
+    imported = import_share_table(file, low, high, name or target.stem)
+    written = write_survey(imported.survey, target, shares=imported.distributions, overwrite=overwrite)
+    n_groups = sum(map(len, imported.distributions.groups.values()))
+    print_message(
+        f"{format_survey_size(imported.survey)}, {pluralize(len(imported.survey.cells), 'cell')}, "
+        f"{pluralize(n_groups, 'group')}."
+    )
+    _print_written(imported.notes, written, target)
+
+
+def _print_written(notes: Sequence[str], written: Sequence[Path], target: Path) -> None:
+    """Print the notes of an import, the files, and the next command."""
+    for note in notes:
+        print_message(f"  {note}")
+    print_message(f"Written: {', '.join(map(str, written))}")
+    print_message(f"Next: auditor surveys check {target}")
+
+
+def format_survey_size(survey: Survey) -> str:
+    """The numbers of countries and topics, such as `55 countries × 19 topics`."""
+    return f"{pluralize(len(survey.countries), 'country', 'countries')} × {pluralize(len(survey.topics), 'topic')}"
+
+
+MAX_VALUES_PRINTED = 100
+"""Values of a column that are printed; --json has all."""
+
+
+def preview_survey_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The survey's official file, as for `import`.")],
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            "--mapping", metavar="M", help="Show what values become under this mapping: its name or .toml file."
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="C", help="Show all values of this column; with --write, a topic. Repeatable."
+        ),
+    ] = None,
+    write: Annotated[
+        Path | None,
+        output_file(
+            "Write a mapping to start from; `import` refuses it until edited.",
+            "--write",
+            metavar="M.toml",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the columns and values of a file, and what they become.
+
+    Values are shown of columns that the mapping uses, of those named by --column, and of columns with at most 50
+    different values. Without --mapping, columns of countries, weights, waves and ballots are recognized. Exit codes: 0
+    an import would succeed, or without --mapping; 1 it would stop.
+
+    Example: auditor surveys preview my_file.csv --write my.toml
+    """
+    from auditor.surveys.mapping import load_mapping
+    from auditor.surveys.preview import preview_file
+
+    preview = preview_file(file, None if mapping is None else load_mapping(mapping), columns or ())
+    if as_json:
+        print_json(_preview_to_dict(preview))
+    else:
+        _print_preview(preview)
+    if write is not None:
+        _write_draft(write, file, preview, mapping, columns or ())
+    if preview.problem is not None:
+        raise preview.problem
+
+
+def _write_draft(target: Path, file: Path, preview: FilePreview, mapping: str | None, columns: Sequence[str]) -> None:
+    """Write a draft of a mapping: a copy of the given one, or one made from the file."""
+    from auditor.atomic_files import write_atomically
+    from auditor.surveys.mapping_draft import copy_mapping, draft_mapping
+
+    text = draft_mapping(file, preview, columns) if mapping is None else copy_mapping(mapping)
+    write_atomically(text, target)
+    print_message(f"Written: {target}")
+    print_message(f"Next: correct it, then auditor surveys preview {file} --mapping {target}")
+
+
+def _print_preview(preview: FilePreview) -> None:
+    """Print the columns, the values of each, and how the file is read."""
+    print_message(f"{pluralize(preview.n_rows, 'row')}, {pluralize(len(preview.columns), 'column')}")
+    print_table(
+        ["column", "use", "different values", "empty"],
+        [[column.name, column.role or None, column.n_values, column.n_empty] for column in preview.columns],
+    )
+    for column in preview.columns:
+        if column.values is not None or column.number_range is not None:
+            _print_column(column)
+    if preview.reading is not None:
+        print_message("An import would read the file as follows:")
+        print_reading(preview.reading)
+
+
+def _print_column(column: ColumnPreview) -> None:
+    """Print the values of a column with their counts, and what they become."""
+    if column.number_range is not None:
+        print_table([column.name], [["{:g} to {:g}".format(*column.number_range)]])
+        return
+    values = column.values or ()
+    # Values that stop an import are shown in any case.
+    printed = [value for i, value in enumerate(values) if i < MAX_VALUES_PRINTED or value.is_problem]
+    has_meanings = any(value.meaning for value in values)
+    print_table(
+        [column.name, "rows", *(["becomes"] if has_meanings else [])],
+        [
+            [value.value, value.n_rows, *([_mark(value.meaning, value.is_problem)] if has_meanings else [])]
+            for value in printed
+        ],
+    )
+    if len(printed) < len(values):
+        print_message(f"… and {len(values) - len(printed):,} more values of {column.name}; --json lists all.")
+
+
+def _mark(meaning: str, is_problem: bool) -> str:
+    """What a value becomes; marked if an import stops because of it."""
+    return f"STOPS: {meaning}" if is_problem else meaning
+
+
+def _preview_to_dict(preview: FilePreview) -> dict[str, Any]:
+    """A preview as JSON data."""
+    return {
+        "rows": preview.n_rows,
+        "problem": None if preview.problem is None else str(preview.problem),
+        "reading": None if preview.reading is None else preview.reading.to_dict(),
+        "columns": [
+            {
+                "name": column.name,
+                "use": column.role,
+                "empty": column.n_empty,
+                "different_values": column.n_values,
+                "range": column.number_range,
+                "values": None
+                if column.values is None
+                else [
+                    {"value": value.value, "rows": value.n_rows, "becomes": value.meaning, "stops": value.is_problem}
+                    for value in column.values
+                ],
+            }
+            for column in preview.columns
+        ],
+    }
+
 
 app = typer.Typer(
     name="surveys", help="List, preview, import and check surveys of people's answers.", no_args_is_help=True

@@ -58,7 +58,7 @@ def trust(
 def _describe_bindings(config: AuditConfig, bindings: list[CredentialBinding]) -> Iterator[str]:
     """Yield a line for each binding: what would be sent to which host, and whose server that is."""
     from auditor.config.credential_bindings import display_host, is_loopback
-    from auditor.config.providers.table import describe_owner
+    from auditor.config.providers import describe_owner
     from auditor.config.trust import model_bindings
 
     models = {binding: model for model in config.models_by_name.values() for binding in model_bindings(model)}

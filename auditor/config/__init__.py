@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Probes as Probes,
         ReviewProbe as ReviewProbe,
     )
-    from auditor.config.providers.table import EMBEDDED as EMBEDDED, REPLAY as REPLAY, SIMULATED as SIMULATED
+    from auditor.config.providers import EMBEDDED as EMBEDDED, REPLAY as REPLAY, SIMULATED as SIMULATED
     from auditor.config.sections import (
         AUDIT_NAME_PATTERN as AUDIT_NAME_PATTERN,
         BatchSection as BatchSection,

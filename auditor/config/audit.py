@@ -29,8 +29,7 @@ from auditor.config.cross_table_rules import (
 from auditor.config.installed_probes import add_probe_fields, list_built_in_probes, load_probe
 from auditor.config.model_section import ModelSection
 from auditor.config.probes import DirectProbe, Probes
-from auditor.config.providers.table import REPLAY, SIMULATED
-from auditor.config.rephrasing import check_language
+from auditor.config.providers import REPLAY, SIMULATED
 from auditor.config.result_settings import select_result_settings
 from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
@@ -46,6 +45,7 @@ from auditor.config.sections import (
     SurveySection,
     TaskSection,
     TelemetrySection,
+    check_language,
 )
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
 from auditor.errors import did_you_mean

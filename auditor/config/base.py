@@ -1,10 +1,11 @@
-"""Base classes of models that describe their fields by the strings after them, and of the tables of a configuration."""
+"""Base classes of the tables of a configuration, and their single settings."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
@@ -64,3 +65,21 @@ def read_class_descriptions(model: type) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 descriptions[name] = inspect.cleandoc(text)
     return descriptions
+
+
+def iterate_leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of nested tables and lists by dotted path.
+
+    A list of tables has its length as a leaf of its own, and its items by name or index, as in `models[gpt].rpm`. Any
+    other list is one leaf.
+    """
+    if isinstance(node, dict):
+        for key, child in node.items():
+            yield from iterate_leaves(child, f"{path}.{key}" if path else key)
+    elif isinstance(node, list) and any(isinstance(child, dict) for child in node):
+        yield path, len(node)
+        for index, child in enumerate(node):
+            name = child.get("name", index) if isinstance(child, dict) else index
+            yield from iterate_leaves(child, f"{path}[{name}]")
+    else:
+        yield path, node

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from auditor.config.installed_probes import list_built_in_probes
 from auditor.config.model_section import ModelSection
 from auditor.config.probes import Probes, ReviewProbe
-from auditor.config.providers.table import EMBEDDED, REPLAY, SIMULATED
+from auditor.config.providers import EMBEDDED, REPLAY, SIMULATED
 from auditor.config.sections import PanelSection
 from auditor.domain import ENGLISH
 from auditor.domain.personas import PERSONAS, find_persona

@@ -23,7 +23,7 @@ from pydantic.fields import FieldInfo
 
 from auditor.config.base import ConfigSection
 from auditor.config.probe_section import BuiltInProbe, ProbeSettings
-from auditor.config.type_descriptions import field_types
+from auditor.config.value_checks import field_types
 from auditor.domain import Message, Outcome, Purpose
 from auditor.errors import AuditorError, ConfigError, ProbeError
 from auditor.probe_interface import (

@@ -1,28 +1,132 @@
-"""Load a configuration file, and resolve the secrets that it names."""
+"""Load a configuration file with its secrets, whole or for its models only, with changes from the command line."""
 
 from __future__ import annotations
 
+import copy
 import os
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import pydantic
+from pydantic import Field
 
 from auditor.config.audit import AuditConfig
+from auditor.config.base import ConfigSection, iterate_leaves
 from auditor.config.installed_probes import load_probe
 from auditor.config.model_section import ENV_PREFIX, ModelSection
-from auditor.config.overrides import apply_overrides, parse_override
 from auditor.config.probes import KEEP_MISSING_PROBES
-from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
+from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection, Limits
 from auditor.config.validation_messages import explain_validation_error
-from auditor.config.value_examples import Syntax
-from auditor.errors import ConfigError, ProbeError, UsageError
+from auditor.config.value_checks import Syntax
+from auditor.errors import ConfigError, ProbeError, UsageError, did_you_mean
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
 from auditor.redaction import register_secrets
 from auditor.text_safety import truncate_text
+
+_BARE_TEXT = re.compile(r"[\w./:@+~-][\w ./:@+~-]*")
+"""A text that may be written without quotes, such as `wvs7-sample` or `openai/gpt-4o`."""
+_EXAMPLES = 'Write it as --set limits.budget_usd=5 or --set \'survey.countries=["Germany", "Japan"]\'.'
+
+
+class Override(NamedTuple):
+    """A changed setting: the keys that lead to it, its value, and the keys as they were written."""
+
+    keys: tuple[str, ...]
+    value: Any
+    key_text: str
+
+
+def parse_override(text: str) -> Override:
+    """Parse `key=value`: keys as in TOML, with dots between them, and a value as in TOML; a text needs no quotes.
+
+    Raises:
+        ConfigError: it has no key or no value, or one that TOML does not allow. Values are not shown: they may be keys.
+    """
+    key_text, equals, value_text = text.partition("=")
+    key_text, value_text = key_text.strip(), value_text.strip()
+    if not equals:
+        raise ConfigError(f"--set: '{truncate_text(text)}' has no value.", _EXAMPLES)
+    keys = _parse_keys(key_text)
+    if keys is None:
+        raise ConfigError(f"--set: '{truncate_text(key_text)}' is not a key.", _EXAMPLES)
+    try:
+        document = tomllib.loads(f"value = {value_text}")
+    except tomllib.TOMLDecodeError:
+        document = {"value": value_text} if _BARE_TEXT.fullmatch(value_text) else {}
+    if list(document) != ["value"]:
+        raise ConfigError(f"--set {key_text}: the value is not valid TOML.", f"Put strings in quotes. {_EXAMPLES}")
+    return Override(keys, document["value"], key_text)
+
+
+def apply_overrides(settings: dict[str, Any], overrides: Iterable[Override]) -> dict[str, Any]:
+    """A copy of the settings of a configuration file with some of them changed.
+
+    Tables of a list are addressed by their name, such as `models.gpt.temperature`; missing tables are added.
+
+    Raises:
+        ConfigError: a key leads through a value that is not a table, or to a name that is not in its list.
+    """
+    changed_settings = copy.deepcopy(settings)
+    for override in overrides:
+        _set_value(changed_settings, override)
+    return changed_settings
+
+
+def _parse_keys(key_text: str) -> tuple[str, ...] | None:
+    """The keys of a dotted TOML key; None if it is not one."""
+    try:
+        node: Any = tomllib.loads(f"{key_text} = 0")
+    except tomllib.TOMLDecodeError:
+        return None
+    keys = []
+    while isinstance(node, dict):
+        if len(node) != 1:
+            return None
+        [(key, node)] = node.items()
+        keys.append(key)
+    return tuple(keys) if node == 0 else None
+
+
+def _set_value(settings: dict[str, Any], override: Override) -> None:
+    """Change one setting; the tables and lists that lead to it are changed in place."""
+    node: Any = settings
+    for depth, key in enumerate(override.keys):
+        is_last = depth == len(override.keys) - 1
+        if isinstance(node, list):
+            index = _find_item(node, key, override, depth)
+            if is_last:
+                node[index] = override.value
+            node = node[index]
+        elif not isinstance(node, dict):
+            _raise_no_table(node, override, depth)
+        elif is_last:
+            node[key] = override.value
+        else:
+            node = node.setdefault(key, {})
+
+
+def _find_item(tables: Sequence[Any], name: str, override: Override, depth: int) -> int:
+    """Index of the table of this name in a list."""
+    names = [str(table.get("name")) if isinstance(table, dict) else "" for table in tables]
+    if name in names:
+        return names.index(name)
+    path = ".".join(override.keys[:depth])
+    hint = did_you_mean(name, names, f"Names in it: {', '.join(filter(None, names)) or 'none'}.")
+    raise ConfigError(f"--set {override.key_text}: the list '{path}' has no entry with the name '{name}'.", hint)
+
+
+def _raise_no_table(value: Any, override: Override, depth: int) -> NoReturn:
+    """Raise ConfigError: a value that is not a table has no keys."""
+    path = ".".join(override.keys[:depth])
+    hint = f"Set the whole value: --set {path}=…"
+    if path == "judges" and value == "peers":
+        hint = 'With judges = "peers", set a key of a model: --set models.NAME.temperature=0'
+    raise ConfigError(f"--set {override.key_text}: '{path}' is a single value, so nothing can be set inside it.", hint)
+
 
 MODEL_PATH_KEYS = ("review_prompt", "weights", "answers", "verdicts")
 """Keys of a model whose values are paths of files."""
@@ -38,7 +142,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, keeps_missin
     Args:
         path: a `.toml`, `.yaml` or `.yml` file.
         overrides: settings that replace those of the file, such as `limits.budget_usd=5`; see
-            `auditor.config.overrides`.
+            `auditor.config.loader`.
         keeps_missing_probes: whether tables of probes that cannot be used are accepted, so that an audit that was run
             with them can be opened.
 
@@ -140,3 +244,83 @@ def resolve_secret(reference: str) -> str:
         raise ConfigError(f"{describe_unset_variable(name)}.", f"Set it: export {name}=...")
     register_secrets(value)
     return value
+
+
+LIMITS = ("budget_usd", "max_attempts", "deadline_s", "max_retry_wait_s")
+"""Keys of `[limits]` that bear on cost and time only."""
+
+
+class ModelsSection(ConfigSection):
+    """The tables of a file that are used."""
+
+    models: Annotated[list[ModelSection], Field(min_length=1)]
+    """The audited models, each in a section of its own that begins with the line `[[models]]`."""
+    judges: Literal["peers"] | list[ModelSection] = "peers"
+    """The models that review the reasoning of the audited models: `peers`, or a list of models."""
+    limits: Limits = Limits()
+    """Limits on cost, retries and time."""
+
+
+class ModelsFile(ConfigSection):
+    """What is used of a file: who is asked, at which cost, and in which time.
+
+    Attributes:
+        limits: `LIMITS`, as far as the file has them.
+        helpers: models and weights that help with the probe `helper_probe`, by the key that names them.
+        ignored: dotted keys of the file that are not used, without those of the audit's name.
+    """
+
+    models: list[ModelSection]
+    judges: Literal["peers"] | list[ModelSection]
+    limits: dict[str, Any]
+    helpers: dict[str, str]
+    ignored: list[str]
+
+
+def load_models_file(path: Path, helper_probe: str = "", helper_keys: Collection[str] = ()) -> ModelsFile:
+    """Read the models, judges and limits of a configuration, which need not be complete otherwise.
+
+    Args:
+        helper_probe: the probe of whose table some keys are used, too; empty for none.
+        helper_keys: these keys.
+
+    Raises:
+        ConfigError: the file cannot be read, or a model or judge cannot be used.
+    """
+    data = read_config_file(path)
+    if "models" not in data:
+        raise ConfigError(f"{path}: there is no model in it.", "Add [[models]] with a name and a model.")
+    sections = {key: data[key] for key in ModelsSection.model_fields if key in data}
+    try:
+        parsed = ModelsSection.model_validate(sections)
+    except pydantic.ValidationError as error:
+        syntax: Literal["toml", "yaml"] = "toml" if path.suffix == ".toml" else "yaml"
+        raise ConfigError(f"{path}: {explain_validation_error(error, sections, ModelsSection, syntax)}") from None
+    helpers = {
+        key: resolve_path(name, path.parent) if os.sep in name else name
+        for key, name in _read_helpers(data, helper_probe, helper_keys).items()
+    }
+    limits = parsed.limits.model_dump(exclude_unset=True, include=set(LIMITS))
+    judges = parsed.judges if parsed.judges == "peers" else resolve_model_paths(parsed.judges, path.parent)
+    return ModelsFile(
+        models=resolve_model_paths(parsed.models, path.parent),
+        judges=judges,
+        limits=limits,
+        helpers=helpers,
+        ignored=_list_ignored(data, {"limits": limits, f"probes.{helper_probe}": helpers}),
+    )
+
+
+def _list_ignored(data: dict[str, Any], used: Mapping[str, Collection[str]]) -> list[str]:
+    """Dotted keys of a file but those of its name, models and judges, and the used ones, by their table."""
+    others = {key: value for key, value in data.items() if key not in ("name", "models", "judges")}
+    used_keys = {f"{table}.{key}" for table, keys in used.items() for key in keys}
+    return [key for key, _ in iterate_leaves(others) if key not in used_keys]
+
+
+def _read_helpers(data: dict[str, Any], probe: str, helper_keys: Collection[str]) -> dict[str, str]:
+    """The names of models, and names or folders of weights, that help with a probe."""
+    table: Any = data
+    for name in ("probes", probe):
+        table = table.get(name, {}) if isinstance(table, dict) else {}
+    return {key: str(table[key]) for key in helper_keys if key in table} if isinstance(table, dict) else {}

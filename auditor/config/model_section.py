@@ -10,12 +10,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.credential_bindings import is_private_address
-from auditor.config.providers.record import Credentials, Prefill, Provider
-from auditor.config.providers.table import EMBEDDED, provider_of
+from auditor.config.providers import EMBEDDED, Credentials, Prefill, Provider, provider_of
 from auditor.config.value_checks import check_attributes, check_base_url, check_json_serializable, check_unique
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
-from auditor.domain.capabilities import TokenLimitParam
-from auditor.domain.model_families import family_of, split_model_id
+from auditor.domain.calls import TokenLimitParam
+from auditor.domain.terms import family_of, split_model_id
 
 ENV_PREFIX = "os.environ/"
 DEFAULT_SERVER_CONCURRENCY, DEFAULT_PROVIDER_CONCURRENCY = 8, 100

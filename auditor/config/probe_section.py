@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain.labels import LabelKind, LabelUnit
-    from auditor.imports.published.rows import DatasetFormat
+    from auditor.imports.published import DatasetFormat
     from auditor.models.answer_schemas import Structure
-    from auditor.models.simulated.world import PeopleOpinions, World
-    from auditor.reports.data.agreement.model_attributes import FiguresByModel
-    from auditor.reports.data.coverage.stage_coverage import StageCoverage
-    from auditor.reports.data.gates.gate_estimates import GatedFigure
-    from auditor.reports.data.judge_quality.pair_labels import Decisions
+    from auditor.models.simulated import PeopleOpinions, World
+    from auditor.reports.data.agreement.over_models import FiguresByModel
+    from auditor.reports.data.coverage.counts import StageCoverage
+    from auditor.reports.data.gates.estimates import GatedFigure
+    from auditor.reports.data.judge_quality.build import Decisions
     from auditor.reports.data.report_model import ReportModel
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
-    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.data.requests import SamplingReport
     from auditor.reports.document import ListItem, Section, Table, Text
-    from auditor.review.label_item import LabelItem, LabelItemLoader
+    from auditor.review.label_sampling import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
-    from auditor.storage.label_units import UnitQuery
-    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+    from auditor.storage.labels import UnitQuery
+    from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
 
 
 class ProbeSettings(ConfigSection):

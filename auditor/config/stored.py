@@ -11,8 +11,8 @@ from pydantic.fields import FieldInfo
 from auditor.config.audit import AuditConfig
 from auditor.config.probes import KEEP_MISSING_PROBES
 from auditor.config.sections import DEFAULT_MIN_COVERAGE
-from auditor.config.type_descriptions import field_types, find_field, type_at_step
 from auditor.config.validation_messages import list_wrong_settings
+from auditor.config.value_checks import field_types, find_field, type_at_step
 from auditor.errors import ConfigError
 from auditor.text_safety import truncate_text
 

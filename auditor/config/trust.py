@@ -1,23 +1,13 @@
-"""Which key may go to which host: a config can come from anybody, but a key goes only where its owner allows it.
-
-A key without `api_base` goes to its provider's own servers. With `api_base`, its owner must have allowed the key for
-that host, by a line such as `MY_KEY@10.0.0.5:8000` in the user's trust file (`auditor trust CONFIG` writes it) or in
-AUDITOR_TRUST. A line without a scheme allows https, and for this machine also http; `MY_KEY@http://10.0.0.5:8000`
-allows http.
-
-The same holds for secrets that a config can use without naming a key: credentials of this machine that sign requests
-(`AWS_CREDENTIALS@…`, `GOOGLE_CREDENTIALS@…`), the password of a PostgreSQL server that the config's `storage` names
-(`PGPASSWORD@…`), the work sent to a Ray cluster that its `run.ray_address` names (`RAY_ADDRESS@…`), and the questions
-and answers sent to a collector that its `telemetry.endpoint` names (`TELEMETRY_TEXTS@…`).
-"""
+"""To which servers keys may go: the trust file, and headers that hold secrets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
+from auditor.config import AuditConfig
 from auditor.config.credential_bindings import (
     CredentialBinding,
     binding_for_url,
@@ -25,11 +15,58 @@ from auditor.config.credential_bindings import (
     extract_host,
     parse_binding,
 )
-from auditor.config.providers.table import PROVIDERS, REPLAY, unsupported_reason
-from auditor.config.secret_headers import refuse_literal_secrets, secret_header_variables
+from auditor.config.model_section import ENV_PREFIX, ModelSection
+from auditor.config.providers import PROVIDERS, REPLAY, unsupported_reason
 from auditor.config.value_checks import check_base_url
 from auditor.errors import ConfigError
 from auditor.input_files import read_text
+
+SECRET_NAME = re.compile(r"key|token|secret|auth|cookie|password|credential", re.IGNORECASE)
+"""Words in the names of headers that hold a secret."""
+SECRET_VALUE = re.compile(
+    r"(?:^|[\s:=,;\"'])(?:(?:bearer|basic)\s+\S{8}"
+    r"|(?:sk|pk|rk|gsk|hf|r8|fw|co|tgp|xai|csk|pplx|nvapi|glpat|gh[opsu]|github_pat|xox[abprs]|dop_v1|lsv2|whsec)[-_]\S{8}"
+    r"|A[KS]IA[0-9A-Z]{12}|AIza\S{8}|ya29\.\S{8}|eyJ\S{8})",
+    re.IGNORECASE,
+)
+"""How the keys of common providers begin, and those of this form that are sent as credentials."""
+REFERENCE = re.compile(r"os\.environ/\w+")
+
+
+def secret_header_variables(model: ModelSection) -> dict[str, str]:
+    """Environment variables whose values a model's headers hold, by the name of the header."""
+    return {
+        name: value.removeprefix(ENV_PREFIX)
+        for _, name, value in _iter_headers(model)
+        if isinstance(value, str) and REFERENCE.fullmatch(value)
+    }
+
+
+def refuse_literal_secrets(model: ModelSection) -> None:
+    """Refuse a header whose value is a secret itself, since the configuration is stored and shared.
+
+    Raises:
+        ConfigError: a header holds a secret, or a malformed reference; the message does not show it.
+    """
+    for table, name, value in _iter_headers(model):
+        text = value if isinstance(value, str) else ""
+        is_reference = table == "extra_headers" and REFERENCE.fullmatch(text) is not None
+        if not is_reference and (SECRET_NAME.search(name) or SECRET_VALUE.search(text) or text.startswith(ENV_PREFIX)):
+            raise ConfigError(
+                f"model '{model.name}': the header '{name}' in params.{table} holds a secret.",
+                f'Write the name of an environment variable instead: extra_headers = {{ "{name}" = "{ENV_PREFIX}NAME" '
+                "}. Set that variable to the whole value of the header, and run `auditor trust CONFIG` if the model "
+                "has an api_base.",
+            )
+
+
+def _iter_headers(model: ModelSection) -> Iterator[tuple[str, str, object]]:
+    """Yield the parameter, the name and the value of each header in a model's `params`."""
+    for table, headers in model.params.items():
+        if table.lower().endswith("headers") and isinstance(headers, Mapping):
+            for name, value in headers.items():
+                yield table, name, value
+
 
 TRUST_VARIABLE = "AUDITOR_TRUST"
 STORAGE_KEY, CLUSTER_KEY, TEXTS_KEY = "PGPASSWORD", "RAY_ADDRESS", "TELEMETRY_TEXTS"

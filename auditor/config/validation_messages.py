@@ -17,15 +17,18 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from auditor.config.base import ConfigSection, read_field_descriptions
-from auditor.config.type_descriptions import (
+from auditor.config.value_checks import (
+    Syntax,
     describe_type,
     field_types,
     find_field,
+    format_examples,
+    format_item_example,
+    format_setting,
     key_type,
     type_at_step,
     unwrap_annotation,
 )
-from auditor.config.value_examples import Syntax, format_examples, format_item_example, format_setting
 from auditor.errors import did_you_mean
 from auditor.text_safety import truncate_text
 

@@ -17,7 +17,7 @@ def _parse_label_kind(value: str) -> str:
     Raises:
         typer.BadParameter: there is no such kind.
     """
-    from auditor.storage.probe_answers import list_label_kinds  # loads the probes
+    from auditor.storage.probe_results import list_label_kinds  # loads the probes
 
     kinds = [kind.value for kind in list_label_kinds()]
     if value not in kinds:

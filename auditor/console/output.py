@@ -20,7 +20,7 @@ from auditor.text_safety import escape_invisible, escape_json_controls
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from auditor.imports.unmatched_rows import UnmatchedRows
+    from auditor.imports.recorded_audits import UnmatchedRows
 
 
 DEFAULT_LINE_WIDTH = 160

@@ -30,7 +30,7 @@ def present_document(
     if output is not None:
         from auditor.atomic_files import write_atomically
         from auditor.reports.output import render_document
-        from auditor.reports.render.csv_tables import render_csv
+        from auditor.reports.render.table_files import render_csv
 
         if figures is not None and output.suffix == CSV_SUFFIX:
             write_atomically(render_csv(figures), output)
@@ -68,7 +68,6 @@ def print_document(document: Document) -> None:
 
 def print_document_table(table: Table, *, data: bool = True) -> None:
     """Print a table in the terminal's width, to standard output, or to standard error if it is no data."""
-    from auditor.reports.render.plain_text import MIN_WIDTH
-    from auditor.reports.render.text_tables import render_text_table
+    from auditor.reports.render.plain_text import MIN_WIDTH, render_text_table
 
     print_layout(f"\n{render_text_table(table, max(create_console(data=data).width, MIN_WIDTH))}\n", data=data)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Cell, Method, Survey
-from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
-from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason
-from auditor.metrics.variance_components import (
+from auditor.metrics.intervals.jackknife_interval import MIN_UNITS, too_few_reason
+from auditor.metrics.intervals.variance_components import (
     SOURCES,
     Design,
     VarianceComponents,
@@ -20,10 +19,10 @@ from auditor.metrics.variance_components import (
     estimate_components,
     influence_values,
 )
-from auditor.reports.data.agreement.variance import sampling_variances
-from auditor.reports.data.cost.forecast import DetectableDifferences
-from auditor.reports.data.report_source import FloatArray, ReportSource
-from auditor.reports.data.source_loading import load_source
+from auditor.metrics.people.cell_statistics import MAE, PEARSON, Statistic
+from auditor.reports.data.agreement.sensitivity import sampling_variances
+from auditor.reports.data.cost import DetectableDifferences
+from auditor.reports.data.report_source import FloatArray, ReportSource, load_source
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.surveys.baselines import compute_baselines, compute_fitted_baselines

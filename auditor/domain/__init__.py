@@ -6,7 +6,6 @@ All are immutable data with a few derived properties. Scores are in [-1, 1], fro
 
 from __future__ import annotations
 
-from auditor.domain.attempts import Attempt, ResponseBody
 from auditor.domain.audit_records import (
     AlteredTraceVerdict,
     CellScore,
@@ -20,29 +19,27 @@ from auditor.domain.audit_records import (
     Trace,
     Verdict,
 )
-from auditor.domain.calls import Answer, Call, Message, total_cost
-from auditor.domain.capabilities import (
+from auditor.domain.calls import (
+    Answer,
     AnswerForm,
+    Attempt,
+    Call,
     Capability,
     CapabilityKey,
     DeclaredCapabilities,
+    Message,
     ReasoningSettings,
+    ResponseBody,
     TokenLimitParam,
+    total_cost,
 )
-from auditor.domain.conflict_kinds import ConflictKind, ConflictSides
-from auditor.domain.decisions import Decision
+from auditor.domain.decisions import ConflictKind, ConflictSides, Decision
 from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell, TopicQuestion
-from auditor.domain.identifiers import (
-    canonical_hash,
-    canonical_json,
-    derive_seed,
-    hash_rows,
-    method_side_name,
-    parse_method_side,
-)
-from auditor.domain.languages import ENGLISH, LANGUAGES, NATIVE
 from auditor.domain.tasks import OPTION_LETTERS, AnswerKind, Task, TaskItem, lettered_options
 from auditor.domain.terms import (
+    ENGLISH,
+    LANGUAGES,
+    NATIVE,
     SCORE_MAX,
     SCORE_MIN,
     Cell,
@@ -55,6 +52,12 @@ from auditor.domain.terms import (
     Purpose,
     RatingAction,
     Ruling,
+    canonical_hash,
+    canonical_json,
+    derive_seed,
+    hash_rows,
+    method_side_name,
+    parse_method_side,
 )
 
 __all__ = [

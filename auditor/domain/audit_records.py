@@ -1,16 +1,28 @@
-"""Records parsed from answers or computed from them: traces, sentence pair scores, verdicts, conflicts, ratings."""
+"""Records of an audit: traces, scores, verdicts, conflicts, ratings, exclusions, and designs of experiments."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated
 
-from auditor.domain.conflict_kinds import ConflictKind
-from auditor.domain.decisions import Decision
-from auditor.domain.identifiers import canonical_hash
-from auditor.domain.records import CallKey, Key, LongText, Nullable, Owners, RowOwner, RowPolicy, Unique, stored
+from auditor.domain.decisions import ConflictKind, Decision
+from auditor.domain.records import (
+    CallKey,
+    Key,
+    LongText,
+    NotStored,
+    Nullable,
+    Owners,
+    RowOwner,
+    RowPolicy,
+    StoredAs,
+    Unique,
+    stored,
+)
 from auditor.domain.terms import (
     Cell,
     ConflictState,
@@ -20,7 +32,133 @@ from auditor.domain.terms import (
     Purpose,
     RatingAction,
     Ruling,
+    canonical_hash,
+    canonical_json,
 )
+
+
+class ExclusionAct(StrEnum):
+    """What a row of the log of exclusions records."""
+
+    EXCLUDE = "exclude"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSelection:
+    """Answers that match all of these; None matches any. With a sample's number, only direct answers match.
+
+    Attributes:
+        model: who answered; of the probe `logic`, the judge.
+        country: of the cell. Of the probe `logic`, the country whose topics are compared. Of a probe of another
+            package, a text of its units. Answers of the probe `semantic` are about no country.
+        topic: of the cell, or an item of a task. Of the probe `semantic`, a question's id. Of the probe `logic`, an
+            item or a set of items. Of a probe of another package, as `country`.
+        probe: name of the probe; `direct` for direct answers.
+    """
+
+    model: str | None = None
+    country: str | None = None
+    topic: str | None = None
+    sample: int | None = None
+    probe: str | None = None
+
+
+@stored(
+    "exclusion",
+    RowPolicy.APPEND_ONLY,
+    RowOwner.AUDIT_LOG,
+    indexes={"ix_exclusion_audit_id": ("audit_id",)},
+    first_columns=("id", "audit_id", "act", "of", "model", "country", "topic", "sample", "reason", "excluded_at"),
+)
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A declaration that answers of an audit are invalid, or the undo of an earlier one (`of`).
+
+    The answers are those that match all of `model`, `country`, `topic`, `sample` and `probe` that are not NULL.
+
+    Attributes:
+        id: 0 if it is not stored yet.
+        excluded_at: ISO 8601 in UTC.
+        n_answers: number of recorded answers that match; counted for a declaration in force.
+    """
+
+    id: Owners[int]
+    selection: AnswerSelection
+    reason: LongText[str]
+    excluded_at: str
+    n_answers: NotStored[int] = 0
+    act: ExclusionAct = ExclusionAct.EXCLUDE
+    of: int | None = None
+
+
+@stored("excluded_content")
+@dataclass(frozen=True, slots=True)
+class ExcludedContent:
+    """A row of another table as it was before its answer was excluded; it is restored when the exclusion is undone.
+
+    `row` is its primary key as a JSON list, `content` all of its columns as JSON.
+    """
+
+    source: Key[str]
+    row: Key[LongText[str]]
+    content: LongText[str]
+
+
+AUDIT_RUN = 0
+"""Number of the run with the audit's settings."""
+
+
+def _read_cells(text: str) -> tuple[Cell, ...]:
+    """Read cells from a JSON list of pairs of country and topic."""
+    return tuple(Cell(*pair) for pair in json.loads(text))
+
+
+def _write_levels(levels: Mapping[str, str]) -> str:
+    """Write levels as a JSON list, which keeps the order of factors."""
+    return canonical_json([list(pair) for pair in levels.items()])
+
+
+def _read_levels(text: str) -> dict[str, str]:
+    return dict(json.loads(text))
+
+
+@stored("design_run")
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One combination of choices with which all models are asked about some cells.
+
+    Attributes:
+        number: from 0, the run with the audit's settings.
+        levels: the level of each factor; all runs of a design have the same factors, in one order.
+        cells: that are asked.
+        samples: number of answers of each model on each of these cells.
+    """
+
+    number: Key[int]
+    levels: LongText[Annotated[Mapping[str, str], StoredAs(None, _write_levels, _read_levels)]]
+    cells: LongText[Annotated[tuple[Cell, ...], StoredAs(None, canonical_json, _read_cells)]]
+    samples: int
+
+
+@stored("design_answer")
+@dataclass(frozen=True, slots=True)
+class DesignAnswer:
+    """One answer in a run of a design; the audit's scores do not use it.
+
+    Attributes:
+        run: number of the run.
+        score: in [-1, 1], whatever the scale that was asked for; None unless the outcome is `ok`.
+    """
+
+    run: Key[int]
+    model: Key[str]
+    cell: Key[Cell]
+    sample: Key[int]
+    outcome: Outcome
+    score: float | None = None
+    key: Annotated[str | None, CallKey(Purpose.DIRECT, "model")] = None
+
 
 _HARMLESS_ALTERATIONS = frozenset(HarmlessAlteration)
 
@@ -129,7 +267,7 @@ class Verdict:
     """One judge's verdict on one trace; only the outcome `ok` has a ruling.
 
     Attributes:
-        aspects: whether the judge finds an aspect met, by name of the aspect (`auditor.domain.review_aspects`); aspects
+        aspects: whether the judge finds an aspect met, by name of the aspect (`auditor.domain.decisions`); aspects
             that it did not rate are left out.
         confidence: the judge's stated confidence, in [0, 1]; None if it states none.
         shortened: whether the justification was cut because it was still too long after a request for a shorter one.

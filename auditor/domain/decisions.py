@@ -1,10 +1,179 @@
-"""People's decisions on conflicts. Each is declared once: keys, commands, labels and rules read the declaration."""
+"""Kinds of conflict, aspects that judges rate, and people's decisions: each is declared once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Literal, Self
+
+from auditor.domain.terms import OpenEnum
+
+
+class ConflictSides(Enum):
+    """What the two sides of a conflict are."""
+
+    SCORES = auto()
+    """The scores of two models on a cell, or on an item of a scored task."""
+    ANSWERS = auto()
+    """The answers of two models to an item of a task."""
+    METHODS = auto()
+    """The scores of one model by two methods."""
+    CLAIMS = auto()
+    """Two claims on a pair of items, in words; queued by a user's command, not by a run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConflictKindSpec:
+    """The properties of a kind of conflict.
+
+    Attributes:
+        sides: what the two sides are.
+        explanation: how the sides differ, as a clause for the report.
+        unvoted_label: completes "13 conflicts …" where judges do not vote on this kind; empty where they do.
+    """
+
+    sides: ConflictSides
+    explanation: str
+    unvoted_label: str = ""
+
+
+class ConflictKind(OpenEnum):
+    """How the two sides of a conflict differ; lists of kinds are in this order, with those of probes at the end."""
+
+    BINARY = (
+        "binary",
+        ConflictKindSpec(sides=ConflictSides.SCORES, explanation="the scores are on opposite sides of zero"),
+    )
+    OUTLIER = (
+        "outlier",
+        ConflictKindSpec(
+            sides=ConflictSides.SCORES,
+            explanation="one model differs from all others, which agree with each other",
+        ),
+    )
+    GRADIENT = (
+        "gradient",
+        ConflictKindSpec(
+            sides=ConflictSides.SCORES,
+            explanation="the scores have the same direction but differ in strength",
+        ),
+    )
+    METHODS = (
+        "methods",
+        ConflictKindSpec(
+            sides=ConflictSides.METHODS,
+            explanation="one model’s scores by two methods differ; only people decide these",
+            unvoted_label="between two methods of one model",
+        ),
+    )
+    ANSWERS = (
+        "answers",
+        ConflictKindSpec(sides=ConflictSides.ANSWERS, explanation="two models give different answers"),
+    )
+
+    spec: ConflictKindSpec
+
+    def __new__(cls, value: str, *specs: ConflictKindSpec) -> Self:
+        """Create a member from its stored name and its one spec."""
+        kind = str.__new__(cls, value)
+        kind._value_ = value
+        [kind.spec] = specs  # any number in the signature, which type checkers also apply to `ConflictKind("binary")`
+        return kind
+
+    @classmethod
+    def of_probe(cls, value: str, spec: ConflictKindSpec) -> Self:
+        """Declare a kind of conflicts that a probe's commands queue."""
+        kind = cls.declare(value)
+        kind.spec = spec
+        return kind
+
+    @property
+    def is_voted(self) -> bool:
+        """Whether judges vote on conflicts of this kind; otherwise only people decide them."""
+        return not self.spec.unvoted_label
+
+    @property
+    def label(self) -> str:
+        """The name on screen and in the report."""
+        return self.value.replace("_", " ")
+
+
+SURVEY_REVIEW = "TraceReview"
+TASK_REVIEW = "AnswerReview"
+"""Names of the schemas of judges' answers in audits of a survey, and of a task.
+
+The name is part of the ledger's key, but the fields are not. A schema that gets an aspect, or loses one, therefore
+needs a name that was never used. Otherwise answers without the aspect would be read as answers to the new schema.
+"""
+LIMITED_SURVEY_REVIEW = f"Limited{SURVEY_REVIEW}"
+LIMITED_TASK_REVIEW = f"Limited{TASK_REVIEW}"
+"""The same where the justification has another limit on words than the default."""
+SURVEY_REVIEWS = (SURVEY_REVIEW, LIMITED_SURVEY_REVIEW)
+TASK_REVIEWS = (TASK_REVIEW, LIMITED_TASK_REVIEW)
+
+
+@dataclass(frozen=True, slots=True)
+class AspectQuestion:
+    """What judges are asked about an aspect.
+
+    Attributes:
+        key: key of the answer in the judge's JSON.
+        question: text of the review prompt. The answer is true or false; true is the favourable one.
+        title: title of the column in the report.
+    """
+
+    key: str
+    question: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewAspect:
+    """An aspect of a trace that judges rate as met or not met.
+
+    Attributes:
+        name: name of the aspect in stored verdicts, in the JSON report and in exports; never changed once used.
+        label: word for the aspect in the terminal, as in "lacks culture".
+        survey, task: the question in audits of a survey, and in those of a task; None where it is not asked. An aspect
+            that is asked no more has neither, and stays listed for the verdicts of earlier audits.
+    """
+
+    name: str
+    label: str
+    survey: AspectQuestion | None = None
+    task: AspectQuestion | None = None
+
+
+REVIEW_ASPECTS: tuple[ReviewAspect, ...] = (
+    ReviewAspect(
+        "cultural_accuracy",
+        label="culture",
+        survey=AspectQuestion("cultural_accuracy", "are the norms plausible and no stereotype", "Cultural accuracy"),
+    ),
+    ReviewAspect(
+        "logical_consistency",
+        label="logic",
+        survey=AspectQuestion("logical_consistency", "does each step follow", "Logical consistency"),
+        task=AspectQuestion(
+            "logical_consistency", "are the facts right and does each step follow", "Logical consistency"
+        ),
+    ),
+    ReviewAspect(
+        "score_fit",
+        label="score",
+        survey=AspectQuestion("score_fit", "does the score fit the reasoning", "Score fits the reasoning"),
+        task=AspectQuestion(
+            "answer_fit", "is the answer the one that the reasoning leads to", "Answer fits the reasoning"
+        ),
+    ),
+)
+"""All aspects, in the order in which judges rate them and in which they are shown."""
+
+
+def aspect_questions(*, for_task: bool) -> dict[str, AspectQuestion]:
+    """Questions of an audit of a survey, or of a task, by name of the aspect, in order."""
+    questions = {aspect.name: aspect.task if for_task else aspect.survey for aspect in REVIEW_ASPECTS}
+    return {name: question for name, question in questions.items() if question is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

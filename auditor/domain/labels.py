@@ -13,9 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple, Self
 
-from auditor.domain.identifiers import canonical_json
 from auditor.domain.records import LongText, Owners, References, RowOwner, RowPolicy, StoredAs, stored
-from auditor.domain.terms import OpenEnum, Ruling
+from auditor.domain.terms import OpenEnum, Ruling, canonical_json
 
 
 class LabelChoice(NamedTuple):
@@ -186,7 +185,7 @@ class Label:
 
     Attributes:
         value: value of a `LabelChoice` of the kind.
-        aspects: the rater's answers to the questions of `auditor.domain.review_aspects`, by name, where asked.
+        aspects: the rater's answers to the questions of `auditor.domain.decisions`, by name, where asked.
         text_hash: SHA-256 of the text that the rater read, so that a label on a text that has changed since is
             noticed; None if imported.
         source: "review", or the name of the imported file.

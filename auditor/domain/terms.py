@@ -1,10 +1,73 @@
-"""Enumerations used across the package (outcomes, purposes, methods, rulings), and the cell."""
+"""Terms used across the package: enumerations, cells, identifiers, languages, and families of models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Self, cast
+from importlib import resources
+from typing import Any, NamedTuple, Self, cast
+
+MAX_ID_LENGTH = 120
+_SHORTENED_ID = re.compile(r".{0,60} … [0-9a-f]{10}", re.DOTALL)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def method_side_name(model: str, method: str) -> str:
+    """Name of one side of a conflict between two methods of a model, such as `gpt (direct)`."""
+    return f"{model} ({method})"
+
+
+def parse_method_side(side: str) -> tuple[str, str]:
+    """Split the name made by `method_side_name` into model and method."""
+    model, _, method = side.removesuffix(")").rpartition(" (")
+    return model, method
+
+
+def canonical_json(value: Any) -> str:
+    """Serialize to JSON with sorted keys, without spaces or NaN, so that equal values have equal text."""
+    return _ENCODER.encode(value)
+
+
+def canonical_hash(value: Any) -> str:
+    """SHA-256, in hex, of the canonical JSON; different lone surrogates give different hashes."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def hash_rows(rows: Iterable[Sequence[str | float | None]]) -> str:
+    """SHA-256, in hex, of rows of texts and numbers, of which one is in memory at a time."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(repr(row).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def derive_seed(seed: int, *identity: object) -> int:
+    """Derive a seed in [0, 2**31) from the audit's seed and the values that identify one sample."""
+    digest = hashlib.sha256(canonical_json([seed, *map(str, identity)]).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
+
+
+def short_id(text: str) -> str:
+    """Make an id of at most `MAX_ID_LENGTH` characters from a text: the text, or its beginning and part of its hash."""
+    if len(text) <= MAX_ID_LENGTH:
+        return text
+    return f"{' '.join(text[:60].split())} … {canonical_hash(text)[:10]}"
+
+
+def is_shortened(id_: str) -> bool:
+    """Whether `short_id` made an id from a longer text."""
+    return _SHORTENED_ID.fullmatch(id_) is not None
+
+
+ENGLISH, NATIVE = "en", "native"
+LANGUAGES = ("ar", "de", "en", "es", "fr", "hi", "id", "ja", "pt", "ru", "sw", "tr", "zh")
+"""Languages that have prompts, by ISO 639-1 code."""
+
 
 SCORE_MIN = -1.0
 SCORE_MAX = 1.0
@@ -193,3 +256,52 @@ class ComparisonChoice(StrEnum):
         if self is ComparisonChoice.TIE:
             return self
         return ComparisonChoice.SECOND if self is ComparisonChoice.FIRST else ComparisonChoice.FIRST
+
+
+class ModelFamily(NamedTuple):
+    """One maker's models.
+
+    Attributes:
+        id_patterns: patterns for the part of a model id after the provider, in lower case.
+        maker_words: words that are masked in any case.
+        capitalized_words: words that are masked only if capitalized, since in lower case they are ordinary words.
+    """
+
+    name: str
+    id_patterns: tuple[re.Pattern[str], ...]
+    maker_words: tuple[str, ...]
+    capitalized_words: tuple[str, ...]
+
+
+@functools.cache
+def load_families() -> tuple[ModelFamily, ...]:
+    """All known families, in the order of `families.toml`."""
+    text = (resources.files("auditor.domain") / "families.toml").read_text(encoding="utf-8")
+    return tuple(
+        ModelFamily(name, tuple(map(re.compile, row["ids"])), tuple(row["words"]), tuple(row.get("proper", ())))
+        for name, row in tomllib.loads(text).items()
+    )
+
+
+def split_model_id(model: str) -> tuple[str, str]:
+    """The provider of a model's id, such as `openai/gpt-4o`, and the rest; both are the id if it names no provider."""
+    parts = model.split("/", 1)
+    return parts[0], parts[-1]
+
+
+@functools.lru_cache(maxsize=4096)
+def family_of(model: str) -> str:
+    """Name of the family of a model id.
+
+    Args:
+        model: provider and model, such as `openai/gpt-4o`. The provider is ignored: it says which API is used, not who
+            made the model.
+
+    Returns:
+        The family's name; for an unknown family the id without its provider, so that equal ids are one family.
+    """
+    model_id = split_model_id(model)[1].lower()
+    return next(
+        (family.name for family in load_families() if any(pattern.search(model_id) for pattern in family.id_patterns)),
+        model_id,
+    )

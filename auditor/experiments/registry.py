@@ -5,17 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from auditor.experiments.bias import bias
-from auditor.experiments.declaration import Experiment
-from auditor.experiments.direct_temperature import direct_temperature
-from auditor.experiments.drift import drift
-from auditor.experiments.holdout import holdout
-from auditor.experiments.nonresponse import nonresponse
-from auditor.experiments.planted import planted
+from auditor.experiments.judges import bias, drift, holdout, planted, validity
 from auditor.experiments.robustness import robustness
-from auditor.experiments.samples import samples
-from auditor.experiments.savings import savings
-from auditor.experiments.validity import validity
+from auditor.experiments.sampling import direct_temperature, nonresponse, samples, savings
+from auditor.experiments.stored_audit import Experiment
 
 
 def _list_experiments_of_probes() -> list[Experiment]:

@@ -2,24 +2,280 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
-from auditor.experiments.declaration import AskOption, AuditArgument, ExperimentContext, ExperimentResult
+from auditor.agents.design_calls import (
+    AS_CONFIGURED,
+    HIGH_FIRST,
+    LOW_FIRST,
+    NO_ROLE,
+    RESIDENT,
+    DesignRequest,
+    list_requests,
+)
+from auditor.agents.localization import localized_question, topic_wording
+from auditor.config import AuditConfig
+from auditor.config.sections import MAX_WORDINGS
+from auditor.cost_estimation.audit_estimate import build_forecast_row
+from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
+from auditor.domain import ENGLISH, LANGUAGES, NATIVE, AnswerForm, Capability, Cell, Purpose, Survey, derive_seed
+from auditor.domain.audit_records import PlannedRun
+from auditor.errors import ConfigError, UsageError, did_you_mean
+from auditor.experiments.stored_audit import AskOption, AuditArgument, ExperimentContext, ExperimentResult
+from auditor.metrics.designs.design_matrix import assign_cells, plan_levels
+from auditor.reports.data.cost import CostForecast, ForecastRange, sum_ranges
+from auditor.storage import costs, ledger
+from auditor.storage.database import Database
+from auditor.surveys.countries import native_languages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from auditor.config import AuditConfig
-    from auditor.domain import Capability, Cell, Survey
-    from auditor.domain.design_records import PlannedRun
-    from auditor.experiments.design_plan import DesignCost, FactorChoice
     from auditor.experiments.stored_audit import Requirement
-    from auditor.reports.data.sampling.design import DesignReport, PanelVariantRow
-    from auditor.reports.data.sampling.robustness import RobustnessReport
+    from auditor.reports.data.robustness import DesignReport, PanelVariantRow, RobustnessReport
     from auditor.storage.audits import Audit
-    from auditor.storage.database import Database
+
+
+FACTORS = ("wording", "direction", "scale", "reasoning", "answer", "temperature", "language", "role")
+OTHER_TEMPERATURES = ("0", "0.7")
+
+
+@dataclass(frozen=True)
+class FactorChoice:
+    """What a design varies.
+
+    Attributes:
+        levels: by factor, the audit's level first.
+        omitted: factors, or levels as `FACTOR=LEVEL`, that are left out, with the reason.
+    """
+
+    levels: dict[str, list[str]]
+    omitted: dict[str, str] = field(default_factory=dict)
+
+
+def choose_factors(
+    config: AuditConfig,
+    survey: Survey,
+    capabilities: Mapping[str, Capability],
+    without: Collection[str],
+    level_texts: Sequence[str],
+) -> FactorChoice:
+    """Choose the factors that can be varied, with their levels.
+
+    Args:
+        capabilities: what each model was found to accept, by its name; models of which nothing is known are absent.
+        without: factors that the user leaves out.
+        level_texts: levels in place of the default ones, as `FACTOR=LEVEL,LEVEL`.
+
+    Raises:
+        UsageError: an unknown factor or level, or no factor is left.
+    """
+    levels = _list_default_levels(config)
+    for text in level_texts:
+        factor, separator, values = text.partition("=")
+        if not separator:
+            raise UsageError(f"--levels {text}: there is no '='.", 'Write it as in --levels "scale=-1 to 1,words".')
+        _require_factor(factor.strip())
+        levels[factor.strip()] = _read_levels(factor.strip(), values, levels[factor.strip()])
+    for factor in without:
+        _require_factor(factor)
+    chosen, omitted = {}, {}
+    for factor, names in levels.items():
+        if factor in without:
+            continue
+        problems = dict(_find_problems(config, survey, capabilities, factor, names))
+        usable = [name for name in names if name not in problems]
+        if (reason := problems.get("")) is not None:
+            omitted[factor] = reason
+        else:
+            omitted |= {f"{factor}={name}": reason for name, reason in problems.items()}
+            if len(usable) < 2:
+                omitted[factor] = f"it has one level: {usable[0]}"
+            else:
+                chosen[factor] = usable
+    if not chosen:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in omitted.items()) or "all are left out"
+        raise UsageError(f"no choice is left that the design could vary ({reasons}).", "Leave out fewer choices.")
+    return FactorChoice(chosen, omitted)
+
+
+def _list_default_levels(config: AuditConfig) -> dict[str, list[str]]:
+    """The levels of each factor, the audit's first."""
+    temperatures = {
+        config.direct.temperature if model.temperature is None else model.temperature for model in config.models
+    }
+    temperature = f"{min(temperatures):g}" if len(temperatures) == 1 else AS_CONFIGURED
+    mode, language = config.direct.mode, config.languages[0]
+    return {
+        "wording": [str(number) for number in range(1, MAX_WORDINGS + 1)],
+        "direction": [LOW_FIRST, HIGH_FIRST],
+        "scale": ["-1 to 1", "1 to 10", "words"],
+        "reasoning": ["before", "after", "none"],
+        "answer": [mode, "text" if mode == "structured" else "structured"],
+        "temperature": [temperature, next(other for other in OTHER_TEMPERATURES if other != temperature)],
+        "language": [language, ENGLISH if language == NATIVE else NATIVE],
+        "role": [NO_ROLE, RESIDENT],
+    }
+
+
+def _require_factor(name: str) -> None:
+    if name not in FACTORS:
+        raise UsageError(f"there is no choice '{name}'.", did_you_mean(name, FACTORS, f"Known: {', '.join(FACTORS)}."))
+
+
+def _read_levels(factor: str, text: str, defaults: Sequence[str]) -> list[str]:
+    """The audit's level and those of a text; UsageError for one that the factor cannot have."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if factor == "temperature":
+            _require_temperature(name)
+        elif factor != "language" and name not in defaults:
+            hint = did_you_mean(name, defaults, f"Known: {', '.join(defaults)}.")
+            raise UsageError(f"--levels: the choice '{factor}' has no level '{name}'.", hint)
+    return list(dict.fromkeys([defaults[0], *names]))
+
+
+def _require_temperature(text: str) -> None:
+    try:
+        is_valid = 0 <= float(text) <= 2
+    except ValueError:
+        is_valid = False
+    if not is_valid and text != AS_CONFIGURED:
+        raise UsageError(f"--levels: '{text}' is not a temperature.", "Write a number from 0 to 2.")
+
+
+def _find_problems(
+    config: AuditConfig, survey: Survey, capabilities: Mapping[str, Capability], factor: str, levels: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the levels that cannot be used, each with the reason; an empty text for the factor as such."""
+    if factor == "wording" and survey.n_wordings > 1:
+        yield "", f"the audit takes {survey.n_wordings} wordings in turn"
+    elif factor == "wording" and survey.topic_questions:
+        yield "", "the survey has topics with questions of their own"
+    elif factor == "temperature":
+        fixed = [model.name for model in config.models if "temperature" in model.params]
+        refusing = [name for name, known in capabilities.items() if "temperature" in known.dropped_params]
+        refusing += [
+            model.name for model in config.models if model.capabilities and model.capabilities.temperature is False
+        ]
+        if fixed or refusing:
+            verb = "sets its own temperature in params" if fixed else "takes no temperature"
+            yield "", f"the model {(fixed or refusing)[0]} {verb}"
+    elif factor == "answer":
+        text_only = [name for name, known in capabilities.items() if known.form is AnswerForm.TEXT]
+        text_only += [model.name for model in config.models if model.capabilities and model.capabilities.form == "text"]
+        if text_only:
+            yield "", f"the model {text_only[0]} takes no structured answers"
+    elif factor == "language":
+        yield from _find_language_problems(config, survey, levels)
+
+
+def _find_language_problems(config: AuditConfig, survey: Survey, levels: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the languages without texts, and those that change no question."""
+    codes_by_level = {
+        level: [_find_code(config, level, country) for country in survey.countries]
+        for level in levels
+        if level in (*LANGUAGES, NATIVE)
+    }
+    for level in levels[1:]:
+        if level not in codes_by_level:
+            yield level, f"there are no prompts in the language '{level}'"
+            continue
+        try:
+            for language in dict.fromkeys(codes_by_level[level]):
+                for topic in survey.topics:
+                    localized_question(survey, language, topic)
+                    topic_wording(survey, topic, language)
+        except ConfigError as error:
+            yield level, error.message.rstrip(".")
+            continue
+        if codes_by_level[level] == codes_by_level[levels[0]]:
+            yield level, f"all questions are in the same language as with '{levels[0]}'"
+
+
+def _find_code(config: AuditConfig, level: str, country: str) -> str:
+    return config.model_copy(update={"language": level}).languages_in(native_languages(country))[0]
+
+
+def plan_design(config: AuditConfig, survey: Survey, choice: FactorChoice, samples: int) -> list[PlannedRun]:
+    """Plan the runs of a design; the first has the audit's settings."""
+    seed = derive_seed(config.seed, "design")
+    table = plan_levels([len(levels) for levels in choice.levels.values()], seed)
+    cells = _shuffle_topics(list(survey.asked_cells), seed)
+    is_asked = assign_cells(table, len(cells), seed)
+    return [
+        PlannedRun(
+            number,
+            {factor: levels[i] for (factor, levels), i in zip(choice.levels.items(), row, strict=True)},
+            tuple(cells[i] for i in np.flatnonzero(is_asked[number])),
+            samples,
+        )
+        for number, row in enumerate(table)
+    ]
+
+
+def _shuffle_topics(cells: Sequence[Cell], seed: int) -> list[Cell]:
+    """The cells country by country, with the topics of each in random order."""
+    order = np.random.default_rng(seed).permutation(len(cells))
+    countries = {country: i for i, country in enumerate(dict.fromkeys(cell.country for cell in cells))}
+    return sorted((cells[i] for i in order), key=lambda cell: countries[cell.country])
+
+
+def list_levels(runs: Sequence[PlannedRun]) -> dict[str, list[str]]:
+    """The levels of each factor that runs have, the audit's first."""
+    factors = runs[0].levels if runs else {}
+    return {factor: list(dict.fromkeys(run.levels[factor] for run in runs)) for factor in factors}
+
+
+def is_same_design(runs: Sequence[PlannedRun], other: Sequence[PlannedRun]) -> bool:
+    """Whether two designs vary the same levels on the same cells, with as many samples."""
+
+    def describe(design: Sequence[PlannedRun]) -> object:
+        levels = {factor: set(names) for factor, names in list_levels(design).items()}
+        return levels, {run.samples for run in design}, {cell for run in design for cell in run.cells}, len(design)
+
+    return describe(runs) == describe(other)
+
+
+@dataclass(frozen=True)
+class DesignCost:
+    """Calls of a design: all, those with a recorded answer, and the forecast of the others."""
+
+    planned: int
+    recorded: int
+    forecast: CostForecast
+
+
+def forecast_design(db: Database, config: AuditConfig, survey: Survey, runs: Sequence[PlannedRun]) -> DesignCost:
+    """Count the calls of a design that are not recorded, and estimate their cost."""
+    requests: dict[str, DesignRequest] = {request.call.key: request for request in list_requests(config, survey, runs)}
+    recorded = ledger.find_answered_keys(db, requests)
+    lengths = {(length.model, length.purpose): length for length in costs.load_mean_answer_lengths(db)}
+    rows = []
+    for model in config.models:
+        calls = [
+            request.call for key, request in requests.items() if request.model == model.name and key not in recorded
+        ]
+        planned = PlannedCalls(
+            model, Purpose.DIRECT, ForecastRange.from_bounds(len(calls)), sample_evenly(calls), config.direct.max_words
+        )
+        rows.append(build_forecast_row(planned, lengths.get((model.model, Purpose.DIRECT.value)), config.batch))
+    known = [row.usd for row in rows if row.usd is not None]
+    forecast = CostForecast(
+        audit=config.name,
+        cells=len({cell for run in runs for cell in run.cells}),
+        rows=rows,
+        calls=sum_ranges([row.calls for row in rows]),
+        usd=sum_ranges(known) if known else None,
+        unknown_prices=[row.name for row in rows if row.usd is None],
+        not_estimated=[],
+        budget_usd=config.limits.budget_usd,
+        recorded=len(recorded),
+    )
+    return DesignCost(len(requests), len(recorded), forecast)
 
 
 def robustness(
@@ -54,9 +310,8 @@ def robustness(
     Example: auditor experiment robustness my-audit --without language --samples 1 --ask
     """
     from auditor.agents.design_calls import ask_design
-    from auditor.experiments.design_plan import choose_factors, forecast_design
     from auditor.experiments.stored_audit import ask_models, require_config
-    from auditor.reports.sections.experiments.design_remarks import build_design_document
+    from auditor.reports.sections.experiments.robustness import build_design_document
     from auditor.reports.sections.forecast import describe_forecast
     from auditor.storage import audits
 
@@ -127,8 +382,7 @@ def _load_or_plan(
     is_default: bool,
 ) -> tuple[Sequence[PlannedRun], bool]:
     """The stored design if it is the chosen one or nothing was chosen, else a new plan; and whether it is stored."""
-    from auditor.domain.design_records import PlannedRun
-    from auditor.experiments.design_plan import is_same_design, plan_design
+    from auditor.domain.audit_records import PlannedRun
     from auditor.storage.records import load_records
 
     stored = load_records(db, audit.id, PlannedRun)
@@ -142,8 +396,7 @@ def _load_or_plan(
 def _measure(db: Database, audit: Audit, survey: Survey, config: AuditConfig) -> RobustnessReport | None:
     """The figures of the stored design; None if no run was asked."""
     from auditor.agents.design_calls import load_example_text
-    from auditor.reports.data.sampling.design import load_design_scores
-    from auditor.reports.data.sampling.robustness import build_robustness
+    from auditor.reports.data.robustness import build_robustness, load_design_scores
     from auditor.surveys.regions import get_grouping, get_zones
 
     runs, scores = load_design_scores(db, audit.id, survey)
@@ -167,9 +420,8 @@ def _build_report(
     audit_name: str,
 ) -> DesignReport:
     """The report without what judges say."""
-    from auditor.experiments.design_plan import list_levels
-    from auditor.metrics.design_matrix import RUNS_PER_CELL, list_confounding
-    from auditor.reports.data.sampling.design import ConfoundingRow, DesignReport
+    from auditor.metrics.designs.design_matrix import RUNS_PER_CELL, list_confounding
+    from auditor.reports.data.robustness import ConfoundingRow, DesignReport
     from auditor.reports.sections.forecast import describe_forecast
 
     levels = {factor: [run.levels[factor] for run in runs] for factor in runs[0].levels}
@@ -204,9 +456,9 @@ def compare_panels(
     """
     from auditor.agents.conflict_resolution import resolve_conflicts
     from auditor.domain import Verdict
-    from auditor.reports.data.sampling.design import WITHOUT_JUDGE, PanelVariantRow
+    from auditor.reports.data.robustness import WITHOUT_JUDGE, PanelVariantRow
     from auditor.storage import results
-    from auditor.storage.probe_answers import apply_vote_weights
+    from auditor.storage.probe_results import apply_vote_weights
     from auditor.storage.records import load_records
 
     config = apply_vote_weights(db, audit_id, config)

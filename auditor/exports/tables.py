@@ -1,26 +1,182 @@
-"""Export an audit as files: every table with its column types, a manifest with SHA-256 hashes, and a data card."""
+"""Export an audit as files: every table with its column types, `cells`, a manifest with hashes, and a data card."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.atomic_files import MANIFEST, NewFolder, make_folder, replace_folder, write_files
-from auditor.exports.cell_table import CELL_TABLE, iterate_cell_rows
-from auditor.exports.data_card import build_data_card
+from auditor.config import load_stored_config
+from auditor.domain import Cell, Method
+from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
 from auditor.reports.render.markdown import render_markdown
-from auditor.storage import audits, table_dump
+from auditor.storage import audit_archive, audits, results
+from auditor.storage.audit_archive import DumpColumn, DumpTable
+from auditor.storage.audits import Audit
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.count_queries import count_verdicts_by_cell
 from auditor.storage.database import Database
-from auditor.storage.table_dump import DumpTable
+from auditor.storage.review_queue import load_reviewed_conflicts
 from auditor.storage.tables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
+
+
+STATUSES_BY_RESOLUTION = (ConflictStatus.OPEN, ConflictStatus.DISPUTED, ConflictStatus.MAJORITY, ConflictStatus.PERSON)
+CELL_TABLE = DumpTable(
+    "cells",
+    "One row for each model, method and cell, joined from the tables score, survey_cell, conflict and verdict. "
+    "`people_score`: the survey's; null where people were not asked. `n`: planned samples. `usable`: samples with a "
+    "score. `conflict`: status of the model's conflict with another model on the cell, people's decisions included; of "
+    "several, the least resolved one; null without one. `verdicts`, `valid`: usable verdicts of judges on the model's "
+    "answers, and those that say VALID. Conflicts and verdicts are about the method direct.",
+    (
+        DumpColumn("model", "text", nullable=False),
+        DumpColumn("country", "text", nullable=False),
+        DumpColumn("topic", "text", nullable=False),
+        DumpColumn("method", "text", nullable=False),
+        DumpColumn("score", "number", nullable=True),
+        DumpColumn("people_score", "number", nullable=True),
+        DumpColumn("n", "integer", nullable=False),
+        DumpColumn("usable", "integer", nullable=False),
+        DumpColumn("conflict", "text", nullable=True),
+        DumpColumn("verdicts", "integer", nullable=True),
+        DumpColumn("valid", "integer", nullable=True),
+    ),
+)
+
+
+def iterate_cell_rows(db: Database, audit: Audit, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of `CELL_TABLE` by model, country, topic and method, in batches of at most `batch_size`."""
+    people = {cell.cell: cell.score for cell in audits.load_audit_survey(db, audit).cells}
+    conflicts, verdicts = _load_conflict_statuses(db, audit), count_verdicts_by_cell(db, audit.id)
+    scores = results.load_scores(db, audit.id)
+    for start in range(0, len(scores), batch_size):
+        rows: list[dict[str, Any]] = []
+        for score in scores[start : start + batch_size]:
+            is_judged = score.method == Method.DIRECT
+            status = conflicts.get((score.model, score.cell)) if is_judged else None
+            n_verdicts, n_valid = verdicts.get((score.model, score.cell), (0, 0)) if is_judged else (None, None)
+            values: list[Any] = [
+                score.model,
+                *score.cell,
+                score.method,
+                score.score,
+                people.get(score.cell),
+                score.n_planned,
+            ]
+            values += [score.n_ok, status and status.value, n_verdicts, n_valid]
+            rows.append(dict(zip((column.name for column in CELL_TABLE.columns), values, strict=True)))
+        yield rows
+
+
+def _load_conflict_statuses(db: Database, audit: Audit) -> dict[tuple[str, Cell], ConflictStatus]:
+    """Status of each model's least resolved conflict with another model, by model and cell."""
+    statuses: dict[tuple[str, Cell], ConflictStatus] = {}
+    reviewed = [row for row in load_reviewed_conflicts(db, audit.id) if row.conflict.kind.is_voted]
+    for row in sorted(reviewed, key=lambda row: STATUSES_BY_RESOLUTION.index(row.status)):
+        for model in (row.conflict.left, row.conflict.right):
+            statuses.setdefault((model, row.conflict.cell), row.status)
+    return statuses
+
+
+MODEL_COLUMNS = (Column("Name", "name"), Column("Provider and model", "name"))
+TABLE_COLUMNS = (Column("File"), Column("Rows", "number"), Column("Content"))
+
+
+def build_data_card(
+    db: Database, audit: Audit, row_counts: Mapping[str, int], suffix: str, manifest: str, *, keep_rater_names: bool
+) -> Document:
+    """Build the data card of an audit's exported tables.
+
+    Args:
+        row_counts: number of rows by table.
+        suffix: of the tables' files, without the dot.
+        manifest: file name of the manifest.
+        keep_rater_names: whether the tables have people's names, and not pseudonyms.
+    """
+    is_complete = audit.stage in audits.FINAL_STAGES
+    introduction = (
+        "An audit of how well language models know what people in different countries find morally acceptable, by "
+        f"auditor {metadata.version('auditor')} (schema {SCHEMA_VERSION}). It was started at {audit.created_at} and is "
+        f"{'complete' if is_complete else f'not complete (stage: {audit.stage})'}."
+    )
+    rater_phrase = "are given as they signed" if keep_rater_names else "are replaced by pseudonyms"
+    limits = (
+        "Scores show what a model reports about people, not what people think. Texts are written by models: they may "
+        f"be wrong or offensive. Names of raters {rater_phrase}; their notes are unchanged. The survey’s own terms "
+        "apply to its scores. The files contain no API key."
+    )
+    return Document(
+        "Data card",
+        f"Data of the audit {audit.name}",
+        "",
+        [
+            Section("truth", "Ground truth", [_describe_survey(db, audit)]),
+            Section("models", "Models", [_list_models(audit)]),
+            Section("tables", "Tables", [_tabulate_tables(row_counts, suffix), _describe_manifest(manifest)]),
+            Section("reading", "How to read the tables", [_explain_tables()]),
+            Section("limits", "Limits", [Paragraph(limits)]),
+        ],
+        [Paragraph(introduction)],
+    )
+
+
+def _describe_survey(db: Database, audit: Audit) -> Paragraph:
+    """Describe the survey, its scale and its source."""
+    survey = audits.load_audit_survey(db, audit)
+    n_scored = sum(cell.score is not None for cell in survey.cells)
+    low, high = survey.scale
+    return Paragraph(
+        f"{survey.title}: {n_scored} of {len(survey.cells)} cells (country × topic) have a score of people, from −1 "
+        f"({low}) to +1 ({high}). Source: {survey.source}"
+    )
+
+
+def _list_models(audit: Audit) -> Block:
+    """Tabulate the models, or state that there are none."""
+    config = load_stored_config(audit.config)
+    if config is None:
+        return Paragraph("Scores were imported; no model was queried.")
+    rows = [(Name(model.name), Name(model.model)) for model in config.models]
+    return Table("models-table", "Models", "Models of the audit.", MODEL_COLUMNS, rows)
+
+
+def _tabulate_tables(row_counts: Mapping[str, int], suffix: str) -> Table:
+    """Tabulate the exported tables."""
+    rows = [
+        (f"{table.name}.{suffix}", row_counts[table.name], " ".join(table.description.split()))
+        for table in (CELL_TABLE, *audit_archive.list_tables())
+    ]
+    return Table("tables-table", "Tables", "Exported tables, one per file.", TABLE_COLUMNS, rows)
+
+
+def _describe_manifest(manifest: str) -> Paragraph:
+    return Paragraph(
+        [
+            Code(manifest),
+            " lists every column with its type, and the SHA-256 of every file. ",
+            Code("report_*.csv"),
+            " are the tables of the report with all their rows, in full precision.",
+        ]
+    )
+
+
+def _explain_tables() -> Paragraph:
+    return Paragraph(
+        [
+            "An empty score is a failure, never zero; ", Code("outcome"), " has the kind of failure. ", Code("answer"),
+            " has the exact texts of the models, each under the hash of its request. Other tables refer to them by ",
+            Code("key"), ".",
+        ]
+    )  # fmt: skip
+
 
 TableFormat = Literal["parquet", "jsonl"]
 
@@ -77,10 +233,12 @@ def export_tables(
         export = TableExport(folder)
         table_entries = []
         rename_rater = _rater_renamer(keep_rater_names)
-        for table in (CELL_TABLE, *table_dump.list_tables()):
+        for table in (CELL_TABLE, *audit_archive.list_tables()):
             file = f"{table.name}.{file_format}"
             batches = (
-                iterate_cell_rows(db, audit) if table is CELL_TABLE else table_dump.dump_rows(db, audit.id, table.name)
+                iterate_cell_rows(db, audit)
+                if table is CELL_TABLE
+                else audit_archive.dump_rows(db, audit.id, table.name)
             )
             rows = (_prepare_rows(batch, rename_rater) for batch in batches)
             if file_format == "parquet":
@@ -101,7 +259,7 @@ def export_tables(
             for file_name, file_hash in export.file_hashes.items()
         ]
         left_out = [
-            {"table": table_name, "why": reason} for table_name, reason in table_dump.list_excluded_tables().items()
+            {"table": table_name, "why": reason} for table_name, reason in audit_archive.list_excluded_tables().items()
         ]
         manifest = {
             **file_metadata,
@@ -123,9 +281,9 @@ def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dic
     """
     from auditor.reports.data.build import build_report
     from auditor.reports.document import Table
-    from auditor.reports.document.traversal import iterate_blocks
-    from auditor.reports.render.csv_tables import render_csv
-    from auditor.reports.render.shortened_tables import name_table_file
+    from auditor.reports.document.blocks import iterate_blocks
+    from auditor.reports.render.table_files import render_csv
+    from auditor.reports.render.tables import name_table_file
     from auditor.reports.sections.probe_sections import build_exported_tables
     from auditor.reports.sections.report import build_report_document
 
@@ -148,7 +306,7 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.reports.paper_files import render_paper_files  # loads all of the report's sections (0.4 s)
+    from auditor.reports.report_files import render_paper_files  # loads all of the report's sections (0.4 s)
 
     make_folder(folder)
     text_by_path = {folder / name: text for name, text in render_paper_files(report)}

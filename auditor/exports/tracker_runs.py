@@ -1,23 +1,29 @@
-"""Convert a report to runs of an experiment tracker: one per model, and one of the whole audit with the report's files.
-
-Trackers compare runs by their metrics. So each model is a run, and each of its figures in the report is a metric with
-the ends of its 95% CI and its n. A figure that could not be measured has no metric: trackers cannot hold a reason.
-"""
+"""Export an audit to trackers of experiments: MLflow, and Weights & Biases."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from auditor.atomic_files import write_files
+from auditor import bootstrap
+from auditor.atomic_files import make_folder, report_write_errors, write_files
 from auditor.domain import Method, Purpose
+from auditor.errors import UsageError
 from auditor.exports.tables import export_paper
-from auditor.metrics.estimate import Estimate
+from auditor.extras import load_extra
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import REPORT_FORMATS, render_report
+from auditor.storage.database import parse_sqlite_path
+from auditor.storage.sqlite_file import holds_audits
+from auditor.text_safety import slugify
 
 Params = dict[str, str]
 Metrics = dict[str, float]
@@ -164,3 +170,178 @@ def _cost_metrics(report: Report, model_name: str | None) -> Metrics:
     if cost_rows and all(row.usd is not None and not row.lower_bound for row in cost_rows):
         metrics["cost_usd"] = sum(row.usd or 0.0 for row in cost_rows)
     return metrics
+
+
+DIGEST_TAG, KIND_TAG = "auditor.report", "auditor.kind"
+DEFAULT_URI = "sqlite:///mlflow.db"
+MAX_PARAM_LENGTH = 6000
+"""MLflow's limit on the length of a parameter's value, in characters; longer values are cut."""
+
+
+class MlflowExport(NamedTuple):
+    """Location of the runs; `fresh` is False if the same report had been exported before, so that nothing was written.
+
+    `run_id` is the parent run's; `runs` counts it and the runs of the models.
+    """
+
+    uri: str
+    experiment: str
+    run_id: str
+    runs: int
+    fresh: bool
+
+
+def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "auditor") -> MlflowExport:
+    """Write an audit to an MLflow tracking store, unless the same report is there already.
+
+    Args:
+        report: the audit's report.
+        uri: address of the store; default: MLFLOW_TRACKING_URI, else a file `mlflow.db` in the current folder.
+        experiment: name of the experiment; created if missing.
+
+    Raises:
+        UsageError: MLflow is not installed, or the store cannot be used, or is a database of audits.
+    """
+    bootstrap.prepare_environment()
+    load_extra("mlflow.tracking", "mlflow")
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+
+    tracking_uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
+    if tracking_uri.startswith("sqlite:") and (path := parse_sqlite_path(tracking_uri)) and holds_audits(path):
+        raise UsageError(
+            f"{path}: is a database of audits, in which MLflow would make its tables.",
+            "Name another file with --tracking-uri.",
+        )
+    try:
+        return _log_runs(MlflowClient(tracking_uri=tracking_uri), tracking_uri, experiment, report)
+    except MlflowException as error:
+        first_line = str(error).split("\n", 1)[0][:200]
+        raise UsageError(
+            f"MLflow at {tracking_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."
+        ) from None
+
+
+def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -> MlflowExport:
+    """Write the parent run and its child runs, unless a finished parent run of the same report exists.
+
+    `client` is an `MlflowClient`.
+    """
+    existing_experiment = client.get_experiment_by_name(experiment)
+    experiment_id = existing_experiment.experiment_id if existing_experiment else client.create_experiment(experiment)
+    digest = compute_report_digest(report)
+    audit_run, model_runs = build_runs(report)
+    query = f"tags.`{DIGEST_TAG}` = '{digest}' and tags.`{KIND_TAG}` = 'audit' and attributes.status = 'FINISHED'"
+    if finished_runs := client.search_runs([experiment_id], query, max_results=1):
+        return MlflowExport(tracking_uri, experiment, finished_runs[0].info.run_id, 1 + len(model_runs), fresh=False)
+    parent_id = _start_run(client, experiment_id, audit_run, {DIGEST_TAG: digest, KIND_TAG: "audit"})
+    for model_run in model_runs:
+        run_id = _start_run(
+            client, experiment_id, model_run, {DIGEST_TAG: digest, KIND_TAG: "model", "mlflow.parentRunId": parent_id}
+        )
+        client.set_terminated(run_id)
+    with report_write_errors("the report's files for MLflow"), tempfile.TemporaryDirectory() as folder:
+        write_artifacts(report, Path(folder))
+        client.log_artifacts(parent_id, folder)
+    client.set_terminated(parent_id)  # last, so that an interrupted export is not mistaken for a complete one
+    return MlflowExport(tracking_uri, experiment, parent_id, 1 + len(model_runs), fresh=True)
+
+
+def _start_run(client: Any, experiment_id: str, run: TrackerRun, tags: dict[str, str]) -> str:
+    """Create a run with its metrics and parameters and return its id; the run is left open."""
+    from mlflow.entities import Metric, Param
+
+    run_id: str = client.create_run(experiment_id, run_name=run.name, tags=tags).info.run_id
+    now = int(time.time() * 1000)
+    client.log_batch(
+        run_id,
+        metrics=[Metric(name, float(value), now, 0) for name, value in run.metrics.items()],
+        params=[Param(name, value[:MAX_PARAM_LENGTH]) for name, value in run.params.items()],
+    )
+    return run_id
+
+
+class WandbExport(NamedTuple):
+    """Locations of the runs: URLs if `online`, else folders on this machine, for `wandb sync`."""
+
+    runs: list[str]
+    online: bool
+
+
+def export_wandb(report: Report, folder: Path, *, project: str = "auditor", online: bool = False) -> WandbExport:
+    """Write an audit as runs of Weights & Biases.
+
+    The run ids derive from the report, so that a report that is sent twice appears once.
+
+    Args:
+        report: the audit's report.
+        folder: where wandb stores the runs; created if missing.
+        project: name of the project.
+        online: send the runs now, with the key that wandb finds in the environment; else nothing leaves this machine.
+
+    Raises:
+        UsageError: wandb is not installed, or cannot write or send the runs.
+    """
+    bootstrap.prepare_environment()
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    wandb = load_extra("wandb", "wandb")
+    digest = compute_report_digest(report)
+    audit_run, model_runs = build_runs(report)
+    make_folder(folder)
+    try:
+        with report_write_errors(folder):
+            with tempfile.TemporaryDirectory() as artifact_folder:
+                write_artifacts(report, Path(artifact_folder))
+                run_locations = [_log_run(wandb, folder, project, online, audit_run, digest, artifact_folder)]
+            run_locations += [
+                _log_run(wandb, folder, project, online, model_run, digest, None) for model_run in model_runs
+            ]
+    except wandb.errors.Error as error:
+        first_line = str(error).split("\n", 1)[0][:200]
+        raise UsageError(
+            f"Weights & Biases cannot be used: {first_line}.", "Check WANDB_API_KEY, or remove --online."
+        ) from None
+    return WandbExport(run_locations, online)
+
+
+def _log_run(
+    wandb: Any, folder: Path, project: str, online: bool, run: TrackerRun, digest: str, artifact_folder: str | None
+) -> str:
+    """Write one run and return its URL if `online`, else its folder.
+
+    Args:
+        wandb: the package, which is imported only when it is needed.
+        folder, project, online: as in `export_wandb`.
+        run: the run to write.
+        digest: hash of the report, part of the run's id.
+        artifact_folder: files to attach to the audit's run; None for the run of a model.
+    """
+    settings = wandb.Settings(
+        console="off", disable_git=True, save_code=False, silent=True, x_disable_meta=True, x_disable_stats=True
+    )
+    wandb_run = wandb.init(
+        project=project,
+        dir=str(folder),
+        mode="online" if online else "offline",
+        id=(
+            f"{slugify(run.params['audit'])[:40]}-{slugify(run.name)[:40]}-{digest[:8]}-"
+            f"{'a' if artifact_folder else 'm'}"
+        ),
+        name=run.name,
+        group=run.params["audit"],
+        job_type="audit" if artifact_folder else "model",
+        config=dict(run.params),
+        settings=settings,
+        reinit="create_new",
+        resume="allow" if online else None,
+    )
+    try:
+        wandb_run.summary.update(run.metrics)
+        if artifact_folder:
+            artifact = wandb.Artifact(f"{slugify(run.name)}-report", type="report")
+            artifact.add_dir(artifact_folder)
+            wandb_run.log_artifact(artifact)
+        location = str(wandb_run.url) if online else str(Path(wandb_run.dir).parent)
+    finally:
+        wandb_run.finish()
+    return location

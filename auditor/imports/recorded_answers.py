@@ -12,7 +12,7 @@ from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.score_table import parse_row_score
 from auditor.input_files import read_json
-from auditor.surveys.enum_cells import parse_enum_cell
+from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT, find_suffix
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pydantic
 
+from auditor.agents.answer_parsing import parse_task_trace
 from auditor.agents.cell_scoring import compute_cell_score
-from auditor.agents.task_answer_parsing import parse_task_trace
 from auditor.config import TaskSection, require_audit_name
 from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Task, TaskItem, Trace, canonical_hash
@@ -23,7 +23,7 @@ from auditor.imports.recorded_audits import save_imported_audit
 from auditor.input_files import read_json, require_storable
 from auditor.run import resolve_storage_url
 from auditor.storage.database import open_database
-from auditor.surveys.enum_cells import parse_enum_cell
+from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import find_suffix
 from auditor.tasks import canonical_answer, load_task, survey_from_task
@@ -276,7 +276,7 @@ def read_recorded_task(file: Path, score: str | None = None) -> RecordedTask:
 
 def _read_documents(file: Path, score: str | None) -> RecordedTask:
     """Read labels as JSON, or one or several logs of Inspect."""
-    from auditor.imports.inspect_tasks import read_inspect_task
+    from auditor.imports.inspect_logs import read_inspect_task
 
     if find_suffix(file) == ".json":
         document = read_json(file, ImportFileError)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from auditor.config import EMBEDDED
-from auditor.config.providers.record import LENGTH_BOUNDS, NUMBER_BOUNDS
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import LENGTH_BOUNDS, NUMBER_BOUNDS, provider_of
 from auditor.domain import AnswerForm, Call, Capability, DeclaredCapabilities
 from auditor.models import litellm_client
 from auditor.models.endpoint import STREAM_OPTIONS

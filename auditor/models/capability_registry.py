@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from auditor.config import EMBEDDED, SIMULATED
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome, Purpose
 from auditor.models.capability_discovery import (
     apply_declared,
@@ -19,7 +19,6 @@ from auditor.models.capability_discovery import (
     next_capability,
     next_form,
 )
-from auditor.models.capability_store import CapabilityStore
 from auditor.models.reasoning import is_cut_off_thinking
 from auditor.models.refused_features import (
     ALL_BOUNDS,
@@ -35,6 +34,49 @@ from auditor.models.structured_reading import parse_structured_answer
 
 if TYPE_CHECKING:
     from auditor.models.provider_request import ProviderReply
+
+
+class CapabilityStore(Protocol):
+    """Interface for the capabilities of one audit. Once saved, a capability does not change during the audit."""
+
+    def load(self) -> Mapping[CapabilityKey, Capability]:
+        """Return all stored capabilities."""
+        ...
+
+    async def save(self, key: CapabilityKey, capability: Capability, evidence: str) -> Capability:
+        """Store a capability unless one is stored already, and return the stored one.
+
+        A stored capability without a form is replaced by one with a form, since it was found without a structured call.
+
+        Args:
+            key: the model, server and effort that the capability belongs to.
+            capability: what the server was found to accept.
+            evidence: one sentence that says which responses it was found by.
+
+        Raises:
+            AuditorError: it cannot be stored.
+        """
+        ...
+
+
+class MemoryCapabilityStore:
+    """Keeps capabilities in memory, for the time of one run."""
+
+    def __init__(self, capabilities: Mapping[CapabilityKey, Capability] | None = None) -> None:
+        """Create a store that already holds these capabilities; by default none."""
+        self._capabilities = dict(capabilities or {})
+
+    def load(self) -> Mapping[CapabilityKey, Capability]:
+        """Return all stored capabilities."""
+        return dict(self._capabilities)
+
+    async def save(self, key: CapabilityKey, capability: Capability, evidence: str) -> Capability:
+        """Store a capability unless one with a form is stored already, and return the stored one."""
+        stored = self._capabilities.get(key)
+        if stored is None or (stored.form is None and capability.form is not None):
+            self._capabilities[key] = capability
+        return self._capabilities[key]
+
 
 MAX_DISCOVERY_REQUESTS = 4
 """Requests to a model beyond its planned calls, by which a run finds out what its server accepts. A call of the purpose

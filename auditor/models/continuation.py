@@ -18,8 +18,8 @@ from auditor.config import ModelSection
 from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.errors import ModelSetupError
 from auditor.models import weights
-from auditor.models.catalog import KNOWN_WEIGHTS
-from auditor.models.encoder_sources import require_safe_weights
+from auditor.models.embeddings import require_safe_weights
+from auditor.models.weights import KNOWN_WEIGHTS
 
 REQUIRED_PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 _compute_lock = threading.Lock()

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.models.transport import CURRENT_EXCHANGE, SERVER_STUB, HttpExchange
 
 PUBLIC_ONLY_VARIABLE = "AUDITOR_PUBLIC_LITELLM"

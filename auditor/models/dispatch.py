@@ -1,10 +1,14 @@
-"""Dispatchers: how a gateway's requests are sent, from this process or by Ray workers."""
+"""Dispatchers: how a gateway's requests are sent, and their messages to workers as lossless JSON."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from auditor.config import ModelSection
 from auditor.domain import Call, Capability, LogprobMeasure
@@ -12,6 +16,44 @@ from auditor.models import continuation, litellm_client
 from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint, resolve_endpoint
 from auditor.models.provider_request import ProviderReply, send_request
 from auditor.models.request_params import require_effect
+
+LOSSLESS_JSON = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRequest:
+    """One request for a worker to send.
+
+    Attributes:
+        id: matches the reply to the request.
+        call: the call to send.
+        attempt_number: number of this attempt at the call, from 1.
+        total_timeout_s: time limit of the whole request, in seconds; None for no limit.
+        capability: what the model's server accepts.
+    """
+
+    id: int
+    call: Call
+    attempt_number: int
+    total_timeout_s: float | None
+    capability: Capability
+
+
+@pydantic_dataclass(frozen=True, slots=True, config=LOSSLESS_JSON)
+class WorkerReply:
+    """The provider's reply to one request.
+
+    Attributes:
+        id: of the request.
+        reply: as the worker received it.
+    """
+
+    id: int
+    reply: ProviderReply
+
+
+REQUESTS_ADAPTER = TypeAdapter(list[WorkerRequest])
+REPLIES_ADAPTER = TypeAdapter(list[WorkerReply])
 
 
 class Dispatcher(Protocol):

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from auditor.domain.model_families import split_model_id
+from auditor.domain.terms import split_model_id
 from auditor.errors import ModelSetupError
 from auditor.models import weights
 from auditor.models.connections import bypass_proxies

@@ -16,16 +16,21 @@ from dataclasses import replace
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome
 from auditor.errors import AuditorError
-from auditor.models.account_limits import LimitChangeCallback, NotifyCallback
 from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
-from auditor.models.capability_registry import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
-from auditor.models.capability_store import CapabilityStore, MemoryCapabilityStore
+from auditor.models.capability_registry import (
+    CapabilityRegistry,
+    CapabilityStore,
+    MemoryCapabilityStore,
+    StructureDescriber,
+    describe_schema,
+    prepare_call,
+)
 from auditor.models.dispatch import Dispatcher, LocalDispatcher
 from auditor.models.limiter import backoff_delay, sleep_unless_stopped
 from auditor.models.model_connection import KeyConnection, ModelConnection, connect_models
 from auditor.models.provider_request import ProviderReply
 from auditor.models.request_params import check_params
-from auditor.models.retries import CallProgress, no_retry_reason
+from auditor.models.retries import CallProgress, LimitChangeCallback, NotifyCallback, no_retry_reason
 
 MAX_INCONCLUSIVE_CALLS = 4
 """Failed calls to a model, one after another, after which further calls no longer wait for a first success."""

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from auditor import bootstrap
-from auditor.config.providers.table import provider_of
-from auditor.domain.model_families import split_model_id
+from auditor.config.providers import provider_of
+from auditor.domain.terms import split_model_id
 
 ROUTING_PARAMS = frozenset({"base_url", "model", "messages", "timeout", "stream", "deployment_id"})
 CREDENTIAL_PARAM_PREFIXES = ("aws_", "vertex_", "azure_", "s3_", "use_")
@@ -197,19 +197,19 @@ def drop_schema_keywords(schema: Any, keywords: set[str]) -> Any:
 
 def open_http_clients() -> None:
     """Make litellm use HTTP clients with a `GuardedTransport` for every provider, and open the one of this run."""
-    from auditor.models import direct_completion, http_client  # these modules load httpx (0.1 s)
+    from auditor.models import connections, direct_completion  # these modules load httpx (0.1 s)
 
     litellm = load_litellm()
     bootstrap.prepare_environment()  # again: a caller's environment is restored between runs
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, HTTPHandler
 
-    http_client.install_guarded_clients(AsyncHTTPHandler)
-    http_client.disable_sync_requests(HTTPHandler)
+    connections.install_guarded_clients(AsyncHTTPHandler)
+    connections.disable_sync_requests(HTTPHandler)
     litellm.in_memory_llm_clients_cache.flush_cache()  # clients created before have no guarded transport
     direct_completion.clear_prepared_requests()
     transport: Any = AsyncHTTPHandler.create_async_transport()
     # The attribute `litellm.aclient_session` holds the client that litellm gives to OpenAI's SDK.
-    vars(litellm)["aclient_session"] = http_client.create_client(transport)
+    vars(litellm)["aclient_session"] = connections.create_client(transport)
     global _clients_loop
     _clients_loop = asyncio.get_running_loop()
 

@@ -18,8 +18,8 @@ from auditor.config import EMBEDDED, REPLAY, SIMULATED, ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Outcome
 from auditor.models import litellm_client
 from auditor.models.finish_reasons import FinishCategory
+from auditor.models.reasoning import starts_thinking
 from auditor.models.responses import NO_CHOICE_ERROR, ResponseBody, build_answer, finish_category
-from auditor.models.thinking import starts_thinking
 
 N_TOP_LOGPROBS = 20
 """Number of candidates for the next token to request; the maximum of OpenAI's protocol."""

@@ -15,15 +15,19 @@ from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Call, Outcome
 from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
-from auditor.models.account_limits import AccountLimits, LimitChangeCallback, NotifyCallback
 from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import ConcurrencyLimiter, HeldBack, SharedSlots
+from auditor.models.limiter import ConcurrencyLimiter, HeldBack, RateLimiter, SharedSlots
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.provider_request import ProviderReply, failed_answer
-from auditor.models.rate_limiter import RateLimiter
-from auditor.models.retries import ModelSuspension, suspension_notice
+from auditor.models.retries import (
+    AccountLimits,
+    LimitChangeCallback,
+    ModelSuspension,
+    NotifyCallback,
+    suspension_notice,
+)
 
 MAX_UNREACHABLE_ATTEMPTS = 2
 SPENT_KEY_STATUSES, REFUSED_KEY_STATUSES = (402, 429), (401, 403)

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.domain import Answer, Attempt, Call, Capability, Outcome
 from auditor.models import litellm_client
 from auditor.models.answer_details import add_exchange_details, redact_response_body

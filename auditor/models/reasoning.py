@@ -1,16 +1,209 @@
-"""Request reasoning ("thinking") from a model, and leave room for it in the limit on output tokens."""
+"""Reasoning ("thinking"): requesting it, leaving room for it, and separating it from an answer."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
-from auditor.config.providers.record import Reasoning
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import Reasoning, provider_of
 from auditor.domain import Answer, Call, Capability, Outcome, ReasoningSettings, TokenLimitParam
 from auditor.models import litellm_client
-from auditor.models.thinking import strip_thinking
+
+
+class ThinkingForm(NamedTuple):
+    """One form in which a server leaves thinking in the text.
+
+    Attributes:
+        first_token: beginning of the first token of thinking, in lower case.
+        opening, closing: regular expressions of what stands before and after thinking.
+        source: models that write it, and where the form is documented.
+    """
+
+    first_token: str
+    opening: str
+    closing: str
+    source: str
+
+
+def _tags(name: str, source: str) -> ThinkingForm:
+    """The form with a pair of tags, such as `<think>` and `</think>`."""
+    return ThinkingForm(f"<{name}", rf"<{name}\s?>", rf"</{name}\s?>", source)
+
+
+_HARMONY_END = r"<\|end\|>|<\|return\|>|<\|call\|>|(?=<\|start\|>|<\|channel\|>)"
+THINKING_FORMS = (
+    _tags("think", "DeepSeek, Qwen, GLM, MiniMax M2 and others; docs.vllm.ai, reasoning outputs"),
+    _tags("thinking", "prompts after Anthropic's guide; docs.claude.com, chain-of-thought prompting"),
+    _tags("thought", "EXAONE Deep, and Gemini by OpenAI's protocol; among Open WebUI's reasoning tags"),
+    _tags("reasoning", "models tuned by GRPO to write <reasoning> and <answer>; among Open WebUI's reasoning tags"),
+    _tags("reason", "among Open WebUI's reasoning tags"),
+    _tags("reflection", "Reflection Llama 3.1 70B; its model card"),
+    _tags("seed:think", "Seed-OSS; vLLM's parser seed_oss"),
+    _tags("mm:think", "MiniMax M3; vLLM's parser minimax_m3"),
+    _tags("longcat_think", "LongCat; vLLM's parser longcat"),
+    ThinkingForm("[think]", r"\[THINK\]", r"\[/THINK\]", "Magistral from 1.1; its model card"),
+    ThinkingForm("◁think▷", "◁think▷", "◁/think▷", "Kimi-VL and Kimi-Dev; among Open WebUI's reasoning tags"),
+    ThinkingForm(
+        "<|channel|>",
+        r"(?:<\|start\|>assistant)?<\|channel\|>\s*analysis[^<]{0,200}<\|message\|>",
+        _HARMONY_END,
+        "gpt-oss; cookbook.openai.com/articles/openai-harmony",
+    ),
+    ThinkingForm(
+        "<|channel>",
+        r"<\|channel>\s*thought",
+        r"<channel\|>",
+        "Gemma 4; vLLM's parser gemma4",
+    ),
+    ThinkingForm("<unused94>", r"<unused94>\s*thought", r"<unused95>", "MedGemma 1.5; its model card"),
+    ThinkingForm(
+        "<|start_thinking|>",
+        r"<\|START_THINKING\|>",
+        r"<\|END_THINKING\|>",
+        "Command A Reasoning; vLLM's parser cohere_command",
+    ),
+    ThinkingForm(
+        "<|begin_of_thought|>",
+        r"<\|begin_of_thought\|>",
+        r"<\|end_of_thought\|>",
+        "OpenThinker, Sky-T1, Bespoke-Stratos: their system prompt asks for it; among Open WebUI's reasoning tags",
+    ),
+    ThinkingForm("<|inner_prefix|>", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "Apertus; vLLM's parser apertus"),
+    ThinkingForm(
+        "<|think:start|>", r"<\|think:start\|>", r"<\|think:end\|>", "Solar Open 2; vLLM's parser solar_open2"
+    ),
+)
+_OPENING = re.compile("|".join(f"({form.opening})" for form in THINKING_FORMS), re.IGNORECASE)
+_CLOSINGS = [re.compile(form.closing, re.IGNORECASE) for form in THINKING_FORMS]
+_FINAL_HEADER = (
+    r"(?:<\|start\|>assistant)?<\|channel\|>\s*final[^<]{0,200}(?:<\|constrain\|>\s*\w{0,40}\s*)?<\|message\|>"
+)
+_UNOPENED = re.compile(
+    "|".join([_FINAL_HEADER, *(form.closing for form in THINKING_FORMS if form.closing != _HARMONY_END)]), re.IGNORECASE
+)
+"""End of thinking whose beginning was part of the prompt."""
+_WITHOUT_TOKENS = re.compile(
+    r"\A\s*(?:analysis(?=\S).*?assistantfinal|analysis(?=[A-Z][a-z' ]).*"
+    r"|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)",
+    re.DOTALL,
+)
+"""gpt-oss from a server that drops special tokens, also cut off, and Granite 3.2 (vLLM's parser granite)."""
+
+_TOKEN = "|".join(
+    (
+        r"(?:<\|start\|>assistant)?<\|channel\|>\s*commentary[^<]{0,200}(?:<\|constrain\|>\s*\w{0,40}\s*)?<\|message\|>",
+        r"<\|start_header_id\|>assistant<\|end_header_id\|>",
+        r"<\|(?:im_start|start)\|>assistant|<\|turn>model|<start_of_turn>model",
+        r"<\|[a-z_▁]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<eos>|<bos>|<pad>|<end_of_turn>|<turn\|>|\[/?INST\]",
+        r"</?(?:answer|response|output|final)>",
+    )
+)
+"""Special tokens of chat templates, and tags that some models put around an answer."""
+_FIRST_TOKEN = re.compile(rf"\s*(?:{_TOKEN})", re.IGNORECASE)
+_LAST_TOKEN = re.compile(rf"(?:{_TOKEN})\s*\Z", re.IGNORECASE)
+_NEXT_TURN = re.compile(
+    r"(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<end_of_turn>|<turn\|>|</s>)\s*"
+    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|turn>|<\|start\|>|<\|(?=(?:user|system)\|>))(?:user|system)\b",
+    re.IGNORECASE,
+)
+"""Beginning of a turn of the user's, which a model without a stop token writes after its answer."""
+_QUOTES = "`\"'“”‘’«»„"
+_MAX_TOKENS = 32
+"""Chat tokens that are removed from either end of a text."""
+_MARKS = "<[◁"
+_MARK_START = re.compile(r"<[|/a-z｜]|\[/?(?:THINK|INST)\]|◁", re.IGNORECASE)
+_BARE_START = re.compile(r"\s*(?:analysis|Here)", re.IGNORECASE)
+
+
+def strip_thinking(text: str) -> str:
+    """Remove thinking, also if its beginning or its end is missing, and chat tokens at the ends of the text.
+
+    Tags in quotation marks, or within a sentence, are a part of the answer. A text without thinking and chat tokens is
+    returned unchanged.
+    """
+    has_mark = any(mark in text for mark in _MARKS) and _MARK_START.search(text) is not None
+    if not has_mark and _BARE_START.match(text) is None:
+        return text
+    next_turn = _NEXT_TURN.search(text)
+    visible_text = text if next_turn is None else text[: next_turn.start()]
+    visible_text, n_quoted = _remove_blocks(_WITHOUT_TOKENS.sub("", visible_text, count=1))
+    closings = _UNOPENED.finditer(visible_text, n_quoted)
+    ends = [match.end() for match in closings if not _is_quoted(visible_text, match)]
+    visible_text = _strip_tokens(visible_text[ends[-1] :] if ends else visible_text)
+    return text if visible_text == text else visible_text.strip()
+
+
+def _remove_blocks(text: str) -> tuple[str, int]:
+    """Remove thinking between its opening and its closing; up to the end of the text if the closing is missing.
+
+    Returns:
+        The rest, and the number of its characters up to the end of the last block that it quotes.
+    """
+    parts: list[str] = []
+    n_copied = position = n_quoted = 0
+    without_closing: set[int] = set()
+    while (opening := _OPENING.search(text, position)) is not None:
+        position = opening.end()
+        form = (opening.lastindex or 1) - 1
+        closing = None if form in without_closing or _is_quoted(text, opening) else _find_closing(text, form, position)
+        if closing is not None and _quotes_block(text, opening.start(), closing.end()):
+            position = closing.end()
+            n_quoted = sum(map(len, parts)) + position - n_copied
+        elif closing is not None:
+            parts.append(text[n_copied : opening.start()])
+            n_copied = position = closing.end()
+        elif closing is None and not _is_mention(text, opening):
+            return "".join([*parts, text[n_copied : opening.start()]]), n_quoted
+        elif closing is None:
+            without_closing.add(form)
+    return "".join([*parts, text[n_copied:]]), n_quoted
+
+
+def _find_closing(text: str, form: int, position: int) -> re.Match[str] | None:
+    """The first closing of a form from a position on that is not in quotation marks."""
+    return next((match for match in _CLOSINGS[form].finditer(text, position) if not _is_quoted(text, match)), None)
+
+
+def _is_quoted(text: str, tag: re.Match[str]) -> bool:
+    """Whether a tag stands in quotation marks of its own."""
+    return _quotes_block(text, tag.start(), tag.end())
+
+
+def _quotes_block(text: str, start: int, end: int) -> bool:
+    """Whether a part of a text stands between quotation marks."""
+    return 0 < start < end < len(text) and text[start - 1] in _QUOTES and text[end] in _QUOTES
+
+
+def _is_mention(text: str, opening: re.Match[str]) -> bool:
+    """Whether an opening without a closing is a word of a sentence: quoted, or between spaces on a line."""
+    start, end = opening.span()
+    if _is_quoted(text, opening):
+        return True
+    is_within_line = bool(text[text.rfind("\n", 0, start) + 1 : start].strip())
+    return is_within_line and text[start - 1] in " (" and text[end : end + 1] in tuple(" .,;:)")
+
+
+def _strip_tokens(text: str) -> str:
+    """Remove chat tokens from both ends of a text."""
+    for _ in range(_MAX_TOKENS):
+        if (first := _FIRST_TOKEN.match(text)) is None:
+            break
+        text = text[first.end() :]
+    for _ in range(_MAX_TOKENS):
+        start = max(text.rfind("<"), text.rfind("["))
+        if start < 0 or _LAST_TOKEN.match(text, start) is None:
+            break
+        text = text[:start]
+    return text
+
+
+def starts_thinking(token: str) -> bool:
+    """Whether the first token of a text begins thinking."""
+    beginning = token.strip().lower()
+    return any(beginning.startswith(form.first_token) for form in THINKING_FORMS)
+
 
 OUTPUT_LIMIT_PARAMS: tuple[TokenLimitParam, ...] = get_args(TokenLimitParam)
 """OpenAI's names of the limit on output tokens, as a call's parameters have them."""

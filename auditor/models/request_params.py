@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.config import Limits, ModelSection
-from auditor.config.secret_headers import refuse_literal_secrets
+from auditor.config.trust import refuse_literal_secrets
 from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
 from auditor.models import litellm_client

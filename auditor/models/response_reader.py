@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from auditor.config.providers.record import Provider
+from auditor.config.providers import Provider
 from auditor.models.response_body import (
     TokenUsage,
     has_integer_counts,

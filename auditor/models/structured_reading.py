@@ -18,7 +18,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 from pydantic import BaseModel, ValidationError
 
 from auditor.domain import SCORE_MAX
-from auditor.models.instructor_client import UNREADABLE, explain_invalid
 from auditor.models.json_extraction import (
     JsonObject,
     JsonValue,
@@ -28,8 +27,8 @@ from auditor.models.json_extraction import (
     parse_number,
     to_plain,
 )
-from auditor.models.structured import find_schema
-from auditor.models.thinking import strip_thinking
+from auditor.models.reasoning import strip_thinking
+from auditor.models.structured import UNREADABLE, explain_invalid, find_schema
 from auditor.text_safety import map_strings
 
 S = TypeVar("S", bound=BaseModel)

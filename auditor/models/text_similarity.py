@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ModelSetupError
-from auditor.metrics.semantic import pairwise_consistency
+from auditor.metrics.answers.semantic import pairwise_consistency
 
 if TYPE_CHECKING:
     from auditor.models.embeddings import SentenceEncoder

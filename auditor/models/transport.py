@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from auditor.config.metadata_hosts import is_metadata_host
-from auditor.models.event_stream import is_event_stream, join_events
+from auditor.models.response_body import is_event_stream, join_events
 from auditor.redaction import redact, register_secrets
 
 MAX_RESPONSE_BYTES = 8_000_000

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
         Survey as Survey,
         Trace as Trace,
     )
-    from auditor.domain.languages import LANGUAGES as LANGUAGES
     from auditor.domain.personas import find_persona as find_persona
+    from auditor.domain.terms import LANGUAGES as LANGUAGES
     from auditor.errors import ConfigError as ConfigError
-    from auditor.metrics.estimate import Estimate as Estimate, Tested as Tested
-    from auditor.metrics.jackknife_interval import (
+    from auditor.metrics.intervals.estimate import Estimate as Estimate, Tested as Tested
+    from auditor.metrics.intervals.jackknife_interval import (
         FISHER_Z as FISHER_Z,
         estimate_from_replicates as estimate_from_replicates,
+        replicate_over_units as replicate_over_units,
     )
-    from auditor.metrics.multiple_testing import adjust_tests as adjust_tests
-    from auditor.metrics.unit_means import mean_over_units as mean_over_units
-    from auditor.metrics.unit_replicates import replicate_over_units as replicate_over_units
+    from auditor.metrics.intervals.multiple_testing import adjust_tests as adjust_tests
+    from auditor.metrics.intervals.unit_means import mean_over_units as mean_over_units
     from auditor.models.answer_schemas import Structure as Structure
     from auditor.probe_interface import (
         INTERFACE_VERSION as INTERFACE_VERSION,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from auditor.prompts import load_prompt as load_prompt
     from auditor.reports.data.report_model import ReportModel as ReportModel
-    from auditor.reports.data.sampling_units import cell_units as cell_units
+    from auditor.reports.data.report_source import cell_units as cell_units
     from auditor.reports.document import (
         Block as Block,
         Callout as Callout,
@@ -63,10 +63,9 @@ if TYPE_CHECKING:
         Table as Table,
     )
     from auditor.reports.number_format import describe_estimate as describe_estimate, pluralize as pluralize
-    from auditor.reports.sections.estimate_plots import build_interval_figure as build_interval_figure
-    from auditor.reports.sections.tables import tabulate as tabulate
+    from auditor.reports.sections.phrasing import build_interval_figure as build_interval_figure, tabulate as tabulate
     from auditor.run import open_audit as open_audit
-    from auditor.surveys.languages import native_languages as native_languages
+    from auditor.surveys.countries import native_languages as native_languages
     from auditor.surveys.row_reader import read_rows as read_rows
 
 if not TYPE_CHECKING:

@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.replications.definitions import MeasuredAudit
-from auditor.replications.logic_figures import LOGIC_FIGURES, LOGIC_MODEL_FIGURES
-from auditor.replications.logic_groups import LOGIC_GROUP_FIGURES
+from auditor.replications.logic_figures import LOGIC_FIGURES, LOGIC_GROUP_FIGURES, LOGIC_MODEL_FIGURES
 from auditor.replications.semantic_figures import SEMANTIC_FIGURES, SEMANTIC_MODEL_FIGURES
-from auditor.replications.survey_figures import EXTREME_FIGURES, SURVEY_FIGURES, SURVEY_MODEL_FIGURES, ExtremeFigure
-from auditor.replications.survey_groups import SURVEY_GROUP_FIGURES, TIER_MODEL_FIGURES
+from auditor.replications.survey_figures import (
+    EXTREME_FIGURES,
+    SURVEY_FIGURES,
+    SURVEY_GROUP_FIGURES,
+    SURVEY_MODEL_FIGURES,
+    TIER_MODEL_FIGURES,
+    ExtremeFigure,
+)
 from auditor.reports.data.report_schema import Report
 
 MEANINGS: Mapping[str, str] = {

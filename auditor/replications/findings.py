@@ -12,10 +12,9 @@ from math import isnan
 
 import numpy as np
 
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Tested
-from auditor.metrics.multiple_testing import holm, intersection_union
-from auditor.probes.logic.figures.schema import LogicReport
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Tested
+from auditor.metrics.intervals.multiple_testing import holm, intersection_union
+from auditor.probes.logic.figures_schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.presets import Finding, Paper
 from auditor.replications.semantic_figures import BERTSCORES, LEXICAL_METRICS

@@ -1,4 +1,4 @@
-"""Figures of logical consistency that published tables are compared with. Nothing is computed here."""
+"""Figures of the probe `logic` that published tables are compared with. Nothing is computed here."""
 
 from __future__ import annotations
 
@@ -7,15 +7,37 @@ from functools import partial
 from math import floor
 from typing import Literal
 
-from auditor.metrics.averaging import Averaging
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
-from auditor.metrics.set_transitivity import PartialTransitivity
-from auditor.probes.logic.figures.ranking import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
-from auditor.probes.logic.figures.schema import LogicReport, LogicRow
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.items import Averaging
+from auditor.metrics.logic.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
+from auditor.metrics.logic.transitivity import PartialTransitivity
+from auditor.probes.logic.figures import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
+from auditor.probes.logic.figures_schema import LogicReport, LogicRow
 from auditor.replications.definitions import MeasuredAudit
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
+
+GroupShare = Literal["commutativity", "human_agreement"]
+
+
+def _read_by_wording(report: Report, model: str, *, share: GroupShare) -> dict[str, Estimate]:
+    """A share as the mean over sets, by wording of the question."""
+    rows = [row for row in logic.wordings if row.judge == model] if (logic := report.find(LogicReport)) else []
+    figures = ((row.wording, getattr(row.instances, share)) for row in rows if row.wording is not None)
+    return {
+        f"wording {wording + 1}": Estimate(
+            figure.value, figure.n, figure.ci_low, figure.ci_high, figure.reason, figure.resampled
+        )
+        for wording, figure in figures
+    }
+
+
+LOGIC_GROUP_FIGURES: Mapping[str, Callable[[Report, str], Mapping[str, Estimate]]] = {
+    "logic.commutativity.by_wording": partial(_read_by_wording, share="commutativity"),
+    "logic.human_agreement.by_wording": partial(_read_by_wording, share="human_agreement"),
+}
+"""Readers of a model's figures by wording, by the names that presets use."""
+
 
 NOT_MEASURED = "the audit did not measure it"
 NOT_RANKED = (

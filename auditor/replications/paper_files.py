@@ -1,4 +1,4 @@
-"""Papers of the user: presets in files, published rows in tables, and a check of both."""
+"""Papers: the list of them, and those of the user with their checks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, ImportFileError, did_you_mean
 from auditor.input_files import open_text, read_toml, require_columns
 from auditor.replications.experiment import EACH_MODEL, FigureSource
-from auditor.replications.figure_templates import expand_templates
-from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
+from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES, describe_figure
 from auditor.replications.planning import PRESET_FILE_PREFIX
-from auditor.replications.presets import Paper, PublishedRow, PublishedTable, list_paper_ids, load_paper
-from auditor.reports.data.replication import PaperCheck
+from auditor.replications.presets import (
+    NOTHING_PRINTED,
+    Paper,
+    PublishedRow,
+    PublishedTable,
+    expand_templates,
+    list_paper_ids,
+    load_paper,
+)
+from auditor.reports.data.replication import FigureName, PaperCheck, PublishedTableInfo
 
 PRESET_SUFFIX = ".toml"
 REQUIRED_COLUMNS = ("table", "row", "column", "value")
@@ -213,3 +220,43 @@ def _check_cell(cell: dict[str, str], place: str, columns_by_table: dict[str, tu
         raise ImportFileError(f"{place}: table {table_id} has no column '{column}'.", f"Its columns are {listed}.")
     if not cell["row"] or not cell["value"]:
         raise ImportFileError(f"{place}: the row's name or the value is empty.", "Fill it in, or delete the line.")
+
+
+def list_figure_names() -> list[FigureName]:
+    """All names that the figures of a preset may have, by the key that they stand under."""
+    return [
+        *(FigureName(key="model_figure", name=name, meaning=describe_figure(name)) for name in MODEL_FIGURES),
+        *(FigureName(key="figure", name=name, meaning=describe_figure(name)) for name in FIGURES),
+        *(FigureName(key="group_figure", name=name, meaning=describe_figure(name)) for name in GROUP_FIGURES),
+    ]
+
+
+def list_published_tables() -> list[PublishedTableInfo]:
+    """All published tables, by paper and in the order of the paper."""
+    return [
+        PublishedTableInfo(
+            paper=paper.id,
+            table=table.id,
+            title=table.title,
+            place=table.place,
+            origin=table.origin or paper.origin,
+            n_cells=sum(cell.printed not in NOTHING_PRINTED for cell in paper.iterate_cells(table.id)),
+            n_run=_count_runnable(table),
+            released=[released.files for released in table.released],
+            needs=paper.experiment.needs if paper.experiment else "",
+            cost=paper.experiment.cost if paper.experiment else "",
+        )
+        for paper in map(load_paper, list_paper_ids())
+        for table in paper.tables
+    ]
+
+
+def _count_runnable(table: PublishedTable) -> int:
+    """Number of published figures that audits give; of a table without any, those of one model."""
+    n_published = sum(
+        printed not in NOTHING_PRINTED and bool(table.find_figures(row, column))
+        for row in table.rows
+        if not row.is_definition
+        for column, printed in table.read_row(row).items()
+    )
+    return n_published or sum(map(len, table.list_figures()))

@@ -12,8 +12,7 @@ from pathlib import Path
 from auditor.domain import Cell, CellScore, Method, Survey, SurveyCell
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_audits import save_imported_audit
-from auditor.replications.definitions import MeasuredAudit
-from auditor.replications.departures import merge_departures
+from auditor.replications.definitions import MeasuredAudit, merge_departures
 from auditor.replications.experiment import FigureSource
 from auditor.replications.joining import TableJoiner, list_departures
 from auditor.replications.planning import AUDIT_PREFIX

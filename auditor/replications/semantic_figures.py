@@ -12,7 +12,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.probes.semantic.records import RELEASED_MIX
 from auditor.replications.survey_figures import NOT_MEASURED, from_correlation

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate, Tested
+from auditor.metrics.intervals.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate, Tested
 
 if TYPE_CHECKING:
-    from auditor.metrics.model_correlation import ModelCorrelation
+    from auditor.metrics.people.over_models import ModelCorrelation
 
 NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
 """Format of a number: with decimals, with its sign, as a p-value, as a percentage of a fraction, or as US dollars."""
@@ -186,7 +186,10 @@ def name_cells(estimate: Estimate) -> str:
 @cache
 def _unit_by_reason() -> dict[str | None, str]:
     """Units other than cells, by the reason why a share over them has no interval: such a share does not name them."""
-    from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason  # loads numpy, which few messages need
+    from auditor.metrics.intervals.jackknife_interval import (  # loads numpy, which few messages need
+        MIN_UNITS,
+        too_few_reason,
+    )
 
     return {too_few_reason({unit: [n]}): unit for unit in ("item", "question") for n in range(MIN_UNITS)}
 

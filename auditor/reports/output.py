@@ -55,7 +55,7 @@ def render_report(report: Report, output_format: str, *, is_brief: bool = False,
     if output_format not in REPORT_FORMATS.values():
         raise UsageError(f"'{output_format}' is not a report format.", "Use html, markdown, text or json.")
     # Not at the top: JSON needs no sections, which load the charts.
-    from auditor.reports.document.traversal import map_code
+    from auditor.reports.document.blocks import map_code
     from auditor.reports.sections.report import build_report_document
 
     document = build_report_document(report, is_brief=is_brief)

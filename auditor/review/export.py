@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TextIO
 
+from auditor.domain.decisions import REVIEW_ASPECTS, ReviewAspect
 from auditor.domain.labels import LabelKind
-from auditor.domain.review_aspects import REVIEW_ASPECTS, ReviewAspect
 from auditor.review.rater_agreement import select_current_entries
 from auditor.storage import labels, rating_log
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.label_units import list_part_names
+from auditor.storage.labels import list_part_names
 from auditor.storage.rating_log import RatingEntry
 from auditor.text_safety import escape_csv_cell
 

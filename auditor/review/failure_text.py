@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.redaction import redact
-from auditor.reports.data.failures.schema import FailureGroup
+from auditor.reports.data.failures import FailureGroup
 from auditor.reports.number_format import pluralize
 from auditor.text_safety import escape_invisible, truncate_text
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from auditor.config import load_stored_config
 from auditor.errors import ReviewError
-from auditor.metrics.estimate import ShareEstimate
-from auditor.review.judge_calibration import (
+from auditor.metrics.intervals.estimate import ShareEstimate
+from auditor.review.rater_agreement import (
     MIN_SIDES,
     JudgeCalibration,
     calibrate_judges,
     compute_judge_weights,
+    load_blind_decisions,
     load_judged_sides,
 )
-from auditor.review.rater_agreement import load_blind_decisions
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 

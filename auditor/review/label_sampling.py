@@ -1,29 +1,152 @@
-"""Draw the random sample of an audit that people label, extend it, or draw it again."""
+"""Draw the random sample of an audit that people label, extend it, and show a unit as a judge sees it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from auditor.config import load_stored_config
-from auditor.domain import derive_seed
-from auditor.domain.labels import DrawnUnit, LabelDraw, LabelKind, Stratum
+from auditor.config import AuditConfig, ModelSection, SurveySection, load_stored_config
+from auditor.domain import Cell, Message, Outcome, Trace, derive_seed
+from auditor.domain.decisions import aspect_questions
+from auditor.domain.labels import DrawnUnit, LabelDraw, LabelKind, LabelUnit, Stratum
 from auditor.errors import ReviewError, UsageError, did_you_mean
-from auditor.metrics.stratified_sample import draw_stratified_sample
-from auditor.review.side_order import hash_to_fraction
-from auditor.storage import audits, label_draws
+from auditor.metrics.labels.label_plan import draw_stratified_sample
+from auditor.review.item import hash_to_fraction
+from auditor.storage import audits, labels, results, transcripts
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.label_units import (
+from auditor.storage.labels import (
+    REVIEW_SOURCE,
     LabelableUnit,
     hash_population,
     load_labelable_units,
     select_drawable_units,
 )
-from auditor.storage.labels import REVIEW_SOURCE
-from auditor.storage.probe_answers import find_label_form
+from auditor.storage.probe_results import find_label_form, find_labelled_probe
 from auditor.surveys import get_grouping
+
+if TYPE_CHECKING:
+    from auditor.domain import Survey
+
+
+NO_SUCH_UNIT = "It no longer exists, since the audit was run again."
+TRACE_QUESTION = "Can the reasoning stand as a whole?"
+TASK_TRACE_QUESTION = "Can reasoning and answer stand?"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelItem:
+    """A unit as a rater sees it.
+
+    Attributes:
+        question: what the rater answers, in one line.
+        instructions: the judge's system message.
+        material: the judge's user message, with the text to judge.
+        aspects: question by name of each aspect that the judge is asked about.
+        missing: why there is nothing to label; empty if there is.
+    """
+
+    unit: LabelUnit
+    question: str
+    instructions: str = ""
+    material: str = ""
+    aspects: Mapping[str, str] = field(default_factory=dict)
+    missing: str = ""
+
+    @property
+    def text_hash(self) -> str:
+        """SHA-256 of the text that the rater reads, in hexadecimal digits."""
+        text = f"{self.instructions}\n\n{self.material}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class LabelItemLoader:
+    """Loads the units of an audit's samples as one rater sees them.
+
+    Attributes:
+        config: the audit's configuration; with the defaults for an imported audit.
+    """
+
+    def __init__(self, db: Database, audit: Audit, rater: str) -> None:
+        self.db, self.audit, self.rater = db, audit, rater
+        self._survey: Survey = audits.load_audit_survey(db, audit)
+        self._is_task_audit = self._survey.task is not None
+        self.config = load_stored_config(audit.config) or _build_import_config(db, audit)
+
+    def load(self, unit: LabelUnit) -> LabelItem:
+        """Load a unit; its `missing` says why if it cannot be labelled."""
+        if unit.kind is LabelKind.TRACE:
+            return self._load_trace(unit)
+        return find_labelled_probe(unit.kind).load_label_item(self, unit)
+
+    # --- traces
+
+    def _load_trace(self, unit: LabelUnit) -> LabelItem:
+        """Load a trace as its judges read it: their recorded request, or the one that they would get."""
+        model, country, topic, sample = unit.parts
+        question = TASK_TRACE_QUESTION if self._is_task_audit else TRACE_QUESTION
+        cell = Cell(country, topic)
+        stored_traces = results.load_traces(self.db, self.audit.id, [cell], model=model)
+        trace = next((stored for stored in stored_traces if stored.sample == int(sample)), None)
+        if trace is None:
+            return LabelItem(unit, question, missing=NO_SUCH_UNIT)
+        if trace.outcome is not Outcome.OK or not trace.text:
+            return LabelItem(unit, question, missing=f"It has no text to judge (outcome: {trace.outcome}).")
+        verdicts = [
+            verdict
+            for verdict in results.load_verdicts(self.db, self.audit.id, [cell], model=model)
+            if verdict.sample == trace.sample and verdict.key is not None
+        ]
+        verdicts.sort(key=lambda verdict: (self._has_custom_prompt(verdict.judge), verdict.judge))
+        messages = self.find_messages([verdict.key or "" for verdict in verdicts]) or self._build_review(trace)
+        return self.fill_in(unit, question, messages)
+
+    def _has_custom_prompt(self, judge_name: str) -> bool:
+        """Whether a judge has a review prompt or a system text of its own, which other judges do not see."""
+        judge = self.config.models_by_name.get(judge_name)
+        return judge is not None and (judge.review_prompt is not None or judge.system is not None)
+
+    def _build_review(self, trace: Trace) -> Sequence[Message]:
+        """Build the request about a trace on which no judge was asked."""
+        from auditor.agents.call_builders import blind_trace, build_review_call  # loads word lists
+
+        reader = stand_in_judge()
+        text = blind_trace(self.config, self._survey, trace)
+        return build_review_call(self.config, self._survey, reader, trace, text).messages
+
+    # --- requests
+
+    def find_messages(self, keys: Sequence[str]) -> Sequence[Message]:
+        """Return the recorded messages of the first call that has any; empty if none has."""
+        recorded = transcripts.load_transcripts(self.db, keys)
+        return next((recorded[key].messages for key in keys if key in recorded and recorded[key].messages), ())
+
+    def fill_in(self, unit: LabelUnit, question: str, messages: Sequence[Message]) -> LabelItem:
+        """Build the item from a judge's messages, with the aspects that they ask for."""
+        instructions = "\n\n".join(message.content for message in messages if message.role == "system")
+        material = "\n\n".join(message.content for message in messages if message.role == "user")
+        aspects = {
+            name: asked.question
+            for name, asked in aspect_questions(for_task=self._is_task_audit).items()
+            if unit.kind is LabelKind.TRACE and f'"{asked.key}"' in instructions
+        }
+        return LabelItem(unit, question, instructions, material, aspects)
+
+
+def stand_in_judge() -> ModelSection:
+    """A judge with no prompt of its own, in whose place the rater stands."""
+    return ModelSection(name="rater", model="person/rater")
+
+
+def _build_import_config(db: Database, audit: Audit) -> AuditConfig:
+    """Configuration with the defaults and an imported audit's models, whose names are masked in the texts."""
+    names = sorted({model for model, *_ in results.load_mean_scores(db, audit.id)}) or ["unknown"]
+    models = [ModelSection.model_construct(name=name, model=f"imported/{'-'.join(name.split())}") for name in names]
+    return AuditConfig(name="imported", survey=SurveySection(source="imported"), models=models, judges=[])
+
 
 TRACE_ATTRIBUTES = ("language", "region", "model", "verdict", "topic")
 """What a sample of traces can be stratified by."""
@@ -75,7 +198,7 @@ def draw_label_sample(
         ReviewError: the audit has no unit of this kind, or has other units or texts than when the sample was drawn.
     """
     all_units = load_labelable_units(db, audit.id, kind)
-    draw = None if redraw else label_draws.load_draw(db, audit.id, kind)
+    draw = None if redraw else labels.load_draw(db, audit.id, kind)
     units = select_drawable_units(all_units, draw)
     if not units:
         raise ReviewError(f"audit '{audit.name}' has no {kind.noun} to label.", _explain_missing(kind))
@@ -95,7 +218,7 @@ def _draw_or_open(
 ) -> DrawResult:
     """Implement `draw_label_sample` on the units that can be drawn."""
     kind = units[0].unit.kind
-    draw = label_draws.load_draw(db, audit.id, kind)
+    draw = labels.load_draw(db, audit.id, kind)
     if draw is not None and draw.source != REVIEW_SOURCE:
         return _open_imported(db, audit, draw, n, redraw)
     if draw is None or redraw:
@@ -119,7 +242,7 @@ def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, un
     if hash_population(units) == draw.population_hash:
         return
     contents = {unit.unit: unit.content for unit in units}
-    sampled = label_draws.load_sampled_contents(db, draw)
+    sampled = labels.load_sampled_contents(db, draw)
     n_gone = sum(unit not in contents for unit in sampled)
     n_changed = sum(unit in contents and contents[unit] != content for unit, content in sampled.items())
     noun = f"{draw.kind.noun}s"
@@ -148,17 +271,17 @@ def _draw_new(
         population_hash=hash_population(units),
     )
     drawn = _select_units(draw, units, n, ())
-    label_draws.save_draw(db, audit.id, draw, drawn, previous_id)
+    labels.save_draw(db, audit.id, draw, drawn, previous_id)
     return _describe(draw, drawn, len(drawn))
 
 
 def _extend(db: Database, audit: Audit, draw: LabelDraw, units: Sequence[LabelableUnit], n: int | None) -> DrawResult:
     """Extend a sample to `n` units, if it has fewer."""
     place_by_unit = {unit.unit: place for place, unit in enumerate(units)}
-    sampled = [place_by_unit[sampled.unit] for sampled in label_draws.load_label_sample(db, audit.id, draw.kind)]
+    sampled = [place_by_unit[sampled.unit] for sampled in labels.load_label_sample(db, audit.id, draw.kind)]
     added = _select_units(draw, units, n, sampled) if n is not None else []
     if added:
-        label_draws.extend_draw(db, audit.id, draw, added, len(sampled))
+        labels.extend_draw(db, audit.id, draw, added, len(sampled))
     before = [_to_drawn(draw, units, place, Counter(draw.strata)) for place in sampled]
     return _describe(draw, [*before, *added], len(added))
 
@@ -221,7 +344,7 @@ def _open_imported(db: Database, audit: Audit, draw: LabelDraw, n: int | None, r
             "other can be drawn.",
             "Use --sample without a number to label the imported sample.",
         )
-    sampled = label_draws.load_label_sample(db, audit.id, draw.kind)
+    sampled = labels.load_label_sample(db, audit.id, draw.kind)
     n_strata = len({unit.stratum for unit in sampled})
     return DrawResult(len(sampled), 0, draw.population, n_strata, ())
 

@@ -1,31 +1,118 @@
-"""Review session of one rater in one audit: the conflicts, and the rater's decisions on them.
-
-The order of the sides is pseudo-random for each rater and conflict, so that "left" does not reveal the author.
-`ReviewItem` and `ReviewSession.decide` use the sides as shown, storage the sides as stored. A `ReviewItem` does not
-contain what blinding hides until the rater has decided the conflict, or asked to reveal it.
-"""
+"""Review session of one rater in one audit: conflicts, decisions on them and on their cells, and their completion."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from auditor.config import load_stored_config
-from auditor.domain import ENGLISH, ConflictSides, Decision, RatingAction, lettered_options
+from auditor.domain import ENGLISH, ConflictSides, Decision, Method, RatingAction, lettered_options
 from auditor.errors import StorageError
-from auditor.review.author_masking import AuthorMask
-from auditor.review.cell_settlement import CellDecision, can_follow, load_threshold, propose_decision
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE, ConflictList
-from auditor.review.item import ReviewItem, ReviewSide
-from auditor.review.side_order import mirror_decision
-from auditor.review.text_comparison import escape_unstorable
-from auditor.storage import evidence, rating_log, rating_undo, tasks
+from auditor.review.item import AuthorMask, ReviewItem, ReviewSide, escape_unstorable, mirror_decision
+from auditor.storage import audits, evidence, rating_log, results
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow, QueueSort
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort, RatedContent
 from auditor.storage.database import Database
-from auditor.storage.rating_log import CONFLICT_GONE, CONFLICT_GONE_FIX, FULL_DISCLOSURE, RatingChange, RatingEntry
+from auditor.storage.rating_log import (
+    CONFLICT_GONE,
+    CONFLICT_GONE_FIX,
+    FULL_DISCLOSURE,
+    FollowingChange,
+    RatingChange,
+    RatingEntry,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CellDecision:
+    """The decision that a custom score implies for another conflict of the cell.
+
+    Attributes:
+        row: the conflict with its sides as shown to the rater.
+        decision: LEFT or RIGHT about the sides as shown, or SCORE.
+        score: the custom score if that is the decision; else None.
+        swapped: whether the stored left side is shown on the right.
+    """
+
+    row: QueueRow
+    decision: Decision
+    score: float | None
+    swapped: bool
+
+    def to_change(self) -> FollowingChange:
+        """Return the change of the rating to store, about the sides as stored."""
+        row = self.row
+        content = RatedContent(row.score_left, row.score_right, row.answer_left, row.answer_right)
+        if self.swapped:
+            content = RatedContent(row.score_right, row.score_left, row.answer_right, row.answer_left)
+        change = RatingChange(
+            RatingAction.FOLLOW,
+            decision=mirror_decision(self.decision, self.swapped),
+            score=self.score,
+            shown=FULL_DISCLOSURE if row.revealed else "",
+            swapped=self.swapped,
+            withheld=True,
+        )
+        return FollowingChange(row.key, content, change)
+
+
+def load_threshold(db: Database, audit: Audit) -> float:
+    """Load the smallest distance of two scores that is a conflict in an audit, in [0, 2]; 0 if it is not known.
+
+    The threshold `auto` is computed from the scores, as for the detection of conflicts.
+    """
+    config = load_stored_config(audit.config)
+    if config is None:
+        return 0.0
+    if config.conflicts.threshold != "auto":
+        return config.conflicts.threshold
+    import numpy as np  # 0.1 s
+
+    from auditor.agents.conflict_resolution import effective_threshold  # loads slow libraries
+
+    scores = [score for score in results.load_scores(db, audit.id) if score.method == Method.DIRECT]
+    row_by_cell = {cell: row for row, cell in enumerate(dict.fromkeys(score.cell for score in scores))}
+    column_by_model = {model: column for column, model in enumerate(dict.fromkeys(score.model for score in scores))}
+    table = np.full((len(row_by_cell), len(column_by_model)), np.nan)
+    for score in scores:
+        table[row_by_cell[score.cell], column_by_model[score.model]] = np.nan if score.score is None else score.score
+    return effective_threshold("auto", table)
+
+
+def can_follow(row: QueueRow) -> bool:
+    """Whether a custom score for the cell can settle a conflict: it has two scores, and is open or contested."""
+    is_unsettled = row.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED)
+    has_decided = row.decision is not None and row.decision.resolves_conflict
+    return is_unsettled and not has_decided and row.gap is not None and row.kind.spec.sides is not ConflictSides.CLAIMS
+
+
+def propose_decision(row: QueueRow, score: float, threshold: float, *, swapped: bool) -> CellDecision:
+    """Return the decision on a conflict that follows from a custom score for its cell.
+
+    A side with the opposite sign is never chosen: the rater called acceptable what that side calls unacceptable, or the
+    reverse, however close the two scores are.
+
+    Args:
+        row: the conflict with its sides as shown; both have scores.
+        score: in [-1, 1].
+        threshold: smallest distance at which two scores are in conflict, in [0, 2]; a side closer than that is right.
+    """
+    from auditor.metrics.people.conflict import ZERO_TOLERANCE, have_opposite_signs  # loads numpy (0.1 s)
+
+    near = [
+        decision
+        for decision, side_score in ((Decision.LEFT, row.score_left), (Decision.RIGHT, row.score_right))
+        if side_score is not None
+        and abs(side_score - score) < threshold - ZERO_TOLERANCE
+        and not have_opposite_signs(side_score, score)
+    ]
+    if len(near) == 1:
+        return CellDecision(row, near[0], None, swapped)
+    return CellDecision(row, Decision.SCORE, score, swapped)
+
 
 PAIR_QUESTION = "Two items of a set were compared. Which side names the right one?"
 """Question for conflicts on pairs of items, for which the survey has no wording."""
@@ -193,11 +280,11 @@ class ReviewSession(ConflictList):
 
     def undo(self) -> RatingEntry | None:
         """Undo the rater's last decision, note or flag; None if there is nothing to undo."""
-        return self._apply_undo(rating_undo.undo(self.db, self.audit.id, self.rater))
+        return self._apply_undo(rating_log.undo(self.db, self.audit.id, self.rater))
 
     def redo(self) -> RatingEntry | None:
         """Redo the rater's last undone action; None if there is nothing to redo."""
-        return self._apply_undo(rating_undo.redo(self.db, self.audit.id, self.rater))
+        return self._apply_undo(rating_log.redo(self.db, self.audit.id, self.rater))
 
     def load_history(self, key: ConflictKey) -> list[RatingEntry]:
         """Load all of the rater's actions on a conflict, oldest first, with decisions about the sides as shown."""
@@ -261,8 +348,41 @@ class ReviewSession(ConflictList):
 
     def _format_question(self, key: ConflictKey) -> str:
         """Return a task item's text with its options, or the survey's wording with topic and country filled in."""
-        if self.is_task_audit and (item := tasks.load_item(self.db, self.audit.id, key.topic)) is not None:
+        if self.is_task_audit and (item := audits.load_item(self.db, self.audit.id, key.topic)) is not None:
             return "\n".join(part for part in (item.context, item.question, *lettered_options(item)) if part)
         wording: str = (self._survey.get("topic_questions", {}).get(key.topic) or [self._survey["wording"]])[0]
         topics = self._survey.get("phrasings", {}).get(ENGLISH, {}).get("topics", {})
         return wording.replace("{topic}", topics.get(key.topic, key.topic)).replace("{country}", key.country)
+
+
+OnDecided = Callable[[str], None]
+"""Called with the name of an audit whose conflicts were decided; it may be slow, and may raise AuditorError."""
+
+
+class CompletionNotifier:
+    """Calls `on_decided` when no conflict of an audit is open, and when the reviewer leaves; never twice per change."""
+
+    def __init__(self, on_decided: OnDecided | None) -> None:
+        self._on_decided = on_decided
+        self._notified_changes: dict[str, int] = {}
+
+    def notify_if_complete(self, session: ReviewSession) -> None:
+        """Call `on_decided` if there are new decisions and no conflict is open; to be called after each decision."""
+        if self._has_new_decisions(session) and not session.has_open_conflicts():
+            self._notify(session)
+
+    def notify_remaining(self, sessions: Iterable[ReviewSession]) -> None:
+        """Call `on_decided` for each audit with decisions that were not reported yet; to be called at the end."""
+        for session in sessions:
+            if self._has_new_decisions(session):
+                self._notify(session)
+
+    def _has_new_decisions(self, session: ReviewSession) -> bool:
+        """Whether there is a callback, and the session has changes since its last call."""
+        return self._on_decided is not None and session.n_changes > self._notified_changes.get(session.audit.name, 0)
+
+    def _notify(self, session: ReviewSession) -> None:
+        """Call `on_decided` with the audit's name, and note the number of changes that it covers."""
+        self._notified_changes[session.audit.name] = session.n_changes
+        if self._on_decided is not None:
+            self._on_decided(session.audit.name)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from auditor.metrics.agreement import Agreement
-from auditor.metrics.calibration import Calibration
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
+from auditor.metrics.judges.agreement import Agreement
+from auditor.metrics.labels.calibration import Calibration
 from auditor.reports.number_format import pluralize
-from auditor.review.judge_calibration import (
+from auditor.review.rater_agreement import (
     MIN_SIDES,
     JudgeCalibration,
+    RaterAgreement,
     calibrate_judges,
     compute_judge_weights,
+    compute_rater_agreement,
+    load_blind_decisions,
     load_judged_sides,
 )
-from auditor.review.rater_agreement import RaterAgreement, compute_rater_agreement, load_blind_decisions
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection, resolve_secret
-from auditor.config.secret_headers import secret_header_variables
-from auditor.config.trust import require_trust
+from auditor.config.trust import require_trust, secret_header_variables
 from auditor.errors import ConfigError
 from auditor.redaction import MIN_SECRET_CHARS, register_secrets
 

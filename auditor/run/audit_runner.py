@@ -13,29 +13,35 @@ from auditor.config import REPLAY, AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
 from auditor.domain import Outcome, Survey
 from auditor.errors import NotAllowedError, UsageError
-from auditor.run.audit_handle import AuditHandle, open_stored_audit, open_stored_database
-from auditor.run.capability_store import DiscoveryOptions
-from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
-from auditor.run.encoders import direct_encoder_loader
-from auditor.run.engines import require_engine
+from auditor.run.audit_handle import (
+    AuditHandle,
+    describe_database,
+    locate_storage,
+    open_stored_audit,
+    open_stored_database,
+    resolve_storage_url,
+)
 from auditor.run.fingerprints import (
     READERS,
+    describe_config_change,
     describe_environment,
     fingerprint,
     format_reader_versions,
+    keep_earlier_defaults,
     was_run_with,
 )
-from auditor.run.model_access import require_instructor, run_with_models, wait_for_database
-from auditor.run.storage_location import describe_database, locate_storage, resolve_storage_url
+from auditor.run.model_access import DiscoveryOptions, require_instructor, run_with_models, wait_for_database
+from auditor.run.ray_engine import require_engine
 from auditor.run.survey_plan import (
     check_probe_input,
     describe_survey_problems,
+    direct_encoder_loader,
     list_unmeasurable,
     load_planned_survey,
 )
 from auditor.storage import audits
+from auditor.storage.audits import register_claim
 from auditor.storage.database import Database, open_database, run_lock
-from auditor.storage.registrations import register_claim
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ProgressReporter
@@ -76,7 +82,7 @@ def run_audit(
     if not isinstance(config, AuditConfig):
         config = load_config(config)
     survey = load_planned_survey(config)
-    from auditor.agents.graph_runner import run_graph  # loads langgraph (2 s)
+    from auditor.agents.graph import run_graph  # loads langgraph (2 s)
     from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
 
     check_probe_input(config, survey)
@@ -221,7 +227,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
 
 async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database) -> None:
     """Resume the audit's graph; no model is called."""
-    from auditor.agents.graph_runner import resume_graph  # loads langgraph (2 s)
+    from auditor.agents.graph import resume_graph  # loads langgraph (2 s)
     from auditor.agents.run_context import OfflineClient, RunContext  # loads numpy (0.1 s)
 
     survey = audits.load_audit_survey(db, audit)

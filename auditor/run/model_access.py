@@ -1,4 +1,4 @@
-"""Send calls to an audit's models, for a run and for every later command that needs more answers."""
+"""Send calls to an audit's models: stored capabilities, the path of a request, and the clients of a run."""
 
 from __future__ import annotations
 
@@ -8,30 +8,194 @@ import importlib.util
 import sys
 import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor import bootstrap
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, ModelSection
 from auditor.config.sections import DEFAULT_DEADLINE_S
 from auditor.config.trust import required_bindings
-from auditor.domain import Outcome, Survey
+from auditor.domain import Capability, CapabilityKey, Outcome, Survey
 from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
-from auditor.run.capability_store import DiscoveryOptions
-from auditor.run.encoders import probe_encoder_loaders
-from auditor.run.engines import require_engine
-from auditor.run.request_path import open_request_path
+from auditor.run.ray_engine import open_dispatcher, require_engine
 from auditor.run.signals import stop_on_signals
-from auditor.run.simulation import bind_simulated_models
-from auditor.storage import audits
+from auditor.run.survey_plan import (
+    EncoderFirstClient,
+    bind_simulated_models,
+    create_simulated_dispatcher,
+    probe_encoder_loaders,
+)
+from auditor.run.telemetry import TracedClient, open_telemetry_sink
+from auditor.storage import audits, capabilities, costs
+from auditor.storage.call_records import StoredCapability
+from auditor.storage.capabilities import current_capabilities, save_capability
 from auditor.storage.database import Database
-from auditor.storage.outages import MIN_OUTAGE_WAIT_S
+from auditor.storage.database_errors import MIN_OUTAGE_WAIT_S
+from auditor.storage.records import load_records
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import ProgressReporter, RunContext, TextEncoder
+    from auditor.agents.call_runner import CallRecorder
+    from auditor.agents.run_context import ModelCapabilities, ModelClient, ProgressReporter, RunContext, TextEncoder
+    from auditor.models.dispatch import Dispatcher
+    from auditor.models.gateway import Gateway
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryOptions:
+    """How a run finds out what its models accept.
+
+    Attributes:
+        preflight: whether it does so before it sends any other call.
+        rediscover: whether it does so again for models of which it is known.
+    """
+
+    preflight: bool = True
+    rediscover: bool = False
+
+
+class DatabaseCapabilityStore:
+    """A `CapabilityStore` in the database. Capabilities are fixed for the audit, whichever version of litellm runs."""
+
+    def __init__(self, db: Database, audit_id: int, *, rediscover: bool = False) -> None:
+        """Read the stored capabilities.
+
+        Args:
+            db: the database.
+            audit_id: the audit.
+            rediscover: whether all is to be found out again; what was stored stays on record.
+        """
+        self._db, self._audit_id = db, audit_id
+        stored = current_capabilities(load_records(db, audit_id, StoredCapability))
+        self._replaced_numbers = {key: entry.number for key, entry in stored.items()} if rediscover else {}
+        self._capabilities = {} if rediscover else {key: entry.capability for key, entry in stored.items()}
+
+    def load(self) -> Mapping[CapabilityKey, Capability]:
+        """Return the stored capabilities; none if all is to be found out again."""
+        return dict(self._capabilities)
+
+    async def save(self, key: CapabilityKey, capability: Capability, evidence: str) -> Capability:
+        """Store a capability, unless one is stored that this run uses, and return the stored one.
+
+        Raises:
+            StorageError: the database cannot be written.
+        """
+        return await save_capability(
+            self._db,
+            self._audit_id,
+            key,
+            capability,
+            evidence,
+            metadata.version("litellm"),
+            newer_than=self._replaced_numbers.get(key, 0),
+        )
+
+
+class RequestPath(NamedTuple):
+    """What the graph's nodes use of the path: the outermost link, and what is known of the models' servers."""
+
+    client: ModelClient
+    capabilities: ModelCapabilities
+
+
+@asynccontextmanager
+async def open_request_path(
+    config: AuditConfig,
+    survey: Survey,
+    recorder: CallRecorder,
+    stop_event: threading.Event,
+    notify: Callable[[str], None],
+    *,
+    rediscover: bool = False,
+    encoder_loaders: Sequence[Callable[[], TextEncoder]] = (),
+) -> AsyncIterator[RequestPath]:
+    """Yield the path of an audit's requests, and close its links at the end.
+
+    A call goes from the last link that is built here to the first; a link that is not configured is not there:
+
+        recording -> replay -> encoders -> tracing -> batches -> gateway -> dispatcher -> litellm
+
+    Simulated models answer in the dispatcher's place.
+
+    Args:
+        config: the audit's configuration.
+        survey: the survey, or the task, that the audit asks about.
+        recorder: records calls in the ledger of the run.
+        stop_event: once set, no further request is sent.
+        notify: receives notices for the user.
+        rediscover: whether to find out again what the models' servers accept.
+        encoder_loaders: load the encoders that will compare the answers, before the first request.
+
+    Raises:
+        ImportFileError: a file of recorded answers cannot be used.
+        ConfigError: a key is not set, or a price that the budget needs is not known.
+        UsageError: there is no usable cluster, or a package is not installed.
+        ModelSetupError: an embedded model cannot be started.
+    """
+    from auditor.agents.call_runner import RecordingClient  # loads numpy (0.1 s)
+    from auditor.run.batches.batching_client import BatchingClient  # loads httpx (0.5 s)
+    from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
+
+    records = load_records(config, survey)
+    models = {name: model for name, model in config.models_by_name.items() if name not in records}
+    async with AsyncExitStack() as links:
+        # Opened first, so that a mistake in its settings shows before a model or a cluster is started.
+        sink = await links.enter_async_context(open_telemetry_sink(config, recorder, notify))
+
+        dispatcher: Dispatcher = (
+            create_simulated_dispatcher(config, survey)
+            if config.is_simulated
+            else await links.enter_async_context(open_dispatcher(config, models.values(), notify))
+        )
+        gateway = _create_gateway(config, models.values(), dispatcher, recorder, stop_event, notify, rediscover)
+        client: ModelClient = gateway
+        if config.batch is not None:
+            client = BatchingClient(gateway, config, recorder, stop_event, notify)
+            links.push_async_callback(client.close)
+        if config.telemetry is not None and sink is not None:
+            client = TracedClient(client, sink, config.name, config.telemetry)
+        if encoder_loaders and not config.is_simulated:
+            client = EncoderFirstClient(client, encoder_loaders)
+        if records:
+            client = ReplayClient(client, records)
+        client = RecordingClient(client, recorder)
+
+        yield RequestPath(client, gateway)
+
+
+def _create_gateway(
+    config: AuditConfig,
+    models: Collection[ModelSection],
+    dispatcher: Dispatcher,
+    recorder: CallRecorder,
+    stop_event: threading.Event,
+    notify: Callable[[str], None],
+    rediscover: bool,
+) -> Gateway:
+    """Create the gateway, whose costs, limits and capabilities are read from and written to the audit's database."""
+    from auditor.agents.call_builders import describe_structure
+    from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
+
+    return Gateway(
+        models,
+        config.limits,
+        spent_usd=costs.sum_audit_cost(recorder.db, recorder.audit_id).usd or 0.0,
+        largest_usd=costs.find_largest_costs(recorder.db, recorder.audit_id),
+        seed=config.seed,
+        stop_event=stop_event,
+        on_limit_change=functools.partial(
+            capabilities.record_limit_change, recorder.db, recorder.run_id, recorder.audit_id
+        ),
+        dispatcher=dispatcher,
+        notify=notify,
+        capability_store=DatabaseCapabilityStore(recorder.db, recorder.audit_id, rediscover=rediscover),
+        describe_structure=describe_structure,
+    )
+
 
 T = TypeVar("T")
 THREAD_SWITCH_INTERVAL_S = 0.0002
@@ -51,7 +215,7 @@ def require_instructor(config: AuditConfig) -> None:
     except (ImportError, ValueError):
         is_installed = False
     if not is_installed:
-        from auditor.models.instructor_client import load_instructor  # loads pydantic's models
+        from auditor.models.structured import load_instructor  # loads pydantic's models
 
         load_instructor()
 
@@ -153,7 +317,7 @@ async def _open_context(
 ) -> AsyncIterator[RunContext]:
     """Yield the context of the graph's nodes, whose client sends calls through the path of requests."""
     from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
-    from auditor.agents.recording import CallRecorder
+    from auditor.agents.call_runner import CallRecorder
     from auditor.agents.run_context import RunContext
     from auditor.run.replay import describe_missing_verdicts, load_recorded_verdicts  # survey readers: 0.1 s
 

@@ -7,14 +7,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError, did_you_mean
-from auditor.storage import audits, table_dump
+from auditor.storage import audit_archive, audits
 from auditor.storage.database import Database
 from auditor.text_safety import escape_invisible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from auditor.metrics.estimate import Estimate
+    from auditor.metrics.intervals.estimate import Estimate
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
 
@@ -50,7 +50,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         UsageError: there is no such table, or polars is not installed.
         StorageError: there is no such audit.
     """
-    stored_tables = {table_definition.name: table_definition for table_definition in table_dump.list_tables()}
+    stored_tables = {table_definition.name: table_definition for table_definition in audit_archive.list_tables()}
     stored_name = next(
         (candidate for candidate in (table, table.removesuffix("s")) if candidate in stored_tables), None
     )
@@ -66,7 +66,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return _create_frame(library, rows, columns, {})
     audit = audits.get_audit(db, audit_name)
-    rows = [row for batch in table_dump.dump_rows(db, audit.id, stored_name) for row in batch]
+    rows = [row for batch in audit_archive.dump_rows(db, audit.id, stored_name) for row in batch]
     column_kinds = {column.name: column.kind for column in stored_tables[stored_name].columns}
     return _create_frame(library, rows, list(column_kinds), column_kinds)
 
@@ -147,7 +147,7 @@ def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> 
 def render_audit_html(db: Database, name: str) -> str:
     """An HTML summary of an audit: its stage, and how well each model agrees with people."""
     from auditor.reports.data.agreement.alignment import compute_alignment  # loads numpy (0.2 s)
-    from auditor.reports.data.source_loading import load_source  # loads numpy (0.2 s)
+    from auditor.reports.data.report_source import load_source  # loads numpy (0.2 s)
     from auditor.reports.number_format import format_count, format_interval, format_number
 
     source = load_source(db, name)
@@ -170,7 +170,7 @@ def render_audit_html(db: Database, name: str) -> str:
 
 def _render_task_html(source: ReportSource) -> str:
     """An HTML table of an audit of a task: accuracy and mean absolute error of each model."""
-    from auditor.reports.data.task.build import build_task_report  # loads numpy (0.2 s)
+    from auditor.reports.data.task import build_task_report  # loads numpy (0.2 s)
     from auditor.reports.number_format import format_count  # loads the models of reports (0.1 s)
 
     task_report = build_task_report(source)

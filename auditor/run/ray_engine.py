@@ -1,22 +1,28 @@
-"""Open a Ray cluster for a run, and decide how many workers it gets and what each of them may know."""
+"""What sends an audit's requests: this process, or Ray workers; how many, and what each may know."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from auditor.config import EMBEDDED, REPLAY, AuditConfig
+from auditor.config import EMBEDDED, REPLAY, AuditConfig, ModelSection
+from auditor.config.trust import require_trust
 from auditor.domain import LogprobMeasure
+from auditor.errors import ConfigError
 from auditor.run import ray_cluster
-from auditor.run.api_keys import list_secret_variables
+from auditor.run.api_keys import list_secret_variables, require_keys
 from auditor.run.ray_pool import RayDispatcher, WorkerSlot
 from auditor.run.ray_worker import WorkerActor, WorkerConfig
 
 if TYPE_CHECKING:
     from auditor.domain import Call
+    from auditor.models.dispatch import Dispatcher, LocalDispatcher
+
 
 MAX_DEFAULT_LOCAL_WORKERS = 4
 """With more workers on one machine, the run's own process, which records all answers, would be the bottleneck."""
@@ -106,3 +112,71 @@ def _count_workers(config: AuditConfig) -> int:
     if ray_cluster.has_address(config.run.ray_address):
         return ray_cluster.count_hosts() or 1
     return _default_local_workers()
+
+
+LOAD_CHECK_INTERVAL_S, BUSY_CPU_SHARE, MIN_BUSY_REQUESTS = 10.0, 0.8, 1000
+"""A process that sends this many requests and uses this share of a core's time within this many seconds is busy."""
+MORE_PROCESSES_HINT = "To send requests from the other cores too, add `--engine ray` (pip install 'auditor[ray]')."
+
+
+def require_engine(config: AuditConfig) -> None:
+    """Check keys and trust before a run, without connecting; Ray workers check their host's keys themselves.
+
+    Raises:
+        ConfigError: a key is not set, would go to a server without the user's trust, or batches are used with Ray.
+    """
+    if config.run.engine == "local":
+        require_keys(config)
+        return
+    if config.batch is not None:  # --engine ray of a command overrides a config that is valid by itself
+        raise ConfigError(
+            "batches are sent only with the engine local.",
+            "Remove the section [batch] from the configuration, or run with --engine local.",
+        )
+    require_trust(config)
+
+
+@asynccontextmanager
+async def open_dispatcher(
+    config: AuditConfig, models: Collection[ModelSection], notify: Callable[[str], None]
+) -> AsyncIterator[Dispatcher]:
+    """Yield what sends requests, as `run.engine` says, and close it at the end.
+
+    Args:
+        config: the audit's configuration.
+        models: all models that may be called.
+        notify: receives notices for the user.
+
+    Raises:
+        ConfigError: an API key is not in the environment.
+        UsageError: there is no usable cluster.
+        AuditorError: an embedded model cannot be started, or a worker cannot work on its host.
+    """
+    if config.run.engine == "ray":
+        async with open_ray_dispatcher(config, notify) as ray_dispatcher:
+            yield ray_dispatcher
+        return
+    from auditor.models.dispatch import LocalDispatcher  # loads httpx (0.5 s)
+
+    if config.run.processes is not None:
+        notify(f"run.processes has no effect any more: one process sends all requests. {MORE_PROCESSES_HINT}")
+    local_dispatcher = LocalDispatcher(models)
+    hint_task = asyncio.create_task(_suggest_ray_when_busy(local_dispatcher, notify))
+    try:
+        yield local_dispatcher
+    finally:
+        hint_task.cancel()
+        await local_dispatcher.close()
+
+
+async def _suggest_ray_when_busy(dispatcher: LocalDispatcher, notify: Callable[[str], None]) -> None:
+    """Notify the user once if this thread is too busy with requests to send them in time, and other cores are free."""
+    if (os.cpu_count() or 1) < 2:
+        return
+    while True:
+        start_s, start_cpu_s, n_requests_before = time.monotonic(), time.thread_time(), dispatcher.n_requests
+        await asyncio.sleep(LOAD_CHECK_INTERVAL_S)
+        cpu_share = (time.thread_time() - start_cpu_s) / (time.monotonic() - start_s)
+        if cpu_share >= BUSY_CPU_SHARE and dispatcher.n_requests - n_requests_before >= MIN_BUSY_REQUESTS:
+            notify(f"The core of this process is busy, and calls wait for it. {MORE_PROCESSES_HINT}")
+            return

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from auditor.domain import Capability, LogprobMeasure
 from auditor.errors import AuditorError, ModelSetupError
+from auditor.models.dispatch import REPLIES_ADAPTER, REQUESTS_ADAPTER, WorkerRequest
 from auditor.models.provider_request import ProviderReply, sender_died_reply
-from auditor.models.worker_messages import REPLIES_ADAPTER, REQUESTS_ADAPTER, WorkerRequest
 from auditor.run.ray_cluster import RAY_LOG_FOLDER, RayWorker, WorkerDied
 
 if TYPE_CHECKING:

@@ -12,8 +12,14 @@ from importlib import metadata
 from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.errors import AuditorError
-from auditor.models.dispatch import Dispatcher, LocalDispatcher
-from auditor.models.worker_messages import REPLIES_ADAPTER, REQUESTS_ADAPTER, WorkerReply, WorkerRequest
+from auditor.models.dispatch import (
+    REPLIES_ADAPTER,
+    REQUESTS_ADAPTER,
+    Dispatcher,
+    LocalDispatcher,
+    WorkerReply,
+    WorkerRequest,
+)
 from auditor.run.api_keys import remember_secrets, require_keys
 
 MAX_WAITING_REPLIES, MAX_COLLECT_DELAY_S = 20, 0.05

@@ -1,12 +1,10 @@
-"""Derive the results of an audit again from its recorded answers, and compare them with the stored ones.
-
-The graph of the audit runs once more, with the same code and no model: on a copy of the recorded answers and of the
-survey, in a temporary database. Nothing is written to the audit's own database.
-"""
+"""Derive an audit's results again from its recorded answers: compared with the stored ones, or put in their place."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,16 +14,23 @@ from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import load_built_in, load_probe
-from auditor.domain import Answer, Call, CellScore, Outcome, Verdict
+from auditor.domain import Answer, Call, CellScore, Outcome, Verdict, canonical_json
 from auditor.errors import AuditorError, ConfigError, UsageError
 from auditor.panel_assignment import TraceKey
 from auditor.run import derivation_workers
-from auditor.run.encoders import NO_ENCODER
-from auditor.run.fingerprints import find_other_readers
-from auditor.run.simulation import bind_simulated_models
+from auditor.run.audit_changes import update_final_stage
+from auditor.run.audit_handle import open_stored_database
+from auditor.run.fingerprints import (
+    READERS,
+    find_other_readers,
+    fingerprint,
+    format_reader_versions,
+    list_reader_versions,
+)
+from auditor.run.survey_plan import NO_ENCODER, bind_simulated_models
 from auditor.storage import audits, exclusions, hash_chain, ledger, results
 from auditor.storage.audits import Audit
-from auditor.storage.database import Database
+from auditor.storage.database import Database, run_lock
 from auditor.storage.derived_rows import (
     RowCallback,
     RowComparison,
@@ -34,6 +39,7 @@ from auditor.storage.derived_rows import (
     open_copy,
 )
 from auditor.storage.records import load_records, save_records
+from auditor.storage.rereadings import RowChange, store_rereading, undo_rereading
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -185,7 +191,7 @@ def _require_inputs(config: AuditConfig) -> None:
 
 async def _derive(db: Database, context: RunContext) -> None:
     """Run the audit's graph on the copy, then apply the exclusions in force as the commands that declare them do."""
-    from auditor.agents.graph_runner import recompute_results, run_graph  # loads langgraph (2 s)
+    from auditor.agents.graph import recompute_results, run_graph  # loads langgraph (2 s)
 
     # An encoder's results are measured, not derived; a run keeps those of unchanged texts, too.
     measured = [
@@ -262,3 +268,66 @@ class RecordedClient:
             self.unasked.add(call.key)
             return Answer(call.key, Outcome.OVER_BUDGET)
         return Answer(call.key, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """What the present readers read otherwise.
+
+    Attributes:
+        readers: stored and present version of each reader that is another one now.
+        n_by_table: number of results that change, by table.
+        missing_probes: why probes cannot be used, as a sentence, by name: their results were not read.
+    """
+
+    readers: Mapping[str, tuple[int, int]]
+    n_by_table: Mapping[str, int]
+    missing_probes: Mapping[str, str]
+
+
+def reread_audit(name: str, *, storage: str | None = None, is_preview: bool = False) -> Rereading:
+    """Replace those results of an audit that the present readers read otherwise; no model is called.
+
+    Results that differ although their reader has the same version stay as they are: `auditor verify` names them.
+
+    Args:
+        name: the audit's name.
+        storage: database URL; as `resolve_storage_url` if None.
+        is_preview: whether nothing is stored.
+
+    Raises:
+        UsageError: the audit's results were imported.
+        StorageError: there is no such audit, or it is being run.
+        AuditorError: results cannot be derived.
+    """
+    with open_stored_database(storage) as db, run_lock(db, name):
+        audit = audits.get_audit(db, name)
+        config = load_stored_config(audit.config)
+        if config is None:
+            raise UsageError(f"the results of '{name}' were imported: no answers are recorded.", "Import them again.")
+        changes: list[RowChange] = []
+        with open_derivation(db, audit, on_reread=lambda *change: changes.append(RowChange(*change))) as compare:
+            compare()
+        readers = find_other_readers(audit, config)
+        if not is_preview and (readers or changes):
+            earlier_readers = list_reader_versions(config) | {reader: old for reader, (old, _) in readers.items()}
+            was_current = audit.config_hash == fingerprint(config, readers=earlier_readers)
+            config_hash = fingerprint(config) if was_current else audit.config_hash
+            environment = json.loads(audit.environment) | {READERS: format_reader_versions(config)}
+            store_rereading(db, audit, changes, config_hash, canonical_json(environment))
+            update_final_stage(db, audit)
+        return Rereading(readers, Counter(change.table.name for change in changes), config.probes.missing)
+
+
+def undo_reread(name: str, *, storage: str | None = None) -> int:
+    """Restore the results that the last rereading of an audit replaced, and return their number.
+
+    Raises:
+        UsageError: there is none, or the audit was run again since.
+        StorageError: there is no such audit, or it is being run.
+    """
+    with open_stored_database(storage) as db, run_lock(db, name):
+        audit = audits.get_audit(db, name)
+        n_restored = undo_rereading(db, audit)
+        update_final_stage(db, audit)
+        return n_restored

@@ -16,7 +16,7 @@ from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey, Verdict
 from auditor.errors import ImportFileError
 from auditor.panel_assignment import TraceKey
 from auditor.reports.number_format import pluralize
-from auditor.surveys.country_spelling import make_country_speller
+from auditor.surveys.countries import make_country_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.row_reader import read_rows
 

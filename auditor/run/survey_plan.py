@@ -1,15 +1,25 @@
-"""Load what a config asks about: the cells of a survey, or the items of a task."""
+"""What a config asks about and needs: cells or items, text encoders, and simulated models."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from auditor.config import AuditConfig
-from auditor.config.installed_probes import load_probe
+from auditor.config import SIMULATED, AuditConfig, ModelSection
+from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.config.sections import SurveySection
-from auditor.domain import Survey
+from auditor.domain import Answer, Call, Survey
 from auditor.errors import SurveyError
 from auditor.probe_interface import ProbeAudit
+from auditor.surveys import region_of
+
+if TYPE_CHECKING:
+    from auditor.agents.run_context import ModelClient, TextEncoder
+    from auditor.models.simulated import PeopleOpinions, SimulatedDispatcher, World
+
 
 EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
 
@@ -45,10 +55,14 @@ def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]
 
     The second survey is the whole file, in which similar countries are looked for; None without a survey.
     """
-    from auditor.agents.localization import check_languages, used_languages  # these modules need 0.2 s in all
-    from auditor.agents.rephrasing import add_wordings, apply_rephrasing
+    from auditor.agents.localization import (  # these modules need 0.2 s in all
+        add_wordings,
+        apply_rephrasing,
+        check_languages,
+        used_languages,
+    )
     from auditor.surveys import apply_nonresponse, group_countries, load_survey, select_cells
-    from auditor.surveys.languages import native_languages
+    from auditor.surveys.countries import native_languages
     from auditor.tasks import load_task, survey_from_task
 
     if config.task is not None:
@@ -104,3 +118,118 @@ def list_unmeasurable(config: AuditConfig, survey: Survey) -> list[str]:
         for name, settings in config.probes.with_stage.items()
         for sentence in load_probe(name).call_each("unmeasurable", ProbeAudit(settings, config, survey), item=str)
     ]
+
+
+NO_ENCODER = "none"
+"""Name in the config that stands for no encoder."""
+
+
+def probe_encoder_loaders(config: AuditConfig) -> dict[str, Callable[[], TextEncoder]]:
+    """Functions that load the text encoders of probes once, by the probe's name, of probes that encode texts.
+
+    Raises:
+        AuditorError: an encoder cannot be used.
+    """
+    loaders = {}
+    for name in config.probes.stages:
+        if (encoder := load_built_in(name).find_encoder(config)) is not None:
+            encoder.check()
+            loaders[name] = encoder.load
+    return loaders
+
+
+def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
+    """A function that loads the text encoder that compares direct answers; None if no answers are compared.
+
+    None is needed without the direct probe, with fewer than two samples per cell, or with the model "none". Whether
+    the encoder can be used is checked at once.
+
+    Raises:
+        AuditorError: it cannot be used.
+    """
+    if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
+        return None
+    from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
+
+    check_encoder(config.embedding.model)
+    return functools.cache(lambda: load_encoder(config.embedding.model))
+
+
+class EncoderFirstClient:
+    """Passes calls on once the encoders are loaded that will compare the answers: none is paid for in vain.
+
+    They are loaded when the first call comes, so that a run without calls loads none.
+    """
+
+    def __init__(self, client: ModelClient, loaders: Sequence[Callable[[], TextEncoder]]) -> None:
+        """Wrap a client.
+
+        Args:
+            client: sends the calls.
+            loaders: each loads an encoder, and returns the same one when it is called again.
+        """
+        self._client, self._loaders = client, loaders
+        self._loading: asyncio.Task[None] | None = None
+
+    async def complete(self, call: Call) -> Answer:
+        """Load the encoders before the first call, and pass the call on.
+
+        Raises:
+            ModelSetupError: an encoder cannot be loaded; nothing is sent.
+        """
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(self._load))
+        await asyncio.shield(self._loading)
+        return await self._client.complete(call)
+
+    def _load(self) -> None:
+        """Load all encoders."""
+        for load in self._loaders:
+            load()
+
+
+WESTERN_REGION = "Western"
+
+
+def bind_simulated_models(config: AuditConfig, survey: Survey) -> AuditConfig:
+    """Copy a configuration with the survey and the seed among its simulated models' parameters, as part of each call.
+
+    Their answers depend on both. Without this, answers for one survey would be taken from the ledger for another.
+    A configuration without simulated models is returned unchanged.
+    """
+    if not config.is_simulated:
+        return config
+    from auditor.models.simulated import WORLD_PARAM
+
+    world_id = _create_world(config, survey).id
+
+    def bind(model: ModelSection) -> ModelSection:
+        """Copy a simulated model's section with the parameter; one with recorded answers stays as it is."""
+        if model.provider is not SIMULATED:
+            return model
+        return model.model_copy(update={"params": {**model.params, WORLD_PARAM: world_id}})
+
+    judges = config.judges if config.judges == "peers" else [bind(judge) for judge in config.judges]
+    return config.model_copy(update={"models": [bind(model) for model in config.models], "judges": judges})
+
+
+def create_simulated_dispatcher(config: AuditConfig, survey: Survey) -> SimulatedDispatcher:
+    """Create the dispatcher of an audit whose models are all simulated."""
+    from auditor.models.simulated import SimulatedDispatcher
+
+    return SimulatedDispatcher(_create_world(config, survey))
+
+
+def _create_world(config: AuditConfig, survey: Survey) -> World:
+    """What the simulated models of an audit know."""
+    from auditor.models.simulated import World
+
+    western_countries = {country for country in survey.countries if region_of(country) == WESTERN_REGION}
+    return World(survey, western_countries, config.seed, _load_opinions(config, survey))
+
+
+def _load_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions | None:
+    """The shares of people's answers; None without a probe that asks about them."""
+    audits = {name: ProbeAudit(settings, config, survey) for name, settings in config.probes.stages.items()}
+    opinions = (load_built_in(name).load_people_opinions(audit) for name, audit in audits.items())
+    return next((shares for shares in opinions if shares is not None), None)

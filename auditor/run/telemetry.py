@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from auditor.config import AuditConfig, TelemetrySection, resolve_secret
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.config.trust import resolve_collector_url
 from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome
-from auditor.domain.model_families import split_model_id
+from auditor.domain.terms import split_model_id
 from auditor.extras import load_extra
 from auditor.models.finish_reasons import opentelemetry_finish_reason
 from auditor.storage import ledger
-from auditor.storage.new_results import NewResult, load_new_results
+from auditor.storage.results import NewResult, load_new_results
 
 if TYPE_CHECKING:
-    from auditor.agents.recording import CallRecorder
+    from auditor.agents.call_runner import CallRecorder
     from auditor.agents.run_context import ModelClient
 
 RECORDED_PARAMS = ("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty")

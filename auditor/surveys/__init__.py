@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     )
     from auditor.surveys.loader import builtin_surveys as builtin_surveys, load_survey as load_survey
     from auditor.surveys.mapping import builtin_mappings as builtin_mappings, load_mapping as load_mapping
-    from auditor.surveys.nonresponse import apply_nonresponse as apply_nonresponse
     from auditor.surveys.regions import (
         builtin_groupings as builtin_groupings,
         get_grouping as get_grouping,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from auditor.surveys.selection import limit_cells as limit_cells, select_cells as select_cells
     from auditor.surveys.survey_facts import (
         SurveyFacts as SurveyFacts,
+        apply_nonresponse as apply_nonresponse,
         apply_treatment as apply_treatment,
         load_survey_facts as load_survey_facts,
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable
 import numpy as np
 
 from auditor.domain import Cell, Survey
-from auditor.metrics.similar_countries import estimate_from_nearest
+from auditor.metrics.people.structure import estimate_from_nearest
 from auditor.surveys.regions import get_grouping
 
 CellScores = dict[Cell, float]

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
 from auditor.input_files import open_binary, open_text, require_columns, require_file
-from auditor.surveys.file_signatures import reject_other_formats
 from auditor.surveys.row_reader import read_batches, read_column_names
 from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, LabelledColumn, read_statistics_file
 from auditor.surveys.table_formats import (
@@ -30,6 +29,7 @@ from auditor.surveys.table_formats import (
     find_suffix,
     make_unknown_format_error,
     normalize_numbers,
+    reject_other_formats,
 )
 
 # What R, Stata, pandas, Excel and databases write for a missing value.

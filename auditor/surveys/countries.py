@@ -1,8 +1,4 @@
-"""Look up countries by any of their names, and list the words by which a text reveals a country.
-
-English names are in `data/countries.csv`; all other countries of ISO 3166 come from pycountry. Names in other
-languages, and former states, are in `data/country_names.txt`, which `make country-names` writes.
-"""
+"""Countries by any of their names, the words by which a text reveals one, and their main languages."""
 
 from __future__ import annotations
 
@@ -10,9 +6,14 @@ import csv
 import difflib
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from auditor.domain import Survey
+from auditor.surveys.table_formats import NA
 
 DATA_FOLDER = Path(__file__).parent / "data"
 NAMES_FILE = DATA_FOLDER / "country_names.txt"
@@ -222,3 +223,91 @@ def fold_name(name: str) -> str:
         characters.append(" " if unicodedata.category(character)[0] in "PSZC" else character)
     words = unicodedata.normalize("NFC", "".join(characters)).translate(_LATIN_LETTERS).split()
     return " ".join(words[1:] if len(words) > 1 and words[0] == "the" else words) or name.strip()
+
+
+class CountryTerms(NamedTuple):
+    """A country's names and peoples, and its cities, in one language."""
+
+    names: tuple[str, ...] = ()
+    cities: tuple[str, ...] = ()
+
+
+def get_country_terms(country: str, language: str) -> CountryTerms:
+    """Return the words by which a text in a given language reveals a country; empty for an unknown country or language.
+
+    Args:
+        country: a name or code, as a survey spells it.
+        language: ISO 639-1 code.
+    """
+    return _load_country_terms().get((country_code(country) or "", language), CountryTerms())
+
+
+@cache
+def _load_country_terms() -> dict[tuple[str, str], CountryTerms]:
+    """Terms by alpha-3 country code and language."""
+    with open(DATA_FOLDER / "giveaways.csv", encoding="utf-8", newline="") as file:
+        return {
+            (row["code"], row["language"]): CountryTerms(_split_terms(row["names"]), _split_terms(row["cities"]))
+            for row in csv.DictReader(file)
+        }
+
+
+def _split_terms(text: str) -> tuple[str, ...]:
+    """Split a field at `|` into its words; empty ones are left out."""
+    return tuple(filter(None, text.split("|")))
+
+
+def make_country_speller(survey: Survey) -> Callable[[str], str]:
+    """Return a function that converts any spelling of a country to the survey's; other names stay as they are."""
+    by_code = {code: country for country in survey.countries if (code := country_code(country))}
+    survey_countries = set(survey.countries)
+
+    def spell(name: str) -> str:
+        """Return a country in the survey's spelling; a name that is not in the survey stays as it is."""
+        if name == NA:  # as R writes a missing value: only a survey that has this name says that it is Namibia
+            return name
+        return name if name in survey_countries else by_code.get(country_code(name) or "", name)
+
+    return spell
+
+
+def make_topic_speller(survey: Survey) -> Callable[[str], str]:
+    """Return a function that finds a topic without regard to case and white space; other names stay as they are."""
+    by_folded = {_fold(topic): topic for topic in reversed(survey.topics)}
+    survey_topics = set(survey.topics)
+
+    def spell(name: str) -> str:
+        """Return a topic in the survey's spelling; a name that is not in the survey stays as it is."""
+        return name if name in survey_topics else by_folded.get(_fold(name), name)
+
+    return spell
+
+
+def _fold(name: str) -> str:
+    """A name in lower case with single spaces."""
+    return " ".join(name.casefold().split())
+
+
+def native_languages(country: str) -> tuple[str, ...]:
+    """Return the main languages of a country for which the package has prompts.
+
+    Args:
+        country: a name or code, as a survey spells it.
+
+    Returns:
+        ISO 639-1 codes; empty if no main language has prompts, or the country is unknown. Main languages are those
+        that are official, national or used in most of public life, as listed in `data/languages.csv`: usually the
+        one with most speakers, and several if regions of the country differ, as in Switzerland.
+    """
+    return _load_languages_by_country().get(country_code(country) or "", ())
+
+
+@cache
+def _load_languages_by_country() -> dict[str, tuple[str, ...]]:
+    """ISO 639-1 codes by alpha-3 country code."""
+    languages_by_country: defaultdict[str, list[str]] = defaultdict(list)
+    with open(DATA_FOLDER / "languages.csv", encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            for code in row["countries"].split():
+                languages_by_country[code].append(row["language"])
+    return {code: tuple(languages) for code, languages in languages_by_country.items()}

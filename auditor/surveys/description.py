@@ -15,7 +15,7 @@ import pydantic
 from pydantic import ConfigDict, Field, field_validator
 
 from auditor.config.base import DocumentedModel
-from auditor.config.rephrasing import QuestionTemplate
+from auditor.config.sections import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import TopicQuestion
 from auditor.errors import SurveyError

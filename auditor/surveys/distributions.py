@@ -1,15 +1,12 @@
-"""Shares of answers of a survey on its own scale, by cell and by group of respondents.
-
-They are stored in a JSON file next to the data file: `my.distributions.json` for `my.csv`. Shares are always of those
-who answered, whatever the treatment of nonresponse.
-"""
+"""Shares of answers of a survey on its own scale, by cell and by group of respondents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Self, TypeVar
 
 import pydantic
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -20,6 +17,26 @@ from auditor.domain import Cell, Survey
 from auditor.errors import SurveyError
 from auditor.input_files import read_json
 from auditor.surveys.loader import load_survey, locate_survey
+from auditor.surveys.row_reader import TextRow
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def parse_enum_cell(row: TextRow, column: str, enum_class: type[E], normalize: Callable[[str], str]) -> E | None:
+    """Parse a cell as a member of an enum, after `normalize` has adjusted its case; None if the cell is empty.
+
+    Raises:
+        ImportFileError: the cell holds none of the enum's values.
+    """
+    text = row.cells[column]
+    if not text:
+        return None
+    try:
+        return enum_class(normalize(text))
+    except ValueError:
+        choices = ", ".join(enum_class)
+        raise row.make_cell_error(column, f"'{text}' is not one of {choices}", "Correct it.") from None
+
 
 DISTRIBUTIONS_SUFFIX = ".distributions.json"
 MIN_GROUP_SIZE = 30

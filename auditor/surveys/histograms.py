@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.wasserstein_distance import wasserstein
+from auditor.metrics.distributions.distances import wasserstein
+from auditor.surveys.answer_codes import NO_GROUP
 from auditor.surveys.distributions import (
     EVERYONE,
     MIN_GROUP_SIZE,
@@ -18,11 +19,9 @@ from auditor.surveys.distributions import (
     CellShares,
     SurveyDistributions,
 )
-from auditor.surveys.estimates import compute_weighted_mean
-from auditor.surveys.group_codes import NO_GROUP
+from auditor.surveys.estimates import SurveyDesign, compute_weighted_mean
 from auditor.surveys.mapping import SurveyMapping
 from auditor.surveys.microdata import Microdata
-from auditor.surveys.survey_design import SurveyDesign
 
 Floats = NDArray[np.float64]
 DECIMALS = 9

@@ -13,9 +13,15 @@ from auditor.errors import SurveyError
 from auditor.surveys.answer_codes import ANSWERED
 from auditor.surveys.description import find_topic_families, make_questions, topic_words
 from auditor.surveys.distributions import SurveyDistributions
-from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
+from auditor.surveys.estimates import (
+    PooledEstimate,
+    compute_imputed_means,
+    compute_neutral_mean,
+    compute_weighted_mean,
+    nonresponse_bounds,
+    weighted_share,
+)
 from auditor.surveys.histograms import compute_distributions
-from auditor.surveys.imputation import PooledEstimate, compute_imputed_means
 from auditor.surveys.mapping import SurveyMapping, load_mapping
 from auditor.surveys.microdata import FileReading, Microdata, read_microdata
 from auditor.surveys.reliability import DEFAULT_SPLITS, compute_half_scores, compute_reliability

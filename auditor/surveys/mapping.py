@@ -18,7 +18,7 @@ import pydantic
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from auditor.config.base import DocumentedModel
-from auditor.config.rephrasing import QuestionTemplate
+from auditor.config.sections import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml

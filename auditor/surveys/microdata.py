@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.surveys.answer_codes import decode_answers, format_value, make_unknown_values_error, parse_number
+from auditor.surveys.answer_codes import (
+    decode_answers,
+    decode_groups,
+    format_value,
+    list_ungrouped_values,
+    make_unknown_values_error,
+    parse_number,
+)
 from auditor.surveys.column_reader import (
     ColumnValue,
     DistinctValueColumn,
@@ -22,9 +29,8 @@ from auditor.surveys.column_reader import (
     read_columns,
 )
 from auditor.surveys.country_columns import CountryValue, decode_countries
-from auditor.surveys.group_codes import decode_groups, list_ungrouped_values
+from auditor.surveys.estimates import SurveyDesign, build_designs
 from auditor.surveys.mapping import SurveyMapping
-from auditor.surveys.survey_design import SurveyDesign, build_designs
 
 WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
 """Usual names of the column of waves: of many surveys, the ESS, the WVS and the GSS."""

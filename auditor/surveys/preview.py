@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.errors import ImportFileError, did_you_mean
-from auditor.surveys.answer_codes import BLANK, UNKNOWN, AnswerDecoder, format_value, parse_number
+from auditor.surveys.answer_codes import BLANK, UNKNOWN, AnswerDecoder, find_group, format_value, parse_number
 from auditor.surveys.column_reader import (
     ColumnValue,
     DistinctValueColumn,
@@ -19,7 +19,6 @@ from auditor.surveys.column_reader import (
 )
 from auditor.surveys.countries import country_codes
 from auditor.surveys.country_columns import explain_countries, separate_missing_na
-from auditor.surveys.group_codes import find_group
 from auditor.surveys.mapping import SurveyMapping, normalize_value
 from auditor.surveys.microdata import BALLOT_COLUMNS, WAVE_COLUMNS, FileReading, read_microdata
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
+from auditor.metrics.intervals.estimate import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.surveys.microdata import Microdata
 from auditor.surveys.survey_facts import Reliability
 

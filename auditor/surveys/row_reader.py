@@ -28,7 +28,6 @@ from auditor.input_files import (
     require_columns,
     require_file,
 )
-from auditor.surveys.file_signatures import reject_other_formats
 from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, read_statistics_file
 from auditor.surveys.table_formats import (
     WINDOWS_1252,
@@ -41,6 +40,7 @@ from auditor.surveys.table_formats import (
     iterate_spreadsheet,
     make_unknown_format_error,
     parse_number,
+    reject_other_formats,
 )
 from auditor.text_safety import truncate_text
 

@@ -7,11 +7,16 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from auditor.metrics.cell_statistics import MAE, PEARSON, RMSE, Statistic
-from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
-from auditor.metrics.range_correction import RangeCorrection, range_corrected_gap
-from auditor.metrics.structure import Structure, compare_structure
-from auditor.metrics.survey_error import CorrectedAgreement, correct_for_survey_error, sampling_floor_of_mae
+from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife
+from auditor.metrics.people.cell_statistics import MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.people.structure import Structure, compare_structure
+from auditor.metrics.people.survey_error import (
+    CorrectedAgreement,
+    RangeCorrection,
+    correct_for_survey_error,
+    range_corrected_gap,
+    sampling_floor_of_mae,
+)
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.planted import PlantedStudy, Scenario

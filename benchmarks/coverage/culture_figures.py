@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.group_means import group_mean_difference
+from auditor.metrics.distributions.groups import group_mean_difference
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from benchmarks.coverage.rule import Interval
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, Statistic
-from auditor.metrics.jackknife import UnitLabels, bias_of_these_countries, crossed_jackknife
-from auditor.metrics.missing_bounds import bounded_statistic, planned_score_ranges
+from auditor.metrics.intervals.missing_bounds import bounded_statistic, planned_score_ranges
+from auditor.metrics.intervals.two_way import UnitLabels, bias_of_these_countries, crossed_jackknife
+from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, Statistic
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
@@ -23,7 +23,7 @@ from benchmarks.coverage.worlds.harder_worlds import (
 )
 
 MIN_ZONES = 6
-"""As in `auditor.reports.data.sampling_units`, which a test compares."""
+"""As in `auditor.reports.data.report_source`, which a test compares."""
 
 
 def cluster(sample: HarderSample) -> UnitLabels:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.metrics.averaging import averaged_share
-from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
-from auditor.metrics.conflict import third_quartile
-from auditor.metrics.item_statistics import (
+from auditor.metrics.intervals.correlation import correlate_over_units, correlation_difference_over_units
+from auditor.metrics.intervals.items import (
     area_under_curve,
     area_under_curve_within_items,
+    averaged_share,
     correlation_over_items,
     share_difference_over_items,
 )
-from auditor.metrics.paired_difference import paired_difference
-from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
+from auditor.metrics.intervals.paired import paired_difference
+from auditor.metrics.intervals.unit_means import ShareTable, mean_over_units, shares_over_units
+from auditor.metrics.people.conflict import third_quartile
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

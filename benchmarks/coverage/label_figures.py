@@ -7,13 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from auditor.metrics.confidence_calibration import confidence_calibration_error
-from auditor.metrics.cross_fitting import cross_fit_predictions
-from auditor.metrics.difference_interval import subtract_independent
-from auditor.metrics.error_regression import regress_errors
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_accuracy import JudgeQuality, judge_quality, rogan_gladen
-from auditor.metrics.prediction_powered import prediction_powered_mean
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.paired import subtract_independent
+from auditor.metrics.judges.accuracy import JudgeQuality, judge_quality, rogan_gladen
+from auditor.metrics.judges.bias import regress_errors
+from auditor.metrics.labels.calibration import confidence_calibration_error
+from auditor.metrics.labels.prediction_powered import cross_fit_predictions, prediction_powered_mean
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

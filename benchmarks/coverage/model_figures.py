@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.model_correlation import correlate_models
+from auditor.metrics.people.over_models import correlate_models
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

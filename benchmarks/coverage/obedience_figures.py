@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from auditor.domain import AlteredTraceVerdict, Cell, HarmlessAlteration, Outcome, Ruling
-from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.intervals.estimate import ShareEstimate
 from auditor.reports.data.panel.judge_tests import build_obedience_rows
 from auditor.reports.data.panel.schema import ObedienceRow
 from benchmarks.coverage.figures import Figure, Study

@@ -20,9 +20,9 @@ from auditor.metrics import (
     variance_of_orders,
     wasserstein,
 )
-from auditor.metrics.cell_statistics import Statistic
-from auditor.metrics.unit_means import mean_over_units
-from auditor.probes.distribution.figures.model_rows import NEAR_W1
+from auditor.metrics.intervals.unit_means import mean_over_units
+from auditor.metrics.people.cell_statistics import Statistic
+from auditor.probes.distribution.figures.rows import NEAR_W1
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

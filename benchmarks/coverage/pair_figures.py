@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.clustered_correlation import correlate_over_units
+from auditor.metrics.intervals.correlation import correlate_over_units
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.metrics.cell_statistics import MAE, TwoWayEstimate
-from auditor.metrics.clustered_correlation import correlate_over_units
-from auditor.metrics.group_means import group_mean_difference
-from auditor.metrics.item_statistics import within_model_difference
-from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.model_trend import trend_within_families
-from auditor.metrics.multiple_testing import adjust_tests
-from auditor.metrics.paired_difference import paired_difference
-from auditor.reports.data.sampling.experiment import build_subsample_row, find_enough_samples
+from auditor.metrics.distributions.groups import group_mean_difference
+from auditor.metrics.intervals.correlation import correlate_over_units
+from auditor.metrics.intervals.items import within_model_difference
+from auditor.metrics.intervals.multiple_testing import adjust_tests
+from auditor.metrics.intervals.paired import paired_difference
+from auditor.metrics.intervals.two_way import paired_jackknife
+from auditor.metrics.people.cell_statistics import MAE, TwoWayEstimate
+from auditor.metrics.people.over_models import trend_within_families
+from auditor.reports.data.sampling import build_subsample_row, find_enough_samples
 from benchmarks.coverage import naive
 from benchmarks.coverage.planted import PlantedStudy, Scenario
 from benchmarks.coverage.rule import Interval

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel, list_publications
 
 INTERVAL_KEY = "ci_low"

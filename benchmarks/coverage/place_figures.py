@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
-from auditor.metrics.confidence import bonferroni_level
-from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
-from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
-from auditor.metrics.paired_errors import paired_error
-from auditor.metrics.place_errors import compare_place_errors
+from auditor.metrics.intervals.estimate import bonferroni_level
+from auditor.metrics.intervals.jackknife_interval import IDENTITY, estimate_from_replicates
+from auditor.metrics.intervals.paired import paired_error
+from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS
+from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic, compare_place_errors
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -9,14 +9,13 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import pearsonr
 
-from auditor.metrics.agreement import leave_one_rater_out
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.judge_bias import exposure_effects, leniency
-from auditor.metrics.judge_consistency import consistency_weights, measure_consistency
-from auditor.metrics.judge_copying import compare_errors
-from auditor.metrics.judge_difference import JudgeDifference
-from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
-from auditor.metrics.multiple_testing import adjust_tests
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL
+from auditor.metrics.intervals.multiple_testing import adjust_tests
+from auditor.metrics.judges.accuracy import JudgeDifference, length_bias_against_labels, leniency_against_labels
+from auditor.metrics.judges.agreement import leave_one_rater_out
+from auditor.metrics.judges.bias import exposure_effects, leniency
+from auditor.metrics.judges.consistency import consistency_weights, measure_consistency
+from auditor.metrics.judges.copying import compare_errors
 from benchmarks.coverage import naive
 from benchmarks.coverage.judge_figures import exposures_to_own_family
 from benchmarks.coverage.planted import PlantedStudy, Scenario

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from auditor.metrics.estimate import Tested
-from auditor.metrics.multiple_testing import adjust_tests
+from auditor.metrics.intervals.estimate import Tested
+from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.probes.pressure import statistics
 from auditor.probes.pressure.statistics import Dialogues
 from benchmarks.coverage.estimates import to_interval

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.multiple_testing import adjust_tests
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.probe_interface import Headline
 from auditor.probes.memory.figures import MemoryFigures, measure_model
 from auditor.probes.memory.section import build_headline

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.tiers import ModelTiers, model_tiers
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL
+from auditor.metrics.intervals.two_way import paired_jackknife
+from auditor.metrics.people.cell_statistics import MAE, PEARSON, Statistic
+from auditor.metrics.people.tiers import ModelTiers, model_tiers
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
 from benchmarks.coverage.worlds.design import SIZES

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from auditor.metrics.multiple_testing import adjust_tests
+from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.probes.reasoning import statistics
 from auditor.probes.reasoning.statistics import Pairs
 from benchmarks.coverage.estimates import to_interval

@@ -22,12 +22,12 @@ from auditor.probes.semantic.figures.experiment_rows import (
 )
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.reports.data.differences.schema import DifferenceReport
-from auditor.reports.data.gates.schema import CheckResult
-from auditor.reports.data.panel.judge_experiments import HoldoutRow
+from auditor.reports.data.gates.estimates import CheckResult
+from auditor.reports.data.panel.judge_tests import HoldoutRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.sampling.experiment import SamplingExperiment
-from auditor.reports.data.sampling.robustness import RobustnessReport
-from auditor.reports.data.task.validity import TaskValidityReport
+from auditor.reports.data.robustness import RobustnessReport
+from auditor.reports.data.sampling import SamplingExperiment
+from auditor.reports.data.task_validity import TaskValidityReport
 from benchmarks.coverage.paths import iterate_schema_paths
 
 DOCUMENTS: Mapping[str, type[BaseModel]] = {
@@ -429,7 +429,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
 """By the figure's key in `studies`."""
 
 PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
-    "simulated in tests/metrics/test_judge_accuracy.py and test_effective_judges.py: coins, and shared errors": (
+    "simulated in test_accuracy_judge_accuracy.py and test_effective_judges.py: coins, and shared errors": (
         ".judge_quality.judges[].balanced_accuracy",
         ".judge_quality.panel.*",
     ),
@@ -437,7 +437,7 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
         "*alignment[].concordance_simultaneous",
     ),
     "Student's interval of a slope, exact for Gaussian deviations of models; simulated in "
-    "tests/reports/data/agreement/test_model_attributes.py": ("*attributes.trends[].slope",),
+    "tests/reports/data/agreement/test_over_models_model_attributes.py": ("*attributes.trends[].slope",),
     "an increasing function of the agreement of two raters, and so its interval covers where that does": (
         ".judge_quality.ceiling.max_accuracy",
     ),

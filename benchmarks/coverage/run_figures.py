@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from auditor.metrics.jackknife import UnitLabels
-from auditor.metrics.robustness import (
+from auditor.metrics.designs.robustness import (
     DesignRun,
     DesignTable,
     ErrorKind,
@@ -20,6 +19,7 @@ from auditor.metrics.robustness import (
     compare_rankings,
     estimate_designs,
 )
+from auditor.metrics.intervals.two_way import UnitLabels
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from auditor.metrics.attenuation import crossed_corrected
-from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic
-from auditor.metrics.conflict import third_quartile
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
-from auditor.metrics.max_gap import widest_gap
-from auditor.metrics.within_topic import within_topic_correlation
+from auditor.metrics.intervals.correlation import within_topic_correlation
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.multiple_testing import widest_gap
+from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
+from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.people.conflict import third_quartile
+from auditor.metrics.people.survey_error import crossed_corrected
 from benchmarks.coverage import naive
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval

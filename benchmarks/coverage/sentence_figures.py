@@ -15,20 +15,24 @@ import numpy as np
 from scipy.stats import binom
 
 from auditor.domain import Cell, CellScore, Outcome, Survey, SurveyCell
-from auditor.metrics.confidence import PAGE_ONE_LEVEL
+from auditor.metrics.intervals.estimate import PAGE_ONE_LEVEL
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import build_guess_claims, compute_baselines, compute_gains
-from auditor.reports.data.agreement.cultural_findings import build_cultural_findings
-from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
+from auditor.reports.data.agreement.cultural_findings import (
+    MAX_TOPIC_MAE,
+    MIN_PEER_AGREEMENT,
+    build_cultural_findings,
+    compute_country_errors,
+    compute_topic_errors,
+    find_shortfalls,
+)
+from auditor.reports.data.agreement.population import compute_structure
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.agreement.sensitivity import find_influential_units
-from auditor.reports.data.agreement.shortfalls import MAX_TOPIC_MAE, MIN_PEER_AGREEMENT, find_shortfalls
-from auditor.reports.data.agreement.structure import compute_structure
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, build_tier_rankings
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.sections.agreement import describe_closeness
+from auditor.reports.sections.agreement import describe_closeness, list_candidates
 from auditor.reports.sections.phrasing import compare_test
-from auditor.reports.sections.tiers import list_candidates
 from auditor.storage.count_queries import JudgeVerdictCounts
 from auditor.storage.votes import VoteArrays
 from benchmarks.coverage.worlds.sentence_worlds import N_COUNTRIES, N_TOPICS, SentenceSample, SentenceWorld

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from auditor.metrics.averaging import Averaging
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.logic import (
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.items import Averaging
+from auditor.metrics.logic.consistency import (
     JudgeAnswers,
     estimate_commutativity,
     estimate_first_position,
@@ -17,7 +17,7 @@ from auditor.metrics.logic import (
     estimate_negation_invariance,
     estimate_self_agreement,
 )
-from auditor.metrics.set_transitivity import estimate_transitivity
+from auditor.metrics.logic.transitivity import estimate_transitivity
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from auditor.metrics.estimate import ShareEstimate
-from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
+from auditor.metrics.intervals.estimate import ShareEstimate
+from auditor.metrics.intervals.unit_means import ShareTable, mean_over_units, shares_over_units
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from auditor.metrics.confidence import bonferroni_level
-from auditor.metrics.sample_consistency import influences, similarity_to_other_cells
-from auditor.metrics.unit_means import mean_over_units
+from auditor.metrics.answers.samples import influences, similarity_to_other_cells
+from auditor.metrics.intervals.estimate import bonferroni_level
+from auditor.metrics.intervals.unit_means import mean_over_units
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from auditor.metrics.agreement import count_ratings, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
-from auditor.metrics.paired_shares import pair_verdicts, paired_difference_over_units
-from auditor.metrics.unit_means import share_over_units
-from auditor.metrics.verdict_flips import compare_verdicts_over_units
-from auditor.metrics.votes import agreement_with_others
+from auditor.metrics.intervals.paired import pair_verdicts, paired_difference_over_units
+from auditor.metrics.intervals.unit_means import share_over_units
+from auditor.metrics.judges.agreement import (
+    count_ratings,
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    leave_one_rater_out,
+)
+from auditor.metrics.judges.consistency import compare_verdicts_over_units
+from auditor.metrics.judges.votes import agreement_with_others
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
-from auditor.metrics.jackknife import crossed_jackknife
-from auditor.metrics.wordings import error_of_one_wording, widen_for_wordings
+from auditor.metrics.designs.run_effects import error_of_one_wording, widen_for_wordings
+from auditor.metrics.intervals.two_way import crossed_jackknife
+from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from auditor.agents.answer_parsing import parse_score, parse_trace
-from auditor.agents.verdict_parsing import parse_verdict
+from auditor.agents.peer_review import parse_verdict
 from auditor.domain import Answer, Cell, Outcome, Trace
 from tests.support.review_answers import rate_aspects
 

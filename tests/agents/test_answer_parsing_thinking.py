@@ -8,25 +8,24 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.answer_parsing import parse_trace
+from auditor.agents.answer_parsing import parse_task_trace, parse_trace
 from auditor.agents.blinding_checks import _parse_restatement
 from auditor.agents.call_builders import build_direct_call, build_review_call
 from auditor.agents.elicitation import build_repair_call
-from auditor.agents.task_answer_parsing import parse_task_trace
-from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict
+from auditor.agents.peer_review import build_shorter_call, parse_verdict
 from auditor.domain import Answer, Cell, ComparisonChoice, Outcome, Purpose, Ruling, Trace
 from auditor.probes.logic.questions import _parse_decision
 from auditor.probes.logic.settings import LogicProbe
-from auditor.probes.semantic.answer_parsing import (
+from auditor.probes.semantic.answers import (
     parse_answer,
     parse_choice,
     parse_pair_verdict,
     parse_paraphrases,
     parse_rule,
 )
+from tests.agents.test_answer_parsing_task_answer_parsing import NUMBER, NUMBERS
 from tests.agents.test_call_builders import LONG, SURVEY, trace
-from tests.agents.test_task_answer_parsing import NUMBER, NUMBERS
-from tests.agents.test_verdict_parsing import REVIEW
+from tests.agents.test_peer_review_verdict_parsing import REVIEW
 from tests.support.audit_configs import config
 
 CELL = Cell("Germany", "divorce")

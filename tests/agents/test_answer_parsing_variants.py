@@ -9,8 +9,8 @@ from hypothesis import example, given, settings, strategies as st
 
 from auditor.agents.answer_parsing import is_refusal, merge_repaired_trace, parse_score, parse_trace
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
-from auditor.models.thinking import strip_thinking
-from auditor.prompts.refusals import load_refusal_patterns
+from auditor.models.reasoning import strip_thinking
+from auditor.prompts.language_data import load_refusal_patterns
 
 CELL = Cell("Germany", "divorce")
 MANY = settings(max_examples=3000)

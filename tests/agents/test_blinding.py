@@ -4,8 +4,17 @@ import re
 
 import pytest
 
-from auditor.agents.blinding import COUNTRY_LABEL, author_names, blind_and_truncate, blind_text, mask_authors
-from auditor.agents.identifying_terms import build_term, country_terms, identifying_terms, topic_terms
+from auditor.agents.blinding import (
+    COUNTRY_LABEL,
+    author_names,
+    blind_and_truncate,
+    blind_text,
+    build_term,
+    country_terms,
+    identifying_terms,
+    mask_authors,
+    topic_terms,
+)
 from auditor.agents.localization import country_name, translate_topic
 from auditor.domain import LANGUAGES
 from auditor.surveys import load_survey

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from auditor.agents.call_builders import analyst_label, blind_trace, build_direct_call, build_review_call, fence_line
 from auditor.agents.elicitation import build_repair_call
-from auditor.agents.verdict_parsing import build_shorter_call
+from auditor.agents.peer_review import build_shorter_call
 from auditor.config.probes import ReviewProbe
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Purpose, Task, TaskItem, Trace
 from auditor.probes.semantic.call_builders import build_answer_call, build_choice_call, build_pair_call, build_rule_call

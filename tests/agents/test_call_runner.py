@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.call_runner import run_calls
-from auditor.agents.recording import CallRecorder, RecordingClient
+from auditor.agents.call_runner import CallRecorder, RecordingClient, run_calls
 from auditor.agents.run_context import MIN_IN_FLIGHT_FOR_EXTRA_WORKERS, RunContext
 from auditor.domain import Answer, Call, Capability, Message, Outcome, Purpose
 from auditor.models.dispatch import LocalDispatcher

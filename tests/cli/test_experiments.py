@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.drift import drift
+from auditor.experiments.judges import drift
+from auditor.experiments.stored_audit import ExperimentContext
 from auditor.run import run_audit
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor

@@ -10,7 +10,7 @@ from auditor.cli import next_steps
 from auditor.cli.next_steps import print_next_steps
 from auditor.storage.audits import FINAL_STAGES, Audit
 from auditor.storage.overview import AuditOverview
-from auditor.storage.probe_answers import AnswerCount
+from auditor.storage.probe_results import AnswerCount
 from tests.cli.test_app import write_config
 from tests.console.test_options import import_audits
 from tests.support.cli_runner import auditor

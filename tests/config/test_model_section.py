@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from auditor.agents.model_call import model_fields
+from auditor.agents.call_builders import model_fields
 from auditor.config import AuditConfig, Limits, ModelSection, load_config
 from auditor.domain import AnswerForm, Call, DeclaredCapabilities, Message, Purpose, ReasoningSettings
 from auditor.errors import ConfigError

@@ -14,8 +14,8 @@ from pydantic import BaseModel, create_model
 
 from auditor.config import AuditConfig
 from auditor.config.result_settings import SETTINGS_WITHOUT_EFFECT
-from auditor.run.config_changes import describe_config_change
-from tests.run.test_config_changes import stored_audit
+from auditor.run.fingerprints import describe_config_change
+from tests.run.test_fingerprints_config_changes import stored_audit
 
 MODEL: dict[str, Any] = {
     "model": "openai/gpt-4o",

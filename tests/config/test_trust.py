@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from auditor import bootstrap, run_audit
-from auditor.cli.audit_checks import run_doctor_checks
+from auditor.cli.doctor_audit import run_doctor_checks
 from auditor.config import AuditConfig, Limits, ModelSection, TelemetrySection
 from auditor.config.credential_bindings import CredentialBinding
-from auditor.config.providers.table import describe_owner, provider_of
+from auditor.config.providers import describe_owner, provider_of
 from auditor.config.trust import (
     add_trusted_bindings,
     describe_destinations,
@@ -28,8 +28,8 @@ from auditor.config.trust import (
 )
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.planted import planted
+from auditor.experiments.judges import planted
+from auditor.experiments.stored_audit import ExperimentContext
 from auditor.models.gateway import Gateway
 from auditor.probes.logic.ranking import RankingOptions, rank_items
 from auditor.run import resolve_storage_url

@@ -15,11 +15,10 @@ import pytest
 import yaml
 
 from auditor import config
-from auditor.config import AuditConfig, rephrasing
+from auditor.config import AuditConfig, sections
 from auditor.config.base import ConfigSection
-from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
-from auditor.config.value_examples import SEPARATORS, Syntax
+from auditor.config.value_checks import SEPARATORS, Syntax, field_types, type_at_step
 from auditor.probes.distribution import settings as distribution
 from auditor.probes.logic import settings as logic
 from auditor.probes.semantic import settings as semantic
@@ -99,7 +98,7 @@ def _models() -> Iterator[type[pydantic.BaseModel]]:
     for name in schema:
         yield next(
             getattr(module, name)
-            for module in (config, distribution, logic, rephrasing, semantic)
+            for module in (config, distribution, logic, sections, semantic)
             if hasattr(module, name)
         )
 

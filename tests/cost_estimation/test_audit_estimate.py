@@ -11,7 +11,7 @@ import pytest
 from auditor.config import AuditConfig, ReasoningSection
 from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
 from auditor.errors import AuditorError
-from auditor.reports.data.cost.forecast import CostForecast, ForecastRange
+from auditor.reports.data.cost import CostForecast, ForecastRange
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 from auditor.run import load_planned_survey, run_audit, store_audit

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from auditor.cost_estimation.detectable_difference import SIMPLE_PREDICTIONS, plan_detectable_differences
-from auditor.metrics.variance_components import Design, detectable_difference, estimate_components
-from auditor.reports.data.cost.forecast import DetectableDifferences
+from auditor.metrics.intervals.variance_components import Design, detectable_difference, estimate_components
+from auditor.reports.data.cost import DetectableDifferences
 from auditor.reports.sections.forecast import describe_detectable_differences
 from auditor.storage.database import Database, open_database
 from tests.reports.conftest import import_scores, survey_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.reports.data.sampling_units import MIN_ZONES as MIN_ZONES_OF_REPORTS
+from auditor.reports.data.report_source import MIN_ZONES as MIN_ZONES_OF_REPORTS
 from benchmarks.coverage.harder_figures import MIN_ZONES, cluster
 from benchmarks.coverage.worlds.harder_worlds import HARDER_DESIGNS, RELATED_WORLDS
 

@@ -10,10 +10,10 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from auditor.metrics.attenuation import CorrectedCorrelation
-from auditor.metrics.cell_statistics import TwoWayEstimate
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.max_gap import MaxGap
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.multiple_testing import MaxGap
+from auditor.metrics.people.cell_statistics import TwoWayEstimate
+from auditor.metrics.people.survey_error import CorrectedCorrelation
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report

@@ -35,9 +35,9 @@ def test_results_of_other_sources_are_not_used(tmp_path: Path) -> None:
 
 def test_a_figure_rests_on_the_metrics_that_it_imports_and_on_the_worlds() -> None:
     modules = find_modules("benchmarks.coverage.score_figures")
-    assert "auditor.metrics.jackknife_interval" in modules  # through auditor.metrics.jackknife
+    assert "auditor.metrics.intervals.jackknife_interval" in modules  # through auditor.metrics.intervals.two_way
     assert "benchmarks.coverage.worlds.score_worlds" in modules
-    assert "auditor.metrics.judge_bias" not in modules
+    assert "auditor.metrics.judges.bias" not in modules
 
 
 def test_a_changed_source_changes_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,11 +34,10 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.review.export import iter_rating_rows
-from auditor.review.judge_calibration import load_judged_sides
-from auditor.review.rater_agreement import compute_rater_agreement, load_blind_decisions
+from auditor.review.rater_agreement import compute_rater_agreement, load_blind_decisions, load_judged_sides
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
+from auditor.storage.review_queue import load_reviewed_conflicts
 from auditor.tui.actions import render_key_tables
 from auditor.tui.app import ReviewApp
 from auditor.tui.plain_text_app import run_plain_text_review

@@ -9,7 +9,7 @@ import json
 import sys
 from dataclasses import replace
 
-from auditor.domain.conflict_kinds import ConflictKind, ConflictKindSpec, ConflictSides
+from auditor.domain.decisions import ConflictKind, ConflictKindSpec, ConflictSides
 from tests.support.enum_members import add_member
 
 if __name__ == "__main__":  # not where a test run imports this module
@@ -22,12 +22,12 @@ if __name__ == "__main__":  # not where a test run imports this module
 
 from auditor.reports.data.build import build_report
 from auditor.reports.output import render_report
-from auditor.review.filters import format_filter, parse_filter
+from auditor.review.conflict_list import format_filter, parse_filter
 from auditor.storage import results
 from auditor.storage.database import open_database
 from auditor.storage.review_queue import ConflictQueue
 from auditor.tui.plain_text import describe_queue_row
-from auditor.tui.queue_table import format_cells, format_header
+from auditor.tui.queue import format_cells, format_header
 from tests.support.synthetic_audit import populate
 
 

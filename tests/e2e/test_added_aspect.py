@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from auditor.domain.review_aspects import REVIEW_ASPECTS, aspect_questions
+from auditor.domain.decisions import REVIEW_ASPECTS, aspect_questions
 from auditor.reports.data.measurement_schema import PeerAgreementRow
 from auditor.storage.database import open_database
 from auditor.storage.tables import REVISION

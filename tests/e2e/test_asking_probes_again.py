@@ -12,15 +12,15 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, SentencePairScore
-from auditor.domain.exclusions import AnswerSelection
+from auditor.domain.audit_records import AnswerSelection
 from auditor.probe_interface import ProbeResult
 from auditor.probes.distribution.opinions import Opinion
 from auditor.probes.logic.comparisons import Comparison
 from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
-from auditor.reports.data.coverage.schema import CoverageRow
+from auditor.reports.data.coverage.counts import CoverageRow
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.run.exclusions import exclude_answers
+from auditor.run.audit_changes import exclude_answers
 from auditor.run.rederivation import derive_again
 from auditor.storage import audits
 from auditor.storage.database import open_database

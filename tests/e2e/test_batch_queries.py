@@ -19,12 +19,12 @@ from sqlalchemy.engine import Engine
 
 from auditor.agents import conflict_nodes, nodes
 from auditor.config import AuditConfig
-from auditor.domain.exclusions import AnswerSelection
+from auditor.domain.audit_records import AnswerSelection
 from auditor.probes.distribution import stage as distribution
 from auditor.probes.logic import stage as logic_graph
 from auditor.probes.semantic import stage as semantic_graph
 from auditor.run import run_audit
-from auditor.run.exclusions import exclude_answers
+from auditor.run.audit_changes import exclude_answers
 from auditor.surveys import load_survey
 from tests.e2e.test_report_queries import LISTED_PARAMETERS
 from tests.models.test_logprobs import echo

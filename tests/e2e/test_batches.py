@@ -29,7 +29,7 @@ from auditor.storage.call_records import ProviderBatch, StoredAnswer, StoredCapa
 from auditor.storage.capabilities import save_capability
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatches

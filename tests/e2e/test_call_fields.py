@@ -54,8 +54,8 @@ from auditor.probes.semantic.call_builders import (
 )
 from auditor.probes.semantic.records import MoralQuestion
 from auditor.surveys import SurveyDistributions, load_survey, select_cells
+from auditor.surveys.countries import native_languages
 from auditor.surveys.distributions import AnswerPoint
-from auditor.surveys.languages import native_languages
 from tests.support.audit_configs import config, with_schema_version
 
 FILE = Path(__file__).with_name("golden") / "calls.json"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.failures import report_run_failures
+from auditor.cli.status import report_run_failures
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ConfigError, ImportFileError, NoUsableAnswerError

@@ -19,7 +19,7 @@ from auditor.run import run_audit
 from auditor.storage.database import open_database, run_lock
 from tests.e2e.test_killed import CALLS, small
 from tests.e2e.test_run import config_file, question, stored
-from tests.storage.test_outages import end_sessions, hold_lock, restart_later
+from tests.storage.test_database_errors_outages import end_sessions, hold_lock, restart_later
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.forked_commands import start
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running

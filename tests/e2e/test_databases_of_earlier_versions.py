@@ -25,7 +25,7 @@ from auditor.run import resume_after_review
 from auditor.storage import audits
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import open_database, upgrade_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
 from tests.support.call_purposes import reply
 from tests.support.cli_runner import auditor

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.models import weights
 from auditor.models.embeddings import load_encoder
-from auditor.probes.semantic.moral_questions import load_built_in_questions
+from auditor.probes.semantic.questions import load_built_in_questions
 from auditor.replications.planning import merge_settings
 from auditor.replications.presets import list_paper_ids, load_paper
 from auditor.reports.data.report_schema import Report

@@ -16,13 +16,13 @@ from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import AuditorError, ConfigError
 from auditor.probes.distribution.figures.schema import DistributionGroupRow, DistributionModelRow, DistributionReport
 from auditor.reports.data.build import build_report
-from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds
+from auditor.reports.data.gates.check import check_report, resolve_thresholds
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import load_planned_survey, run_audit
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from auditor.surveys import load_distributions, write_survey
 from auditor.surveys.share_tables import import_share_table
 from tests.support.cli_runner import auditor

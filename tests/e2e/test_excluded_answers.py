@@ -10,17 +10,17 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import Cell, Outcome
-from auditor.domain.exclusions import AnswerSelection, Exclusion
+from auditor.domain.audit_records import AnswerSelection, Exclusion
 from auditor.errors import UsageError
 from auditor.imports.recorded_audits import import_traces, import_verdicts
 from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.run.exclusions import exclude_answers, undo_exclusion
+from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from auditor.storage.exclusions import load_exclusions
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.support.audit_configs import config
 from tests.support.cli_runner import run
 from tests.support.fake_server import FakeServer

@@ -10,17 +10,17 @@ from typing import Any
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, SentencePairScore
-from auditor.domain.exclusions import AnswerSelection
+from auditor.domain.audit_records import AnswerSelection
 from auditor.probes.distribution.figures.schema import DistributionReport
 from auditor.probes.distribution.opinions import Opinion
 from auditor.probes.logic.comparisons import Comparison
-from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.logic.figures_schema import LogicReport
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict, QuestionScore
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.run.exclusions import exclude_answers, undo_exclusion
+from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.domain.review_aspects import SURVEY_REVIEW
-from auditor.reports.data.failures.schema import FailureGroup
+from auditor.domain.decisions import SURVEY_REVIEW
+from auditor.reports.data.failures import FailureGroup
 from tests.e2e.test_run import config_file
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import CommandOutput, auditor

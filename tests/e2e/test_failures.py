@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import inspect
 
 from auditor.domain import Decision, Outcome, Rating
-from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.exports.tables import export_paper, export_tables
 from auditor.reports.output import render_report
 from auditor.review.export import write_ratings

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 import auditor.probes
 from auditor.cli.app import build_app
 from auditor.config import AuditConfig, installed_probes, load_config
-from auditor.cost_estimation.probe_calls import plan_calls
+from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.prompts import loader
-from auditor.reports.data.json_schema import render_json_schema
+from auditor.reports.data.report_schema import render_json_schema
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
 from tests.e2e.test_probe_plugin import CONFIG, EXAMPLE, N_CALLS, NAME

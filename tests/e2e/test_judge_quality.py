@@ -10,21 +10,20 @@ import pytest
 from auditor.cli.demo import build_demo_config
 from auditor.config import CheckSection, ReviewProbe
 from auditor.domain.labels import LabelKind
-from auditor.metrics.judge_accuracy import judge_quality
-from auditor.metrics.prediction_powered import prediction_powered_mean
+from auditor.metrics.judges.accuracy import judge_quality
+from auditor.metrics.labels.prediction_powered import prediction_powered_mean
 from auditor.reports.data.build import build_report
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.series_pairs import parse_target
-from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.gates.check import check_report
 from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
-from auditor.reports.sections.differences import build_difference_document
+from auditor.reports.sections.differences_document import build_difference_document
 from auditor.review.label_sampling import draw_label_sample
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.label_draws import load_label_frame, load_label_sample
-from auditor.storage.labels import append_labels
+from auditor.storage.labels import append_labels, load_label_frame, load_label_sample
 from auditor.storage.votes import load_votes
 from tests.reports.sections.node_text import text_of
 from tests.support.planted_labels import make_label, plant_truth

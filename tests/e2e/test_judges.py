@@ -8,10 +8,9 @@ import pytest
 from scipy.special import stdtrit
 
 from auditor.config import AuditConfig
-from auditor.experiments.bias import bias
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.planted import planted
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.experiments.judges import bias, planted
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,

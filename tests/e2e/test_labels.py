@@ -14,7 +14,7 @@ from auditor.reports.data.build import build_report
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession, find_sampling_units
 from auditor.run import run_audit
-from auditor.storage import audits, backup, labels
+from auditor.storage import audits, labels, sqlite_file
 from auditor.storage.database import open_database
 from auditor.tui.plain_text_app import run_plain_text_labelling
 from tests.support.audit_configs import config
@@ -61,7 +61,7 @@ def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(
         audit = audits.get_audit(db, "sums")
         draw_label_sample(db, audit, LabelKind.TRACE, 60)
     copy = f"sqlite:///{tmp_path}/copy.db"
-    backup.copy_database(Path(storage.removeprefix("sqlite:///")), tmp_path / "copy.db")
+    sqlite_file.copy_database(Path(storage.removeprefix("sqlite:///")), tmp_path / "copy.db")
 
     commands = io.StringIO("\n".join("12"[i % 3 == 0] for i in range(60)))
     run_plain_text_labelling(storage, "sums", rater="ada", second_rater_share=0, stdin=commands, stdout=io.StringIO())

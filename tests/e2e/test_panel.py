@@ -11,10 +11,10 @@ import pytest
 
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
-from auditor.domain.review_aspects import SURVEY_REVIEW
+from auditor.domain.decisions import SURVEY_REVIEW
 from auditor.errors import ConfigError
-from auditor.experiments.bias import bias
-from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.judges import bias
+from auditor.experiments.stored_audit import ExperimentContext
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit

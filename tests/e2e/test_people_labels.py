@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from auditor.errors import ImportFileError, UsageError
-from auditor.experiments.declaration import ExperimentContext
-from auditor.metrics.agreement import krippendorff_alpha
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.metrics.judges.agreement import krippendorff_alpha
 from auditor.models import weights
 from auditor.probes.semantic.answer_imports import import_answers
-from auditor.probes.semantic.experiments.judgements import judgements
+from auditor.probes.semantic.experiments.runs import judgements
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from tests.e2e.test_semantic import write
 from tests.reports.sections.node_text import text_of

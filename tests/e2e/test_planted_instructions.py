@@ -12,9 +12,9 @@ import pytest
 from auditor.agents.fault_injection import load_instructions, plant_instruction
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES, Cell, Outcome, Ruling, Trace
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.planted import planted
-from auditor.prompts.judge_address import addresses_judge
+from auditor.experiments.judges import planted
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.prompts.language_data import addresses_judge
 from auditor.reports.output import render_report
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.panel import build_panel_tables

@@ -21,7 +21,7 @@ from auditor.storage import audits
 from auditor.storage.call_records import StoredAnswer, StoredAttempt, StoredCapability
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config

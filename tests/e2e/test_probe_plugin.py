@@ -17,16 +17,16 @@ from typer.testing import CliRunner
 
 from auditor.cli.app import build_app
 from auditor.config import AuditConfig, installed_probes, load_config
-from auditor.cost_estimation.probe_calls import plan_probe_calls
+from auditor.cost_estimation.planned_calls import plan_probe_calls
 from auditor.domain import Outcome
-from auditor.domain.exclusions import AnswerSelection
+from auditor.domain.audit_records import AnswerSelection
 from auditor.errors import ConfigError, ProbeError, UsageError
 from auditor.exports.evidence import check_evidence
 from auditor.probe_interface import ProbeResult
 from auditor.reports.output import render_report
 from auditor.reports.sections.run_summary import build_run_summary
 from auditor.run import load_planned_survey, open_audit, run_audit
-from auditor.run.exclusions import exclude_answers, undo_exclusion
+from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.fingerprints import fingerprint
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records, save_records

@@ -18,7 +18,7 @@ import yaml
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.models.rate_limiter import RATE_BURST_S
+from auditor.models.limiter import RATE_BURST_S
 from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.run.ray_worker import MAX_WAITING_REPLIES

@@ -11,11 +11,11 @@ from sqlalchemy import select
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Outcome
-from auditor.domain.review_aspects import SURVEY_REVIEW
+from auditor.domain.decisions import SURVEY_REVIEW
 from auditor.run import run_audit
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.e2e.test_run import CALLS, stored
 from tests.support.audit_configs import config
 from tests.support.fake_server import DIRECT_SCHEMAS, FakeServer, Reply, Request, answer, completion

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.model_call import file_digest
+from auditor.agents.call_builders import file_digest
 from auditor.cli.estimate import forecast_config
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Ruling

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Footnoted, List, ListItem, Paragraph, Table
-from auditor.reports.document.traversal import flatten_inline, iterate_blocks
+from auditor.reports.document.blocks import flatten_inline, iterate_blocks
 from auditor.reports.output import render_report
 from auditor.reports.sections.report import build_report_document
 from auditor.storage.database import open_database, upgrade_database

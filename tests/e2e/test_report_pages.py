@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from auditor.exports.traces.pages import write_trace_pages
+from auditor.exports.traces import write_trace_pages
 from auditor.reports.data.build import build_report
 from auditor.reports.output import render_report
 from auditor.storage.database import open_database

@@ -26,13 +26,13 @@ from sqlalchemy import select
 
 from auditor.domain import LogprobMeasure, Message, Purpose
 from auditor.models.structured import list_schemas
-from auditor.probes.logic import fingerprint as logic_fingerprint
-from auditor.probes.semantic import given_answers
+from auditor.probes.logic import questions as logic_fingerprint
+from auditor.probes.semantic import answers
 from auditor.prompts import Prompt, load_prompt
 from auditor.run import fingerprints
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.run.test_fingerprints import PROMPTS_OF_EXPERIMENTS
 from tests.support.call_purposes import AUDITS, numbered_reply
 from tests.support.fake_batches import FakeBatches
@@ -82,7 +82,7 @@ def record_prompts(monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], set[str]]
         return load_prompt(name, language)
 
     monkeypatch.setattr(Prompt, "render", record_rendered)
-    for module in (fingerprints, logic_fingerprint, given_answers):
+    for module in (fingerprints, logic_fingerprint, answers):
         monkeypatch.setattr(module, "load_prompt", record_fingerprinted)
     return rendered, fingerprinted
 

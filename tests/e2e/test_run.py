@@ -18,14 +18,14 @@ from sqlalchemy import select
 
 from auditor.config import AuditConfig
 from auditor.domain import Conflict, ConflictState, Decision, Outcome, Rating
-from auditor.domain.review_aspects import SURVEY_REVIEW
+from auditor.domain.decisions import SURVEY_REVIEW
 from auditor.errors import ModelSetupError
 from auditor.exports.tables import export_tables
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error

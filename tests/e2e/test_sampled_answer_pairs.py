@@ -10,20 +10,18 @@ import pytest
 
 from auditor.domain.labels import EQUIVALENCE, UNSURE, Label, LabelKind
 from auditor.errors import UsageError
-from auditor.experiments.declaration import ExperimentContext
-from auditor.metrics.agreement import krippendorff_alpha
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.metrics.judges.agreement import krippendorff_alpha
 from auditor.probes.semantic.answer_imports import import_answers
-from auditor.probes.semantic.experiments.judgements import judgements
+from auditor.probes.semantic.experiments.runs import judgements
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.probes.semantic.section import build_semantic_section
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.reports.data.build import build_report
-from auditor.review.label_item import LabelItemLoader
-from auditor.review.label_sampling import draw_label_sample
+from auditor.review.label_sampling import LabelItemLoader, draw_label_sample
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from auditor.storage.label_draws import load_label_sample
-from auditor.storage.labels import append_labels
+from auditor.storage.labels import append_labels, load_label_sample
 from tests.e2e.test_semantic import write
 from tests.reports.sections.node_text import text_of
 from tests.support.fixed_address import word_encoder
@@ -112,7 +110,7 @@ def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_ev
 
 def test_labels_count_by_the_inverse_of_their_probability(audit: str, storage: str) -> None:
     """A model whose pairs are sampled in full weighs as much as it has pairs, however many labels it has."""
-    from auditor.probes.semantic.figures.people_labels import load_sampled_labels
+    from auditor.probes.semantic.figures.human_judgements import load_sampled_labels
 
     label_sample(storage, audit, 72)
     with open_database(storage) as db:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select, update
 
-from auditor.cli.dry_run import print_dry_run
+from auditor.cli.run import print_dry_run
 from auditor.domain.audit_records import Audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.support.audit_configs import config, with_schema_version
 from tests.support.fake_server import FakeServer
 

@@ -11,18 +11,15 @@ import pytest
 
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ImportFileError, UsageError
-from auditor.experiments.declaration import ExperimentContext
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.multiple_testing import holm
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.multiple_testing import holm
 from auditor.models import weights
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_imports import import_answers
-from auditor.probes.semantic.experiments.accuracy import accuracy
-from auditor.probes.semantic.experiments.judgements import judgements
-from auditor.probes.semantic.experiments.rules import rules
-from auditor.probes.semantic.experiments.temperature import temperature
+from auditor.probes.semantic.experiments.runs import accuracy, judgements, rules, temperature
 from auditor.probes.semantic.figures.schema import SemanticReport
-from auditor.probes.semantic.moral_questions import load_built_in_questions
+from auditor.probes.semantic.questions import load_built_in_questions
 from auditor.reports.document import Table
 from auditor.run import EMPTY_SURVEY, finish_audit, open_audit, run_audit, store_audit
 from auditor.storage import audits

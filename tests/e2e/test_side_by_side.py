@@ -13,7 +13,7 @@ from auditor.agents import conflict_nodes
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig
 from auditor.domain import Conflict
-from auditor.domain.review_aspects import SURVEY_REVIEWS
+from auditor.domain.decisions import SURVEY_REVIEWS
 from auditor.run import run_audit
 from auditor.storage import audits, results
 from tests.e2e.test_run import stored

@@ -18,18 +18,16 @@ from sqlmodel import SQLModel
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Purpose
-from auditor.experiments.bias import bias
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.planted import planted
-from auditor.models.simulated.judgements import has_flaw
-from auditor.models.simulated.survey_answers import POSITIVE_ENDS
-from auditor.probes.semantic.experiments.rules import rules
-from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.experiments.judges import bias, planted
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.models.simulated import POSITIVE_ENDS, has_flaw
+from auditor.probes.semantic.experiments.runs import rules
+from auditor.prompts.language_data import load_sentence_pairs
 from auditor.reports.output import render_report
 from auditor.run import run_audit
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from auditor.surveys import load_survey
 from tests.support.cli_runner import auditor, run
 from tests.support.fixed_address import word_encoder

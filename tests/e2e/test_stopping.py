@@ -96,7 +96,7 @@ def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path:
 def test_no_more_cells_are_asked_once_the_interval_of_r_is_narrow(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 12)
+    monkeypatch.setattr("auditor.metrics.people.savings.FIRST_INTERIM_LOOK", 12)
     survey = {"source": "wvs7-sample", "topics": ["homosexuality", "divorce", "abortion"]}
     direct = {"samples": 1, "target_width": 1.2}
     audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": direct})
@@ -132,7 +132,7 @@ def test_no_more_cells_are_asked_once_the_interval_of_r_is_narrow(
 def test_a_resumed_run_after_failures_keeps_no_failed_traces(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 6)
+    monkeypatch.setattr("auditor.metrics.people.savings.FIRST_INTERIM_LOOK", 6)
     survey = {"source": "wvs7-sample", "topics": ["homosexuality", "divorce", "abortion"]}
     probe = {"samples": 3, "min_samples": 2, "tolerance": 0.05, "target_width": 1.6}
     audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": probe})

@@ -11,14 +11,11 @@ import pytest
 
 from auditor.agents.fault_injection import TASK_FAULTS, TracePool, inject_faults
 from auditor.domain import Cell, Outcome, Trace
-from auditor.domain.review_aspects import TASK_REVIEW
+from auditor.domain.decisions import TASK_REVIEW
 from auditor.errors import UsageError
-from auditor.experiments.bias import bias
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.holdout import holdout
-from auditor.experiments.planted import planted
-from auditor.experiments.validity import validity
-from auditor.reports.data.task.validity import TaskValidityReport
+from auditor.experiments.judges import bias, holdout, planted, validity
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.reports.data.task_validity import TaskValidityReport
 from auditor.run import open_audit, run_audit
 from auditor.tasks import load_task, survey_from_task
 from tests.reports.sections.node_text import text_of

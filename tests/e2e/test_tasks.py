@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from auditor.cli.app import build_app
 from auditor.domain import ConflictKind, Decision, Outcome
-from auditor.domain.review_aspects import TASK_REVIEW, aspect_questions
+from auditor.domain.decisions import TASK_REVIEW, aspect_questions
 from auditor.errors import UsageError
 from auditor.reports.number_format import format_count, format_interval, format_number
 from auditor.reports.output import render_report

@@ -31,7 +31,7 @@ RATERS = ("ada", "grace", "mary")
 N_CONFLICTS = int(os.environ.get("AUDITOR_TEST_CONFLICTS", "45"))
 LIMIT_S = 120 + 4 * N_CONFLICTS
 PROGRAM = (
-    "import sys; from auditor.tui.launch import run_review; "
+    "import sys; from auditor.tui.app import run_review; "
     "run_review(sys.argv[1], 'moral', rater=sys.argv[2], second_rater_share=0.0)"
 )
 NOTHING_LEFT = "No conflict of this list is left"

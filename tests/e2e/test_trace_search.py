@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Outcome
-from auditor.exports.traces.pages import INDEX_FILE, write_trace_pages
+from auditor.exports.traces import INDEX_FILE, write_trace_pages
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from auditor.storage.records import save_records

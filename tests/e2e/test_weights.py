@@ -9,7 +9,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import ConflictState, Decision
-from auditor.metrics.votes import settle
+from auditor.metrics.judges.votes import settle
 from auditor.reports.output import render_report
 from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml
 from auditor.review.session import ReviewSession

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.demo import DEFAULT_SEED, build_demo_config, run_worked_example
-from auditor.cli.planted_findings import find_planted_properties
-from auditor.cli.starter_config import read_starter
+from auditor.cli.demo import DEFAULT_SEED, build_demo_config, find_planted_properties, run_worked_example
+from auditor.cli.init import read_starter
 from auditor.config import AuditConfig
-from auditor.metrics.jackknife_interval import MIN_UNITS
+from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.run import run_audit
 from tests.support.cli_runner import auditor
 

@@ -12,8 +12,8 @@ from typer.main import get_command
 
 import auditor.experiments
 from auditor.cli.app import build_app
-from auditor.experiments.declaration import Experiment
 from auditor.experiments.registry import EXPERIMENTS
+from auditor.experiments.stored_audit import Experiment
 
 
 def test_every_module_with_an_experiment_is_registered() -> None:

@@ -14,16 +14,14 @@ from auditor.agents.call_builders import build_direct_call
 from auditor.agents.design_calls import list_requests, load_example_text, prepare_run
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Answer, AnswerForm, Capability, Cell, Outcome, Ruling
-from auditor.domain.design_records import DesignAnswer, PlannedRun
-from auditor.domain.exclusions import AnswerSelection
+from auditor.domain.audit_records import AnswerSelection, DesignAnswer, PlannedRun
 from auditor.errors import UsageError
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.design_plan import choose_factors, plan_design
-from auditor.experiments.robustness import compare_panels, robustness
-from auditor.metrics.design_matrix import RUNS_PER_CELL
+from auditor.experiments.robustness import choose_factors, compare_panels, plan_design, robustness
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.metrics.designs.design_matrix import RUNS_PER_CELL
 from auditor.reports.output import render_document
 from auditor.run import load_planned_survey, run_audit
-from auditor.run.exclusions import exclude_answers, undo_exclusion
+from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from auditor.errors import UsageError
-from auditor.experiments.bias import bias
-from auditor.experiments.declaration import Experiment, ExperimentContext
-from auditor.experiments.direct_temperature import direct_temperature
-from auditor.experiments.planted import planted
-from auditor.experiments.samples import samples
-from auditor.probes.semantic.experiments.rules import rules
+from auditor.experiments.judges import bias, planted
+from auditor.experiments.sampling import direct_temperature, samples
+from auditor.experiments.stored_audit import Experiment, ExperimentContext
+from auditor.probes.semantic.experiments.runs import rules
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database

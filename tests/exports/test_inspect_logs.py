@@ -19,9 +19,8 @@ import pytest
 
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import StorageError, UsageError
-from auditor.exports.inspect_logs import export_inspect
-from auditor.exports.inspect_samples import build_sample
-from auditor.exports.trace_records import TraceRecord
+from auditor.exports.inspect_logs import build_sample, export_inspect
+from auditor.exports.traces import TraceRecord
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.transcripts import CallTranscript

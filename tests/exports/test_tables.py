@@ -16,15 +16,15 @@ from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import export_tables
 from auditor.reports.data.build import build_report
 from auditor.reports.document import Table
-from auditor.reports.document.traversal import iterate_blocks
-from auditor.reports.render.csv_tables import render_csv
-from auditor.reports.render.shortened_tables import name_table_file
+from auditor.reports.document.blocks import iterate_blocks
+from auditor.reports.render.table_files import render_csv
+from auditor.reports.render.tables import name_table_file
 from auditor.reports.sections.report import build_report_document
-from auditor.storage import table_dump
+from auditor.storage import audit_archive
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from auditor.storage.tables import SCHEMA_VERSION
 from tests.support.synthetic_audit import populate
 
@@ -125,7 +125,7 @@ def test_jsonl_and_parquet_have_the_same_rows(two_audits: tuple[Database, Audit]
     db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "p")
     export_tables(db, audit.name, tmp_path / "j", "jsonl")
-    for table in table_dump.list_tables():
+    for table in audit_archive.list_tables():
         rows = [json.loads(line) for line in (tmp_path / "j" / f"{table.name}.jsonl").read_text().splitlines()]
         assert pq.read_table(tmp_path / "p" / f"{table.name}.parquet").to_pylist() == rows
 

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
-from auditor.exports.mlflow_runs import export_mlflow
-from auditor.exports.tracker_runs import TRACKED_FIGURES, build_runs
-from auditor.exports.wandb_runs import export_wandb
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.exports.tracker_runs import TRACKED_FIGURES, build_runs, export_mlflow, export_wandb
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 

@@ -16,12 +16,12 @@ from unittest import mock
 from sqlalchemy import select
 
 from auditor.agents.answer_parsing import parse_trace
-from auditor.agents.recording import CallRecorder, RecordingClient
+from auditor.agents.call_runner import CallRecorder, RecordingClient
 from auditor.config import AuditConfig, BatchSection, Limits, ModelSection, Price
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose
 from auditor.errors import AuditorError
 from auditor.models.capability_discovery import initial_capability
-from auditor.models.capability_store import MemoryCapabilityStore
+from auditor.models.capability_registry import MemoryCapabilityStore
 from auditor.models.failures import RequestFailure
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
@@ -31,7 +31,7 @@ from auditor.run.batches.batching_client import BatchingClient
 from auditor.storage import audits, hash_chain
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.hostile.axes import BATCHES, ECHO
 from tests.hostile.corpus import Case
 from tests.hostile.keys import leaks_in, leaks_in_folder

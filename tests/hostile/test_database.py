@@ -23,10 +23,10 @@ from auditor.errors import StorageError
 from auditor.reports.data.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage import audits, rating_log, review_queue
-from auditor.storage.backup import copy_database
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
+from auditor.storage.sqlite_file import copy_database
 from tests.e2e.test_run import CALLS, config_file, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.cli_runner import CommandOutput, auditor

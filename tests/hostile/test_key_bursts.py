@@ -23,7 +23,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
 from auditor.tui.app import ReviewApp
-from auditor.tui.label_app import LabelApp
+from auditor.tui.label_screen import LabelApp
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.settings import ReviewSettings
 from tests.support.label_sample import open_session, save_labelling_audit
@@ -114,7 +114,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("textual.app.wait_for_idle", pause)
     monkeypatch.setattr("textual.pilot.wait_for_idle", pause)
-    monkeypatch.setattr("auditor.tui.saving_screen.DECISION_DELAY_S", 0.0)
+    monkeypatch.setattr("auditor.tui.rating_screen.DECISION_DELAY_S", 0.0)
 
 
 def send_burst(app: RaterApp, keys: tuple[str, ...]) -> None:

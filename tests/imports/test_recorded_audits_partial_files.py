@@ -14,11 +14,11 @@ from auditor.errors import ImportFileError
 from auditor.imports.recorded_audits import import_scores, import_traces
 from auditor.input_files import open_text, report_reading
 from auditor.probes.logic.comparison_imports import import_comparisons
-from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.logic.figures_schema import LogicReport
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.reports.output import render_report
 from auditor.run import open_audit
-from auditor.storage import audits, table_dump
+from auditor.storage import audit_archive, audits
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.docs_workspace import Letters
@@ -195,8 +195,8 @@ def dump_results(storage: str) -> dict[str, list[Any]]:
     with open_database(storage, create=False) as db:
         audit_id = audits.get_audit(db, "a").id
         return {
-            table.name: [row for batch in table_dump.dump_rows(db, audit_id, table.name) for row in batch]
-            for table in table_dump.list_tables()
+            table.name: [row for batch in audit_archive.dump_rows(db, audit_id, table.name) for row in batch]
+            for table in audit_archive.list_tables()
             if table.name != "audit"
         }
 

@@ -13,10 +13,10 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_audits import import_traces
 from auditor.imports.task_answers import ImportedTaskAnswers, import_task_answers
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.task.schema import TaskReport
+from auditor.reports.data.task import TaskReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit
-from tests.metrics.test_annotator_test import _ratings as make_ratings
+from tests.metrics.labels.test_annotator_test import _ratings as make_ratings
 from tests.support.cli_runner import auditor
 
 ITEMS = """id,question,options,truth
@@ -103,7 +103,7 @@ def test_the_kind_of_answers_is_stated(tmp_path: Path, storage: str) -> None:
 def test_raters_labels_by_item(
     tmp_path: Path, storage: str, answer_format: dict[str, Any], winning_rates: dict[float, Any], advantage: float
 ) -> None:
-    # the figures of tests/metrics/test_annotator_test.py, which the authors' notebook computes
+    # the figures of tests/metrics/labels/test_annotator_test.py, which the authors' notebook computes
     humans, judge = make_ratings()
 
     def label(row: np.ndarray) -> dict[str, int | None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.recording import CallRecorder, RecordingClient
+from auditor.agents.call_runner import CallRecorder, RecordingClient
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, RequestCharge, charge_estimate, charge_usage

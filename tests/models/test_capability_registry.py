@@ -19,12 +19,11 @@ from auditor.domain import (
     Purpose,
 )
 from auditor.models import capability_registry, litellm_client
-from auditor.models.batches.call_translation import PreparedRequest, prepare_request
-from auditor.models.capability_registry import CapabilityRegistry, describe_schema, prepare_call
-from auditor.models.capability_store import MemoryCapabilityStore
+from auditor.models.batches.provider import PreparedRequest, prepare_request
+from auditor.models.capability_registry import CapabilityRegistry, MemoryCapabilityStore, describe_schema, prepare_call
+from auditor.models.dispatch import REQUESTS_ADAPTER, WorkerRequest
 from auditor.models.endpoint import Endpoint
 from auditor.models.refused_features import ANY_FORM, Feature, Refusal
-from auditor.models.worker_messages import REQUESTS_ADAPTER, WorkerRequest
 
 DISCOVERED = Capability(AnswerForm.JSON_OBJECT, ("minLength",), ("temperature",), "max_completion_tokens", 4096)
 

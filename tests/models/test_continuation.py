@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.models.continuation import ContinuationScorer, load_continuation_scorer
-from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.prompts.language_data import load_sentence_pairs
 
 ENDS = [f" {end}" for pair in load_sentence_pairs().ends for end in pair]
 

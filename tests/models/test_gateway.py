@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.config.providers.table import PROVIDERS
+from auditor.config.providers import PROVIDERS
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError, RunInterrupted
 from auditor.models import litellm_client
+from auditor.models.dispatch import REPLIES_ADAPTER, WorkerReply
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply as Answered
-from auditor.models.worker_messages import REPLIES_ADAPTER, WorkerReply
 from auditor.storage import ledger
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE

@@ -24,8 +24,7 @@ from auditor.domain import (
     Purpose,
 )
 from auditor.errors import AuditorError, ModelSetupError
-from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
-from auditor.models.capability_store import MemoryCapabilityStore
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, MemoryCapabilityStore
 from auditor.models.gateway import MAX_INCONCLUSIVE_CALLS, Gateway
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion, error

@@ -11,8 +11,7 @@ import pytest
 
 from auditor.config import Limits
 from auditor.domain import AnswerForm, Call, Capability, Outcome, Purpose
-from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, CapabilityRegistry
-from auditor.models.capability_store import MemoryCapabilityStore
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, CapabilityRegistry, MemoryCapabilityStore
 from auditor.models.failures import RequestFailure
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply, failed_answer

@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.errors import ModelSetupError
 from auditor.models import litellm_client
-from auditor.models.batches.call_translation import parse_batch_answer
-from auditor.models.batches.provider import BatchCallResponse
+from auditor.models.batches.provider import BatchCallResponse, parse_batch_answer
 from auditor.models.endpoint import Endpoint
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params

@@ -22,7 +22,7 @@ from auditor.models.limiter import (
     backoff_delay,
     pause_delay,
 )
-from auditor.models.request_gate import RequestGate
+from auditor.models.request_queue import RequestGate
 
 
 class Clock:

@@ -21,7 +21,7 @@ from auditor.domain import (
     ReasoningSettings,
 )
 from auditor.models import litellm_client
-from auditor.models.batches.call_translation import PreparedRequest, prepare_request
+from auditor.models.batches.provider import PreparedRequest, prepare_request
 from auditor.models.endpoint import Endpoint
 from auditor.models.provider_request import send_request
 from auditor.models.reasoning import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from auditor.config import ModelSection
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.provider_request import ProviderReply

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
-from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer
-from auditor.models.review_schemas import TraceReview
+from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer, TraceReview
 from auditor.models.structured_reading import is_complete_structure, parse_structured_answer, read_structured_answer
 from auditor.probes.distribution.answer_schemas import OpinionAnswer, counts_schema
 from auditor.probes.logic.answer_schemas import Preference

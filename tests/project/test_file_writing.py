@@ -18,8 +18,9 @@ WRITES_ELSEWHERE = {
     "auditor/__main__.py": {"os.open"},  # the null device for closed standard streams
     "auditor/console/output.py": {"os.open"},  # the null device
     "auditor/config/trust.py": {"open", "mkdir"},  # the list of trusted addresses
-    "auditor/exports/mlflow_runs.py": {"tempfile.TemporaryDirectory"},  # uploaded by MLflow
-    "auditor/exports/wandb_runs.py": {"tempfile.TemporaryDirectory"},  # uploaded by Weights & Biases
+    "auditor/exports/tracker_runs.py": {
+        "tempfile.TemporaryDirectory"
+    },  # uploaded by MLflow; uploaded by Weights & Biases
     "auditor/exports/evidence.py": {
         "tempfile.TemporaryDirectory",
         "mkdir",
@@ -29,12 +30,21 @@ WRITES_ELSEWHERE = {
     },  # temporary
     "auditor/models/fetch.py": {"open", "shutil.copyfile"},  # downloads of weights
     "auditor/models/llama_server_process.py": {"os.open", "os.fdopen"},  # pipes
-    "auditor/models/weight_extraction.py": {"open", "mkdir"},  # weights
-    "auditor/models/weights.py": {"tempfile.TemporaryDirectory", "mkdir", "os.replace", "shutil.rmtree"},  # weights
+    "auditor/models/weights.py": {
+        "open",
+        "mkdir",
+        "tempfile.TemporaryDirectory",
+        "os.replace",
+        "shutil.rmtree",
+    },  # weights
     "auditor/run/batches/collection.py": {"tempfile.TemporaryFile"},  # results while they are read
-    "storage/backup.py": {"sqlite3.connect"},  # of the writer's temporary file
+    "storage/sqlite_file.py": {
+        "sqlite3.connect",
+        "os.open",
+        "os.fdopen",
+        "mkdir",
+    },  # of the writer's temporary file; databases, and who runs an audit
     "storage/derived_rows.py": {"tempfile.TemporaryDirectory"},  # a database of the program's own, then deleted
-    "storage/sqlite_file.py": {"os.open", "os.fdopen", "sqlite3.connect", "mkdir"},  # databases, and who runs an audit
 }
 LIBRARY_WRITERS = {
     "auditor/exports/inspect_logs.py": {"write_eval_log"},

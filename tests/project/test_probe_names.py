@@ -20,8 +20,8 @@ WORD = re.compile(rf"(?<![a-z.:-])(?:auditor\.)?(probes\.)?({'|'.join(sorted(NAM
 ALLOWED = {
     ("auditor/config/result_settings.py", "semantic"): "the hashes of stored audits have the key whatever its value is",
     ("auditor/config/result_settings.py", "logic"): "the hashes of stored audits have the key whatever its value is",
-    ("auditor/domain/review_aspects.py", "logic"): "the English word, for an aspect of reasoning",
-    ("auditor/reports/sections/population.py", "memory"): "a caution names the probe that tests it",
+    ("auditor/domain/decisions.py", "logic"): "the English word, for an aspect of reasoning",
+    ("auditor/reports/sections/baselines.py", "memory"): "a caution names the probe that tests it",
 }
 
 

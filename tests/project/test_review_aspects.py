@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from auditor.domain import Verdict
-from auditor.domain.review_aspects import REVIEW_ASPECTS, aspect_questions
-from auditor.models.review_schemas import Review
+from auditor.domain.decisions import REVIEW_ASPECTS, aspect_questions
+from auditor.models.answer_schemas import Review
 from auditor.reports.data.measurement_schema import PeerAgreementRow
 
 NAMES = [aspect.name for aspect in REVIEW_ASPECTS]

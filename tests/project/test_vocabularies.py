@@ -24,21 +24,19 @@ from auditor.domain import (
     LogprobMeasure,
     Purpose,
 )
-from auditor.metrics.judge_difference import Evidence, JudgeDifference
+from auditor.metrics.judges.accuracy import Evidence, JudgeDifference
 from auditor.models.finish_reasons import FinishCategory
-from auditor.probes.logic import section as logic, section_tables as logic_tables
+from auditor.probes.logic import section as logic
 from auditor.probes.logic.comparison_imports import CRITERIA
-from auditor.probes.logic.comparison_wording import load_comparison_wording, load_english_criteria
-from auditor.probes.logic.figures.schema import InstanceMeans
+from auditor.probes.logic.figures_schema import InstanceMeans
+from auditor.probes.logic.questions import load_comparison_wording, load_english_criteria
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.differences.schema import ChangeLabel, ResolutionFlipRow
-from auditor.reports.data.failures.build import JUDGE_PURPOSES
-from auditor.reports.data.panel.bias_sentences import PHRASES
-from auditor.reports.data.panel.copying_schema import PairVerdict
-from auditor.reports.data.panel.schema import JudgeRow
-from auditor.reports.data.sampling.experiment import SamplingExperiment
-from auditor.reports.sections import conflicts, judge_biases, judge_copying, sensitivity
-from auditor.reports.sections.differences import differences, verdicts
+from auditor.reports.data.failures import JUDGE_PURPOSES
+from auditor.reports.data.panel.certificate import PHRASES
+from auditor.reports.data.panel.schema import JudgeRow, PairVerdict
+from auditor.reports.data.sampling import SamplingExperiment
+from auditor.reports.sections import conflicts, differences, panel, sensitivity
 from auditor.reports.sections.experiments import sampling
 from auditor.storage.conflict_status import ConflictStatus
 
@@ -102,17 +100,17 @@ def literal_words(section: Any, field: str) -> set[str]:
         (conflicts.VOTING_RULE_LABELS, literal_words(PanelSection, "vote")),
         (differences.CHANGE_LABELS, {*get_args(ChangeLabel), "not tested"}),
         (differences.CHANGE_PHRASES, {*get_args(ChangeLabel), "not tested"}),
-        (verdicts.RESOLVER_LABELS, literal_words(ResolutionFlipRow, "first_by")),
+        (differences.RESOLVER_LABELS, literal_words(ResolutionFlipRow, "first_by")),
         (sampling.SETTING_LABELS, literal_words(SamplingExperiment, "what")),
         (sampling.EXPLANATIONS, literal_words(SamplingExperiment, "what")),
         (sensitivity.FIGURE_LABELS, literal_words(SensitivityRow, "figure")),
         (sensitivity.FIGURES_IN_SENTENCES, literal_words(SensitivityRow, "figure")),
-        (judge_biases.TITLES, FIELDS_OF_DIFFERENCES),
+        (panel.TITLES, FIELDS_OF_DIFFERENCES),
         ([field for field, _ in PHRASES], FIELDS_OF_DIFFERENCES),
         ([evidence for _, evidence in PHRASES], set(get_args(Evidence))),
-        (judge_biases.EVIDENCE_TITLES, set(get_args(Evidence))),
-        (judge_copying.FINDING_TITLES, set(get_args(PairVerdict))),
-        (logic_tables.SHARE_TITLES, set(InstanceMeans.model_fields)),
+        (panel.EVIDENCE_TITLES, set(get_args(Evidence))),
+        (panel.FINDING_TITLES, set(get_args(PairVerdict))),
+        (logic.SHARE_TITLES, set(InstanceMeans.model_fields)),
         (logic.CRITERION_QUESTIONS, set(CRITERIA)),
         ({*JUDGE_PURPOSES, *PURPOSES_OF_JUDGES_OF_PROBES, *PURPOSES_OF_MODELS}, set(Purpose)),
     ],

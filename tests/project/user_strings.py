@@ -108,8 +108,8 @@ def iterate_report_sentences() -> Iterator[str]:
     """Yield the sentences of the report of a synthetic audit, without those that its made-up models write."""
     from auditor.reports.data.build import build_report
     from auditor.reports.document import Quote
-    from auditor.reports.document.traversal import iterate_blocks
-    from auditor.reports.render.text_layout import flatten_text
+    from auditor.reports.document.blocks import iterate_blocks
+    from auditor.reports.render.plain_text import flatten_text
     from auditor.reports.sections.report import build_report_document
     from auditor.storage.database import open_database
     from tests.support.synthetic_audit import populate

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.config import AuditConfig, BatchSection, ModelSection
-from auditor.config.providers.record import Provider
-from auditor.config.providers.table import PROVIDER_BY_NAME
+from auditor.config.providers import PROVIDER_BY_NAME, Provider
 from auditor.config.trust import required_bindings
 from auditor.domain import LogprobMeasure, Outcome
 from auditor.models.batches import find_batch_provider, needs_bucket

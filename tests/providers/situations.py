@@ -9,8 +9,8 @@ from typing import Any
 
 from auditor.agents.answer_parsing import parse_trace
 from auditor.agents.call_builders import blind_trace, build_direct_call, build_review_call
+from auditor.agents.peer_review import parse_verdict
 from auditor.agents.sentence_pairs import build_sentence_pairs
-from auditor.agents.verdict_parsing import parse_verdict
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Answer, AnswerForm, Call, Cell, Outcome, Trace
 from auditor.errors import ModelSetupError

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.domain import Outcome
 from tests.providers.bodies import changed, has_field
 from tests.providers.conftest import WRONG_KEY

@@ -6,8 +6,7 @@ import tomllib
 
 import pytest
 
-from auditor.config.providers.record import Provider
-from auditor.config.providers.table import PROVIDER_BY_NAME
+from auditor.config.providers import PROVIDER_BY_NAME, Provider
 from tests.providers.render_docs import PAGE, load_pages, page_with, render
 from tests.support.docs_blocks import blocks
 

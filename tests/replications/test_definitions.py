@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from auditor.agents.model_call import build_judge_call
+from auditor.agents.call_builders import build_judge_call
 from auditor.config import AuditConfig
 from auditor.domain import Purpose
 from auditor.replications.definitions import MeasuredAudit, derive_mark, read_setting
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
 from auditor.replications.planning import ReplicationOptions, merge_settings, plan_audits
 from auditor.replications.presets import load_paper
-from auditor.replications.survey_settings import NOT_SET
+from auditor.replications.settings import NOT_SET
 from auditor.reports.data.report_schema import Report
 
 PUBLISHED_CELLS = {"WVS": 1045, "PEW": 312}

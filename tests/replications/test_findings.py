@@ -10,20 +10,20 @@ from typing import cast, get_args
 import numpy as np
 import pytest
 
-from auditor.metrics.cell_statistics import MAE, PEARSON
-from auditor.metrics.clustered_correlation import correlation_difference_over_units
-from auditor.metrics.estimate import Tested
-from auditor.metrics.jackknife import gap_jackknife, paired_jackknife
-from auditor.metrics.model_correlation import correlate_models
-from auditor.probes.logic.figures.schema import LogicCorrelationRow
-from auditor.probes.semantic.figures.differences import difference_over_questions
+from auditor.metrics.intervals.correlation import correlation_difference_over_units
+from auditor.metrics.intervals.estimate import Tested
+from auditor.metrics.intervals.two_way import gap_jackknife, paired_jackknife
+from auditor.metrics.people.cell_statistics import MAE, PEARSON
+from auditor.metrics.people.over_models import correlate_models
+from auditor.probes.logic.figures_schema import LogicCorrelationRow
+from auditor.probes.semantic.figures.experiment_rows import difference_over_questions
 from auditor.probes.semantic.figures.human_judgements import CorrelationDifferenceRow
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.findings import FINDING_FIGURES, NO_AUDIT, check_findings, judge_findings
 from auditor.replications.presets import FindingFigure, list_paper_ids, load_paper
 from auditor.reports.data.replication import FindingTest
 from auditor.reports.document import List, Paragraph, Table
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.sections.replication_run import Replication, build_replication_document, summarize_findings
 from tests.reports.sections.node_text import assert_consistent, text_of
 from tests.support.replicated_audits import MODELS, Experiment

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from auditor.config import AuditConfig
-from auditor.config.leaves import iterate_leaves
-from auditor.config.type_descriptions import field_types, unwrap_annotation
+from auditor.config.base import iterate_leaves
+from auditor.config.value_checks import field_types, unwrap_annotation
 from auditor.replications.definitions import KEYS_READ, derive_mark
 from auditor.replications.experiment import FigureSource, is_within
 from auditor.replications.full_form import KEYS_WITHOUT_EFFECT, compare_settings, list_differences

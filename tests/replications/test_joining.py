@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.models.gateway import Gateway
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.joining import join_figures

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from auditor.errors import UsageError
-from auditor.replications.paper_list import list_published_tables
+from auditor.replications.paper_files import list_published_tables
 from auditor.replications.presets import (
     Paper,
     PublishedRow,

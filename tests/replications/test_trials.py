@@ -11,8 +11,8 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.experiments.declaration import ExperimentContext, ExperimentResult
-from auditor.metrics.estimate import Estimate
+from auditor.experiments.stored_audit import ExperimentContext, ExperimentResult
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.replications import joining, planning, trials
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.joining import join_figures

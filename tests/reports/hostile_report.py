@@ -19,9 +19,9 @@ from auditor.domain import (
     canonical_json,
 )
 from auditor.reports.data.build import build_report
-from auditor.reports.data.failures.schema import FailureGroup, FailuresReport, UnusableModel
+from auditor.reports.data.failures import FailureGroup, FailuresReport, UnusableModel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.requests.capabilities import CapabilityReportRow, RequestsReport
+from auditor.reports.data.requests import CapabilityReportRow, RequestsReport
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.records import save_records

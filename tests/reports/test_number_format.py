@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.metrics.unit_means import share_over_units
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
+from auditor.metrics.intervals.unit_means import share_over_units
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,

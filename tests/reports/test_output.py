@@ -13,7 +13,7 @@ import pytest
 from auditor.errors import UsageError
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Cell, Inline, Section, Table
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.output import render_document, render_report
 from tests.support.document_figures import assert_figures_are_shown, iterate_cells, iterate_figures
 from tests.support.sample_document import sample_document

@@ -11,10 +11,10 @@ import pytest
 from auditor.domain import Outcome, Ruling, Trace
 from auditor.domain.labels import UNSURE, LabelKind, SampledUnit
 from auditor.errors import ReviewError, StorageError, UsageError
+from auditor.review.conflict_list import format_progress
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
-from auditor.review.progress import format_progress
-from auditor.storage import hash_chain, label_draws, labels, results
+from auditor.storage import hash_chain, labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
@@ -119,7 +119,7 @@ def test_a_draw_that_is_not_possible(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         draw_label_sample(db, audit, LabelKind.TRACE, n, stratify=stratify)
-    assert label_draws.load_draw(db, audit.id, LabelKind.TRACE) is None
+    assert labels.load_draw(db, audit.id, LabelKind.TRACE) is None
 
 
 def test_an_audit_without_the_kind_says_what_is_missing(db: Database, audit: Audit) -> None:
@@ -157,7 +157,7 @@ def test_traces_without_a_verdict_are_not_drawn_if_others_have_one(db: Database,
     drawn = draw_label_sample(db, audit, LabelKind.TRACE, 500)
     assert (drawn.n_sampled, drawn.n_population, drawn.n_unjudged) == (120, 120, 60)
     assert {sampled.unit.parts[0] for sampled in load_label_sample(db, audit)} == {"birch", "cedar"}
-    frame = label_draws.load_label_frame(db, audit.id, LabelKind.TRACE)
+    frame = labels.load_label_frame(db, audit.id, LabelKind.TRACE)
     assert frame is not None
     assert len(frame.units) == 120
 
@@ -197,9 +197,9 @@ def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) 
 
 
 def test_the_frame_has_every_unit_with_its_stratum_when_drawn(db: Database, audit: Audit) -> None:
-    assert label_draws.load_label_frame(db, audit.id, LabelKind.TRACE) is None
+    assert labels.load_label_frame(db, audit.id, LabelKind.TRACE) is None
     draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    frame = label_draws.load_label_frame(db, audit.id, LabelKind.TRACE)
+    frame = labels.load_label_frame(db, audit.id, LabelKind.TRACE)
     assert frame is not None
     strata = dict(frame.units)
     assert len(strata) == 180
@@ -208,8 +208,8 @@ def test_the_frame_has_every_unit_with_its_stratum_when_drawn(db: Database, audi
         assert strata[sampled.unit] == sampled.stratum
         assert counts[sampled.stratum] == sampled.n_in_stratum
     change_text(db, audit, results.load_traces(db, audit.id)[0])
-    outdated = label_draws.load_label_frame(db, audit.id, LabelKind.TRACE)
-    assert outdated == label_draws.LabelFrame((), is_outdated=True)
+    outdated = labels.load_label_frame(db, audit.id, LabelKind.TRACE)
+    assert outdated == labels.LabelFrame((), is_outdated=True)
 
 
 # --- a session

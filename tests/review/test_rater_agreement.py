@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from auditor.domain import Decision
-from auditor.metrics.agreement import fleiss_kappa
+from auditor.metrics.judges.agreement import fleiss_kappa
 from auditor.review.rater_agreement import compute_rater_agreement, find_majority, load_blind_decisions
 from auditor.review.session import ReviewSession
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
-from tests.review.test_judge_calibration import B, L, N, R, blind_decisions
+from tests.review.test_rater_agreement_judge_calibration import B, L, N, R, blind_decisions
 from tests.support.review_audit import save_review_audit
 
 

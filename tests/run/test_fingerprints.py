@@ -18,8 +18,8 @@ import auditor.prompts
 from auditor.agents.run_context import SilentProgress
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES, Outcome, Trace
-from auditor.probes.logic import fingerprint as logic_fingerprint
-from auditor.probes.semantic import given_answers
+from auditor.probes.logic import questions as logic_fingerprint
+from auditor.probes.semantic import answers
 from auditor.prompts import load_prompt
 from auditor.run import fingerprints
 from auditor.run.audit_runner import store_audit
@@ -114,7 +114,7 @@ def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPat
         loaded.add((language, name))
         return load_prompt(name, language, package)
 
-    for module in (fingerprints, logic_fingerprint, given_answers, auditor.probes):
+    for module in (fingerprints, logic_fingerprint, answers, auditor.probes):
         monkeypatch.setattr(module, "load_prompt", record_prompt)
     for audit in make_configs(tmp_path):
         fingerprints.fingerprint(audit)

@@ -10,7 +10,7 @@ import pytest
 from auditor.errors import UsageError
 from auditor.run import AuditHandle, open_audit
 from auditor.run.notebook import REPORT_TABLES, render_html_table
-from auditor.storage import table_dump
+from auditor.storage import audit_archive
 from auditor.storage.database import open_database
 from tests.support.synthetic_audit import populate
 
@@ -37,7 +37,7 @@ def test_a_failure_is_missing_and_not_zero(handle: AuditHandle) -> None:
     assert failed["score"].isna().all()
 
 
-@pytest.mark.parametrize("table", [*(d.name for d in table_dump.list_tables()), *REPORT_TABLES])
+@pytest.mark.parametrize("table", [*(d.name for d in audit_archive.list_tables()), *REPORT_TABLES])
 def test_both_libraries_hold_the_same(handle: AuditHandle, table: str) -> None:
     polars = pytest.importorskip("polars")
     pandas_frame, polars_frame = handle.frame(table), handle.frame(table, "polars")

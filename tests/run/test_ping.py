@@ -17,8 +17,7 @@ from auditor.domain import AnswerForm, Purpose
 from auditor.errors import ConfigError
 from auditor.models import provider_request
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
-from auditor.run.ping import ping_models, plan_pings
-from auditor.run.ping_results import PingResult
+from auditor.run.ping import PingResult, ping_models, plan_pings
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import run
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error

@@ -32,10 +32,9 @@ from auditor.domain import (
     ResponseBody,
 )
 from auditor.errors import AuditorError, ModelSetupError
-from auditor.models.dispatch import LocalDispatcher
+from auditor.models.dispatch import REPLIES_ADAPTER, REQUESTS_ADAPTER, LocalDispatcher, WorkerReply, WorkerRequest
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply
-from auditor.models.worker_messages import REPLIES_ADAPTER, REQUESTS_ADAPTER, WorkerReply, WorkerRequest
 from auditor.run.ray_cluster import WorkerDied
 from auditor.run.ray_pool import MAX_CONSECUTIVE_DEATHS, RayDispatcher, WorkerSlot
 from auditor.run.ray_worker import MAX_WAITING_REPLIES, WorkerActor, WorkerConfig

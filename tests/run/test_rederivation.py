@@ -19,16 +19,14 @@ from auditor.cli.exports import export_app
 from auditor.config import AuditConfig
 from auditor.domain import Decision
 from auditor.experiments.registry import EXPERIMENTS
-from auditor.exports.mlflow_runs import export_mlflow
-from auditor.exports.wandb_runs import export_wandb
+from auditor.exports.tracker_runs import export_mlflow, export_wandb
 from auditor.reports.data.verification import verify_audit
 from auditor.review.session import ReviewSession
 from auditor.run import derivation_workers
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
 from auditor.storage import audits, derived_rows, hash_chain
 from auditor.storage.database import Database, open_database
-from auditor.storage.row_classes import DerivedRow
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import DerivedRow, table_of
 from tests.support.answer_forms import answer_all_forms
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config as scripted_config
 from tests.support.cli_runner import auditor

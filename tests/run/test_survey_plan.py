@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.audit_checks import _check_measurable
-from auditor.cli.environment_checks import DoctorCheck
+from auditor.cli.doctor import DoctorCheck
+from auditor.cli.doctor_audit import _check_measurable
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
 from auditor.run.survey_plan import list_unmeasurable, load_planned_survey

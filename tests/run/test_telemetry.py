@@ -18,7 +18,7 @@ from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpos
 from auditor.errors import ConfigError
 from auditor.run import open_audit, run_audit
 from auditor.run.telemetry import TracedClient, evaluation_attributes, finish_export, is_sampled, span_ids
-from auditor.storage.new_results import NewResult
+from auditor.storage.results import NewResult
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.synthetic_audit import STARTED

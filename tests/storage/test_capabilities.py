@@ -17,7 +17,7 @@ from auditor.storage import capabilities
 from auditor.storage.call_records import StoredCapability, serialize_capability
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import load_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.storage.test_database import save_sample_audit
 
 KEY = CapabilityKey("openai/o3", "https://example.org/v1", "low")

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from auditor.storage import costs, ledger, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.storage.conftest import ENGINES, new_database
 from tests.support.synthetic_audit import populate
 

@@ -43,7 +43,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.records import save_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION
 from auditor.storage.tables import REVISION
 from tests.support.stored_rows import count_attempts

@@ -19,7 +19,7 @@ from auditor.storage.call_records import ChainLink, Payload
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import _connect_args, make_engine, redact_url
 from auditor.storage.records import save_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.storage.test_database import CELL, SURVEY
 from tests.support.postgres_server import PASSWORD, Postgres
 

@@ -12,14 +12,13 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
-from auditor.domain.design_records import DesignAnswer
+from auditor.domain.audit_records import DesignAnswer
 from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, PairVerdict
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
-from auditor.storage.row_classes import DerivedRow
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import DerivedRow, table_of
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call

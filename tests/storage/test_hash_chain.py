@@ -27,12 +27,12 @@ from auditor.domain import (
     RatingAction,
     canonical_hash,
 )
-from auditor.storage import hash_chain, ledger, rating_log, rating_undo, results
+from auditor.storage import hash_chain, ledger, rating_log, results
 from auditor.storage.call_records import ChainLink
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.storage.conftest import ENGINES
 from tests.storage.test_database import CELL, save_sample_audit
 from tests.storage.test_writer import record_events
@@ -82,9 +82,9 @@ def apply_step(db: Database, audit_id: int, rater: str, step: RatingChange | str
     if isinstance(step, RatingChange):
         rating_log.append_rating(db, audit_id, KEY, rater, step)
     elif step == "undo":
-        rating_undo.undo(db, audit_id, rater)
+        rating_log.undo(db, audit_id, rater)
     else:
-        rating_undo.redo(db, audit_id, rater)
+        rating_log.redo(db, audit_id, rater)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

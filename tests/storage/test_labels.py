@@ -19,10 +19,10 @@ from auditor.probes.logic import comparison_rows as comparisons
 from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
 from auditor.review.label_sampling import draw_label_sample
-from auditor.storage import audit_changes, audits, hash_chain, labels, results
+from auditor.storage import audits, hash_chain, labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.label_units import load_labelable_units
+from auditor.storage.labels import load_labelable_units
 from auditor.storage.records import save_records
 from tests.support.forked_commands import CONTEXT
 from tests.support.review_audit import save_review_audit
@@ -107,8 +107,8 @@ def test_sample_and_labels_survive_another_run_of_the_audit(db: Database, audit:
 def test_a_deleted_audit_keeps_its_labels_and_the_chain(db: Database, audit: Audit) -> None:
     draw_label_sample(db, audit, LabelKind.TRACE, 20)
     labels.append_label(db, audit.id, make_label())
-    assert audit_changes.count_contents(db, audit.id).labels == 1
-    audit_changes.delete_audit(db, audit)
+    assert audits.count_contents(db, audit.id).labels == 1
+    audits.delete_audit(db, audit)
     assert len(labels.load_entries(db, audit.id)) == 1
     assert hash_chain.verify_chain(db).breaks == []
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from auditor.agents.recording import CallRecorder, RecordingClient
+from auditor.agents.call_runner import CallRecorder, RecordingClient
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, ResponseBody
 from auditor.errors import StorageError, UnstorableError
 from auditor.storage import hash_chain, ledger
 from auditor.storage.call_records import Dispatch, Payload, StoredAttempt
 from auditor.storage.database import Database, open_database
-from auditor.storage.row_writing import make_storable, table_of
+from auditor.storage.row_classes import make_storable, table_of
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import block_writer, make_answer, make_call
 

@@ -7,7 +7,7 @@ from sqlalchemy import update
 from auditor.domain.audit_records import Audit
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from tests.support.synthetic_audit import populate
 
 

@@ -14,13 +14,12 @@ from sqlalchemy import text
 
 from auditor.domain import Decision, RatingAction
 from auditor.errors import StorageError
-from auditor.storage import hash_chain, rating_log, rating_undo, results, review_queue
+from auditor.storage import hash_chain, rating_log, results, review_queue
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.storage.engine import make_engine
-from auditor.storage.rating_log import RatingChange
-from auditor.storage.rating_undo import undo_redo_stacks
+from auditor.storage.rating_log import RatingChange, undo_redo_stacks
 from tests.support.review_audit import save_review_audit
 
 
@@ -74,7 +73,7 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     append_decision(db, audit, key, Decision.RIGHT)
 
     states = []
-    while (entry := rating_undo.undo(db, audit.id, "ada")) is not None:
+    while (entry := rating_log.undo(db, audit.id, "ada")) is not None:
         states.append((entry.key == key, entry.rating.decision, entry.rating.note))
     assert states == [
         (True, Decision.LEFT, "odd"),
@@ -84,7 +83,7 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     ]
     assert conflict_status(db, audit, key) is ConflictStatus.OPEN
 
-    while rating_undo.redo(db, audit.id, "ada"):
+    while rating_log.redo(db, audit.id, "ada"):
         pass
     last = rating_log.load_entries(db, audit.id, key=key)[-1].rating
     assert (last.decision, last.note, last.act) == (Decision.RIGHT, "odd", RatingAction.REDO)
@@ -97,8 +96,8 @@ def test_undo_affects_only_the_raters_own_decisions(db: Database, audit: Audit) 
     key = keys_of(db, audit)[0]
     append_decision(db, audit, key, Decision.LEFT, "ada")
     append_decision(db, audit, key, Decision.LEFT, "grace")
-    assert rating_undo.undo(db, audit.id, "ada")
-    assert rating_undo.undo(db, audit.id, "ada") is None
+    assert rating_log.undo(db, audit.id, "ada")
+    assert rating_log.undo(db, audit.id, "ada") is None
     assert [
         rating.rater
         for rating in (entry.rating for entry in rating_log.load_entries(db, audit.id))
@@ -110,9 +109,9 @@ def test_undo_affects_only_the_raters_own_decisions(db: Database, audit: Audit) 
 def test_a_new_decision_clears_the_redo_stack(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
     append_decision(db, audit, key, Decision.LEFT)
-    rating_undo.undo(db, audit.id, "ada")
+    rating_log.undo(db, audit.id, "ada")
     append_decision(db, audit, key, Decision.BOTH)
-    assert rating_undo.redo(db, audit.id, "ada") is None
+    assert rating_log.redo(db, audit.id, "ada") is None
 
 
 @given(st.lists(st.sampled_from(["do", "undo", "redo"]), max_size=40))

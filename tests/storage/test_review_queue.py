@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from auditor.domain import Conflict, ConflictKind, ConflictState, Decision, Rating, RatingAction
-from auditor.storage import rating_log, rating_undo, results, review_queue
+from auditor.storage import rating_log, results, review_queue
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
-from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
+from auditor.storage.review_queue import load_reviewed_conflicts
 from tests.storage.conftest import ENGINES, new_database
 from tests.support.synthetic_audit import populate
 
@@ -44,7 +44,7 @@ def audit(db: Database) -> Audit:
         )
         rating_log.append_rating(db, audit.id, rng.choice(keys[:60]), rater, rating_change)
         if rng.random() < 0.2:
-            rating_undo.undo(db, audit.id, rater)
+            rating_log.undo(db, audit.id, rater)
     return audit
 
 

@@ -27,8 +27,7 @@ from auditor.domain.records import (
     stored,
 )
 from auditor.storage.engine import make_engine
-from auditor.storage.row_classes import DerivedRow, conversion_of, make_columns, row_class_of
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import DerivedRow, conversion_of, make_columns, row_class_of, table_of
 from auditor.storage.tables import RECORDS
 
 

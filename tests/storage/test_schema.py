@@ -21,7 +21,7 @@ from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
 from auditor.storage.records import save_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION
 from tests.storage.test_database import CELL, save_sample_audit

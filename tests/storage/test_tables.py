@@ -9,10 +9,9 @@ from sqlmodel import SQLModel
 
 from auditor.domain.records import CallKey
 from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict
-from auditor.storage import table_dump
+from auditor.storage import audit_archive
 from auditor.storage.call_records import NotedCall
-from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow, table_of
 
 CALLS_RECORDED_APART = {NotedCall, MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict}
 """Tables of the probe `semantic`, which stores its calls by `costs.record_calls`."""
@@ -31,7 +30,7 @@ def test_derived_tables_belong_to_an_audit() -> None:
 def test_every_key_of_a_call_counts_towards_the_cost() -> None:
     recorded_apart = {table_of(record_class) for record_class in CALLS_RECORDED_APART}
     tables = {table_of(row_class) for row_class in DerivedRow.__subclasses__()} - recorded_apart
-    keys = {column for table in tables for column in table.c if table_dump.is_call_key(column.name)}
+    keys = {column for table in tables for column in table.c if audit_archive.is_call_key(column.name)}
     references = {column: column.info[CallKey] for table in tables for column in table.c if column.info}
     assert references.keys() == keys
     assert len(keys) == 22

@@ -23,7 +23,7 @@ from auditor.errors import StorageError
 from auditor.storage import hash_chain, ledger, writer
 from auditor.storage.call_records import Dispatch, Payload, StoredAnswer, StoredAttempt, TextVector
 from auditor.storage.database import Database, open_database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import save_sample_audit
 from tests.support.postgres_server import Postgres

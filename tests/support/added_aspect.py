@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from auditor.domain import review_aspects
-from auditor.domain.review_aspects import AspectQuestion, ReviewAspect
+from auditor.domain import decisions
+from auditor.domain.decisions import AspectQuestion, ReviewAspect
 
 ASPECT = ReviewAspect(
     "plain_speech",
@@ -31,22 +31,22 @@ def run_scripted_audit(storage: str) -> list[dict[str, Any]]:
 
     with FakeServer() as server:
         run_audit(config(server.url, conflicts={"threshold": 0.05}), storage=storage)
-        return [request.body for request in server.requests if request.schema == review_aspects.SURVEY_REVIEW]
+        return [request.body for request in server.requests if request.schema == decisions.SURVEY_REVIEW]
 
 
 def describe_results(storage: str, folder: Path) -> dict[str, Any]:
     """Stored verdicts, reports, exported rows, and the evidence in the terminal."""
-    from auditor.exports.inspect_samples import build_sample
+    from auditor.exports.inspect_logs import build_sample
     from auditor.exports.tables import export_tables
-    from auditor.exports.trace_records import TraceRecord
-    from auditor.models.review_schemas import AnswerReview
-    from auditor.reports.data.json_schema import render_json_schema
+    from auditor.exports.traces import TraceRecord
+    from auditor.models.answer_schemas import AnswerReview
+    from auditor.reports.data.report_schema import render_json_schema
     from auditor.reports.output import render_report
     from auditor.review.session import ReviewSession
     from auditor.run import open_audit
     from auditor.storage import audits, results
     from auditor.storage.database import open_database
-    from auditor.tui.evidence import render_evidence
+    from auditor.tui.panels import render_evidence
 
     report = open_audit("scripted", storage=storage).report()
     with open_database(storage, create=False) as db:
@@ -75,6 +75,6 @@ def describe_results(storage: str, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    review_aspects.REVIEW_ASPECTS += (ASPECT,)
+    decisions.REVIEW_ASPECTS += (ASPECT,)
     requests = run_scripted_audit(sys.argv[1])
     print(json.dumps({"requests": requests, **describe_results(sys.argv[1], Path(sys.argv[2]))}))

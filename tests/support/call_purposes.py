@@ -12,16 +12,13 @@ from typing import Any
 from unittest import mock
 
 from auditor.config import AuditConfig
-from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
-from auditor.experiments.bias import bias
-from auditor.experiments.declaration import ExperimentContext
-from auditor.experiments.planted import planted
+from auditor.domain.decisions import SURVEY_REVIEWS, TASK_REVIEWS
+from auditor.experiments.judges import bias, planted
 from auditor.experiments.robustness import robustness
+from auditor.experiments.stored_audit import ExperimentContext
 from auditor.models.answer_schemas import DESIGN_SCHEMAS
 from auditor.probes.logic.ranking import RankingOptions, rank_items
-from auditor.probes.semantic.experiments.accuracy import accuracy
-from auditor.probes.semantic.experiments.rules import rules
-from auditor.probes.semantic.experiments.temperature import temperature
+from auditor.probes.semantic.experiments.runs import accuracy, rules, temperature
 from auditor.run import run_audit
 from tests.models.test_logprobs import choice, echo, listed
 from tests.support import audit_configs

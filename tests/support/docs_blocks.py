@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.config import REPLAY
-from auditor.config.providers.table import OPENAI, provider_of
-from auditor.domain.model_families import split_model_id
+from auditor.config.providers import OPENAI, provider_of
+from auditor.domain.terms import split_model_id
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.docs_workspace import COUNTRIES, ROOT, TOPICS
 

@@ -20,7 +20,7 @@ from auditor.review.labelling import LabellingSession
 from auditor.storage.audits import get_audit
 from auditor.storage.database import open_database
 from auditor.tui.app import ReviewApp
-from auditor.tui.label_app import LabelApp
+from auditor.tui.label_screen import LabelApp
 from auditor.tui.settings import ReviewSettings
 from tests.support.browser_review import record_terminal, serve_review, wait_for_text
 from tests.support.chromium import Chromium

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from html import unescape
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Column,
@@ -26,12 +26,11 @@ from auditor.reports.document import (
     Row,
     Table,
 )
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.number_format import NumberStyle, format_count, format_percent, format_styled, format_usd
 from auditor.reports.output import render_document
-from auditor.reports.render.csv_tables import render_csv
-from auditor.reports.render.latex import render_latex
-from auditor.reports.render.shortened_tables import shorten_table
+from auditor.reports.render.table_files import render_csv, render_latex
+from auditor.reports.render.tables import shorten_table
 from auditor.reports.sections.report import build_report_document
 
 _TAG_PATTERN = re.compile(r"<(?:style|svg|table class=\"heat).*?</(?:style|svg|table)>|<[^>]*>", re.DOTALL)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
+from auditor.domain.decisions import SURVEY_REVIEWS, TASK_REVIEWS
 from tests.support.review_answers import rate_aspects
 
 if TYPE_CHECKING:

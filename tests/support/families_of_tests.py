@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.intervals.multiple_testing import holm
 
 
 def iterate_tests(node: Any) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.domain import Ruling
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, SampledUnit
-from auditor.reports.data.label_records import LabelRecords
+from auditor.reports.data.report_source import LabelRecords
 from auditor.storage.votes import TraceKey, VoteArrays
 
 LABELLED_AT = datetime(2026, 3, 4, tzinfo=UTC)

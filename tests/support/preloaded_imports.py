@@ -9,8 +9,8 @@ import pycountry  # noqa: E402, F401
 import scipy.special  # noqa: E402, F401
 from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
 
-from auditor.agents import background_consistency, graph_runner, rephrasing  # noqa: E402, F401
-from auditor.cli import app, dry_run, failures, report, run  # noqa: E402, F401
+from auditor.agents import background_consistency, graph, localization  # noqa: E402, F401
+from auditor.cli import app, report, run, status  # noqa: E402, F401
 from auditor.models import (  # noqa: E402, F401
     answer_schemas,
     batches,
@@ -19,8 +19,7 @@ from auditor.models import (  # noqa: E402, F401
     litellm_client,
     structured_reading,
 )
-from auditor.probes.distribution import section  # noqa: E402, F401
-from auditor.probes.logic import section_tables, stage  # noqa: E402, F401
+from auditor.probes.logic import section, stage  # noqa: E402, F401
 from auditor.probes.semantic import stage as semantic_stage  # noqa: E402, F401
 from auditor.reports.data import build  # noqa: E402, F401
 from auditor.reports.render import plain_text  # noqa: E402, F401

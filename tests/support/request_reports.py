@@ -9,10 +9,10 @@ from sqlalchemy import select, update
 
 from auditor.domain import Purpose, Trace
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.requests.sampling_settings import SamplingReport, SamplingSettingsRow
+from auditor.reports.data.requests import SamplingReport, SamplingSettingsRow
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 DEFAULT_LABEL = "openai’s default temperature"
 """Settings of a model whose server refuses the temperature."""

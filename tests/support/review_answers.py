@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.domain.review_aspects import aspect_questions
+from auditor.domain.decisions import aspect_questions
 
 
 def rate_aspects(default: bool = True, *, for_task: bool = False, **ratings: bool) -> dict[str, bool]:

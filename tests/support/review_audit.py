@@ -20,7 +20,7 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
-from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

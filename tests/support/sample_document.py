@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
-from auditor.reports.charts.scatter_plot import ScorePair, scatter_plot
+from auditor.reports.charts.scatter_plots import ScorePair, scatter_plot
 from auditor.reports.document import (
     BarSegment,
     Block,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import AuditConfig
-from auditor.domain.review_aspects import TASK_REVIEW
+from auditor.domain.decisions import TASK_REVIEW
 from tests.support.audit_configs import config
 from tests.support.fake_server import Reply, Request, answer, completion, review_of_answer
 

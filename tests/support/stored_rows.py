@@ -8,7 +8,7 @@ from auditor.domain import Rating
 from auditor.storage import hash_chain
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:

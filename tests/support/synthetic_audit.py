@@ -37,13 +37,13 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
-from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
-from auditor.storage.row_writing import insert_new
+from auditor.storage.row_classes import insert_new
 from tests.support.stored_rows import add_rating
 
 COUNTRIES = (

@@ -11,8 +11,13 @@ from samplics import PopParam
 from samplics.estimation import TaylorEstimator
 from statsmodels.stats.weightstats import DescrStatsW
 
-from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
-from auditor.surveys.survey_design import SurveyDesign
+from auditor.surveys.estimates import (
+    SurveyDesign,
+    compute_neutral_mean,
+    compute_weighted_mean,
+    nonresponse_bounds,
+    weighted_share,
+)
 from tests.support.linearised_error import linearised_error
 
 NAN = math.nan

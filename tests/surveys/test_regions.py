@@ -8,7 +8,7 @@ import pytest
 
 from auditor.domain import Region
 from auditor.errors import AuditorError, SurveyError
-from auditor.metrics.jackknife_interval import MIN_UNITS
+from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.surveys import builtin_groupings, get_grouping, group_countries, load_survey, region_of
 from auditor.surveys.countries import known_codes
 from tests.surveys.test_countries import COUNTRIES

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from auditor.domain import Decision
+from auditor.domain.decisions import ReviewAspect
 from auditor.domain.labels import LabelKind
-from auditor.domain.review_aspects import ReviewAspect
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
@@ -19,16 +19,13 @@ from auditor.storage.conflict_status import QueueFilter, QueueSort
 from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
-from auditor.tui.agreement import AgreementScreen
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.dialogs import FilterDialog, HistoryWindow, KeysWindow, ScoreDialog, TextDialog, TextWindow
-from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
-from auditor.tui.label_app import LabelApp
-from auditor.tui.label_screen import LabelScreen
+from auditor.tui.label_screen import LabelApp, LabelScreen
 from auditor.tui.queue import QueueScreen
-from auditor.tui.settings import ReviewSettings
-from auditor.tui.theme import DARK, LIGHT
+from auditor.tui.settings import DARK, LIGHT, ReviewSettings
+from auditor.tui.text_screens import AgreementScreen, ErrorsScreen
 from tests.support.label_sample import open_session
 from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver

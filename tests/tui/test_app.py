@@ -17,16 +17,13 @@ from auditor.errors import StorageError
 from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
-from auditor.tui.agreement import AgreementScreen
-from auditor.tui.app import ReviewApp
+from auditor.tui.app import ReviewApp, idle_garbage_collection
 from auditor.tui.conflict import ConflictScreen
-from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
 from auditor.tui.label_screen import LabelScreen
-from auditor.tui.launch import idle_garbage_collection
 from auditor.tui.queue import QueueScreen
-from auditor.tui.settings import ReviewSettings
-from auditor.tui.theme import DARK, LIGHT, THEMES
+from auditor.tui.settings import DARK, LIGHT, THEMES, ReviewSettings
+from auditor.tui.text_screens import AgreementScreen, ErrorsScreen
 from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
@@ -177,7 +174,7 @@ async def test_an_unknown_audit_opens_home_with_a_message(run: Run) -> None:
 
 
 async def test_the_callback_gets_audits_with_decisions(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.tui.saving_screen.DECISION_DELAY_S", 0.0)  # the test's keys come at once
+    monkeypatch.setattr("auditor.tui.rating_screen.DECISION_DELAY_S", 0.0)  # the test's keys come at once
     notified_audits: list[str] = []
     async with run(on_decided=notified_audits.append) as driver:
         await driver.press("enter", "s", "f", "n", "escape")

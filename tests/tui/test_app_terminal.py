@@ -20,7 +20,7 @@ from tests.support.review_audit import save_review_audit
 from tests.support.tmux import Tmux
 
 STARTS_EMPTY = True
-PROGRAM = "import sys; from auditor.tui.launch import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
+PROGRAM = "import sys; from auditor.tui.app import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
 from auditor.storage.records import save_records
+from auditor.tui.panels import SidePanel
 from auditor.tui.plain_text import describe_samples
 from auditor.tui.settings import ReviewSettings
-from auditor.tui.side_panel import SidePanel
 from tests.support.review_audit import MODELS, save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run

@@ -137,7 +137,7 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         save_hostile_audit(db, HOSTILE)
-    code = f"from auditor.tui.launch import run_review; run_review({url!r}, 'moral', rater='ada')"
+    code = f"from auditor.tui.app import run_review; run_review({url!r}, 'moral', rater='ada')"
     (tmp_path / "review.toml").write_text("open_next = false")
     pid, terminal = pty.fork()
     if pid == 0:

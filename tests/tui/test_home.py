@@ -19,10 +19,10 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, find_runner, run_lock
 from auditor.storage.overview import load_overviews
-from auditor.storage.probe_answers import AnswerCount
-from auditor.tui.agreement import AgreementScreen
+from auditor.storage.probe_results import AnswerCount
 from auditor.tui.home import HomeScreen, render_audit_card
 from auditor.tui.queue import QueueScreen
+from auditor.tui.text_screens import AgreementScreen
 from tests.support.review_audit import save_review_audit
 from tests.support.synthetic_audit import populate
 from tests.tui.conftest import Run

@@ -14,17 +14,15 @@ import pytest
 
 from auditor.domain import Outcome, Trace
 from auditor.domain.labels import UNSURE, Label, LabelKind
-from auditor.review.label_item import LabelItemLoader
+from auditor.review.label_sampling import LabelItemLoader
 from auditor.storage import labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
-from auditor.tui import actions, saving_screen
+from auditor.tui import actions, rating_screen
 from auditor.tui.dialogs import KeysWindow, TextDialog
-from auditor.tui.label_app import LabelApp
-from auditor.tui.label_screen import LabelScreen
-from auditor.tui.settings import ReviewSettings
-from auditor.tui.theme import DARK, LIGHT
+from auditor.tui.label_screen import LabelApp, LabelScreen
+from auditor.tui.settings import DARK, LIGHT, ReviewSettings
 from tests.support.label_sample import open_session, save_labelling_audit
 from tests.support.review_audit import COUNTRIES, MODELS, TOPICS
 from tests.tui.app_driver import Driver
@@ -36,7 +34,7 @@ StartLabelling = Callable[..., AbstractAsyncContextManager[Driver]]
 
 @pytest.fixture(autouse=True)
 def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 0.0)
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 0.0)
 
 
 @pytest.fixture
@@ -125,7 +123,7 @@ async def test_undo_shows_the_text_again_and_takes_the_label_back(
 async def test_a_second_key_press_labels_nothing_unseen(
     start: StartLabelling, db: Database, audit: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 60.0)
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 60.0)
     async with start() as driver:
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))

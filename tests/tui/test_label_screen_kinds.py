@@ -12,8 +12,8 @@ from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.storage import audits, labels
 from auditor.storage.database import Database, open_database
-from auditor.tui import saving_screen
-from auditor.tui.label_app import LabelApp
+from auditor.tui import rating_screen
+from auditor.tui.label_screen import LabelApp
 from auditor.tui.settings import ReviewSettings
 from tests.support.label_audits import (
     PAIR_AUDIT,
@@ -76,7 +76,7 @@ async def test_each_kind_has_its_text_and_its_keys(
     words: list[str],
     size: tuple[int, int],
 ) -> None:
-    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 0.0)
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 0.0)
     audit = audits.get_audit(shared_db, audit_name)
     draw_label_sample(shared_db, audit, kind, 6)
     rater = f"rater {size[0]}"

@@ -16,10 +16,9 @@ from auditor.errors import StorageError
 from auditor.storage import rating_log, results
 from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
-from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
-from auditor.tui.plain_text_commands import COMMANDS
+from auditor.tui.plain_text import COMMON_COMMANDS
+from auditor.tui.plain_text_app import COMMANDS, needs_plain_text, run_plain_text_review
 from auditor.tui.plain_text_labelling import LABEL_COMMANDS
-from auditor.tui.plain_text_loop import COMMON_COMMANDS
 from tests.support.review_audit import MODELS, save_review_audit
 
 SCROLLED = ("queue", "conflict", "people", "errors", "label")

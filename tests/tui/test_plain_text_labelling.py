@@ -14,13 +14,13 @@ import pytest
 from auditor.domain import Outcome
 from auditor.domain.labels import UNSURE, Label, LabelKind
 from auditor.errors import ReviewError, StorageError
-from auditor.review.label_item import LabelItemLoader
-from auditor.storage import audits, backup, labels, results
+from auditor.review.label_sampling import LabelItemLoader
+from auditor.storage import audits, labels, results, sqlite_file
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
-from auditor.tui import saving_screen
-from auditor.tui.label_app import LabelApp
-from auditor.tui.launch import run_labelling
+from auditor.tui import rating_screen
+from auditor.tui.app import run_labelling
+from auditor.tui.label_screen import LabelApp
 from auditor.tui.plain_text_app import run_plain_text_labelling
 from auditor.tui.settings import ReviewSettings
 from tests.support.label_sample import open_session, save_labelling_audit
@@ -80,8 +80,8 @@ def test_nothing_that_is_hidden_from_judges_is_printed(label: RunLabelling) -> N
 async def test_screen_and_plain_text_store_the_same(
     label: RunLabelling, db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 0.0)
-    backup.copy_database(tmp_path / "audits.db", tmp_path / "copy.db")
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 0.0)
+    sqlite_file.copy_database(tmp_path / "audits.db", tmp_path / "copy.db")
     label("1", "aspect logic no", "note hm", "2", "skip", "undo", "3", "1")
     with open_database(f"sqlite:///{tmp_path}/copy.db") as copy:
         app = LabelApp(open_session(copy, audits.get_audit(copy, "moral")), ReviewSettings(tmp_path / "settings"))

@@ -10,17 +10,16 @@ import pytest
 from rich.cells import cell_len
 
 from auditor.domain import Decision
-from auditor.review.filters import parse_filter
+from auditor.review.conflict_list import parse_filter
 from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.database import Database
-from auditor.tui.agreement import AgreementScreen
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.home import HomeScreen
-from auditor.tui.queue import QueueScreen
-from auditor.tui.queue_table import ROWS_PER_FETCH, compute_column_widths, format_cells, format_header
+from auditor.tui.queue import ROWS_PER_FETCH, QueueScreen, compute_column_widths, format_cells, format_header
 from auditor.tui.settings import ReviewSettings
+from auditor.tui.text_screens import AgreementScreen
 from tests.support.review_audit import COUNTRIES, MODELS, TOPICS, save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run

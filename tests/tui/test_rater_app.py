@@ -13,9 +13,9 @@ from auditor.domain import RatingAction
 from auditor.domain.labels import LabelKind
 from auditor.storage import hash_chain, labels, rating_log
 from auditor.storage.database import Database, open_database
-from auditor.tui import conflict, saving_screen
+from auditor.tui import conflict, rating_screen
 from auditor.tui.app import ReviewApp
-from auditor.tui.label_app import LabelApp
+from auditor.tui.label_screen import LabelApp
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.settings import ReviewSettings
 from tests.support.label_sample import open_session, save_labelling_audit
@@ -57,7 +57,7 @@ def db(server: Server) -> Iterator[Database]:
 
 @pytest.fixture(autouse=True)
 def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 0.0)
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 0.0)
     monkeypatch.setattr(conflict, "REFRESH_INTERVAL_S", SHORT_INTERVAL_S)
 
 

@@ -13,15 +13,15 @@ from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
-from auditor.tui import saving_screen
-from auditor.tui.saving_screen import DECISION_DELAY_S
+from auditor.tui import rating_screen
+from auditor.tui.rating_screen import DECISION_DELAY_S
 from tests.support.review_audit import MODELS, save_review_audit
 from tests.tui.conftest import Run
 
 
 @pytest.fixture(autouse=True)
 def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.tui.saving_screen.DECISION_DELAY_S", 0.0)
+    monkeypatch.setattr("auditor.tui.rating_screen.DECISION_DELAY_S", 0.0)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
@@ -58,7 +58,7 @@ async def test_a_decided_conflict_stays_hidden_until_it_is_revealed(run: Run) ->
 async def test_a_second_key_press_decides_nothing_unseen(
     run: Run, monkeypatch: pytest.MonkeyPatch, db: Database
 ) -> None:
-    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 60.0)
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 60.0)
     async with run(open_next=True) as driver:
         await driver.press("enter")
         gate = threading.Event()

@@ -7,8 +7,7 @@ import pytest
 
 from auditor.errors import ConfigError
 from auditor.tui.actions import ACTIONS
-from auditor.tui.settings import ReviewSettings, load_review_settings
-from auditor.tui.theme import LIGHT
+from auditor.tui.settings import LIGHT, ReviewSettings, load_review_settings
 
 
 def write(folder: Path, text: str) -> Path:

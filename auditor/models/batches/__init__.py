@@ -12,7 +12,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Any, cast
 
 from auditor.config import BatchSection, ModelSection
-from auditor.config.providers.record import BatchApi
+from auditor.config.providers import BatchApi
 
 if TYPE_CHECKING:
     from auditor.models.batches.provider import BatchProvider

@@ -9,9 +9,17 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, quote_path_segment
 from auditor.models.batches.openai import PAGE_SIZE
-from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body, iter_lines, require_text
+from auditor.models.batches.provider import (
+    FILE_TRANSFER_TIMEOUT_S,
+    BatchCallResponse,
+    BatchClient,
+    BatchStatus,
+    encode_body,
+    iter_lines,
+    quote_path_segment,
+    require_text,
+)
 
 CALL_PATH = "/messages"
 HTTP_STATUS_BY_ERROR = {

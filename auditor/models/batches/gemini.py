@@ -12,9 +12,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import IO, Any
 
-from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, quote_path_segment
 from auditor.models.batches.openai import PAGE_SIZE
-from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body, require_text
+from auditor.models.batches.provider import (
+    FILE_TRANSFER_TIMEOUT_S,
+    BatchCallResponse,
+    BatchClient,
+    BatchStatus,
+    encode_body,
+    quote_path_segment,
+    require_text,
+)
 
 CALL_URL_PATTERN = re.compile(r"(?P<base>.+)/(?P<model>models/[^/:]+):generateContent")
 STATUS_FIELDS = "name,done,error,metadata(state,displayName,createTime)"

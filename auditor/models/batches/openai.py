@@ -10,8 +10,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import IO, Any
 
-from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, quote_path_segment
-from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body, iter_lines, require_text
+from auditor.models.batches.provider import (
+    FILE_TRANSFER_TIMEOUT_S,
+    BatchCallResponse,
+    BatchClient,
+    BatchStatus,
+    encode_body,
+    iter_lines,
+    quote_path_segment,
+    require_text,
+)
 
 CALL_PATH = "/chat/completions"
 CHAT_ENDPOINT = f"/v1{CALL_PATH}"

@@ -20,10 +20,19 @@ from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
 from auditor.domain import canonical_hash
-from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, BatchRequestFailed, quote_path_segment
 from auditor.models.batches.gemini import RESOURCE_EXHAUSTED
 from auditor.models.batches.openai import PAGE_SIZE
-from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body, iter_json_lines, require_text
+from auditor.models.batches.provider import (
+    FILE_TRANSFER_TIMEOUT_S,
+    BatchCallResponse,
+    BatchClient,
+    BatchRequestFailed,
+    BatchStatus,
+    encode_body,
+    iter_json_lines,
+    quote_path_segment,
+    require_text,
+)
 
 CALL_URL_PATTERN = re.compile(
     r"(?P<base>.+/locations/[^/]+)/(?P<model>publishers/google/models/[^/:]+):generateContent"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from auditor.config import require_audit_name
 from auditor.domain import Cell, Outcome, Survey, canonical_hash
 from auditor.errors import ImportFileError, UsageError, did_you_mean
-from auditor.imports.unmatched_rows import UnmatchedRows, count_unmatched_rows
+from auditor.imports.recorded_audits import UnmatchedRows, count_unmatched_rows
 from auditor.input_files import parse_json
 from auditor.probes.distribution.opinion_rows import replace_opinions
 from auditor.probes.distribution.opinions import MAX_SUM_ERROR, PLACEBO, Opinion, OpinionMode, ScaleOrder
@@ -19,7 +19,7 @@ from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.surveys import SurveyDistributions, group_countries, load_distributions, load_survey
-from auditor.surveys.country_spelling import make_country_speller, make_topic_speller
+from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.distributions import format_distributions
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 

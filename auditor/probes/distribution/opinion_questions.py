@@ -1,4 +1,4 @@
-"""Questions of the probe `distribution`: what each model is asked, and the calls."""
+"""Questions of the probe `distribution`: what each model is asked, the calls, and how many are planned."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from auditor.agents.call_builders import build_call, build_logprob_call, effective_temperature
 from auditor.agents.localization import country_name, localized_question, topic_wording
-from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
+from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Survey, derive_seed
 from auditor.errors import ConfigError, SurveyError, did_you_mean
-from auditor.models.simulated.world import PeopleOpinions
+from auditor.models.simulated import PeopleOpinions
 from auditor.probes.distribution.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
-from auditor.probes.distribution.opinion_wording import load_english_words, load_opinion_wording
-from auditor.probes.distribution.opinions import NO_COUNTRY, OPINION_PURPOSE, PLACEBO, OpinionMode, ScaleOrder
+from auditor.probes.distribution.opinions import (
+    NO_COUNTRY,
+    OPINION_PURPOSE,
+    PLACEBO,
+    OpinionMode,
+    ScaleOrder,
+    load_english_words,
+    load_opinion_wording,
+)
 from auditor.probes.distribution.settings import DistributionProbe
 from auditor.prompts import fill_placeholders
+from auditor.reports.data.cost import ForecastRange
 from auditor.surveys import SurveyDistributions, load_distributions
+from auditor.surveys.countries import native_languages
 from auditor.surveys.distributions import EVERYONE, AnswerPoint, AnswerScale, format_distributions
-from auditor.surveys.languages import native_languages
 
 
 class OpinionSubject(NamedTuple):
@@ -301,3 +310,32 @@ def load_people_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions:
             for row in distributions.cells
         },
     )
+
+
+def plan_distribution_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
+    """Yield the questions to each model; repairs of unreadable answers are not counted.
+
+    A model without log-probabilities is not asked for them.
+    """
+    probe = config.probes.get(DistributionProbe)
+    distributions = load_planned_shares(config, survey)
+    subjects = plan_subjects(probe, distributions, cells)
+    questions = list(questions_about(subjects[0], probe))
+    n_modes = {mode: sum(question.mode is mode for question in questions) for mode in OpinionMode}
+    sampled_subjects = subjects[:: max(1, len(subjects) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    for model in config.models:
+        # One example of each mode and order; samples of a question differ by their seed only.
+        calls_by_mode = {
+            question.mode: [
+                call
+                for subject in sampled_subjects
+                if (call := build_opinion_call(
+                    config, survey, distributions, model, question._replace(subject=subject)
+                )) is not None
+            ]
+            for question in questions
+            if question.sample == 0
+        }  # fmt: skip
+        n_calls = len(subjects) * sum(n for mode, n in n_modes.items() if calls_by_mode.get(mode))
+        examples = [call for calls in calls_by_mode.values() for call in calls]
+        yield PlannedCalls(model, OPINION_PURPOSE, ForecastRange.from_bounds(n_calls), examples, 0)

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
     from auditor.models.answer_schemas import Structure
-    from auditor.models.simulated.world import PeopleOpinions, World
+    from auditor.models.simulated import PeopleOpinions, World
     from auditor.probes.distribution.figures.schema import DistributionReport
-    from auditor.reports.data.coverage.stage_coverage import StageCoverage
-    from auditor.reports.data.gates.gate_estimates import GatedFigure
+    from auditor.reports.data.coverage.counts import StageCoverage
+    from auditor.reports.data.gates.estimates import GatedFigure
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
-    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.data.requests import SamplingReport
     from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
-    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+    from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
 
 
 class Distribution(BuiltInProbe):
@@ -59,14 +59,14 @@ class Distribution(BuiltInProbe):
         return Opinion
 
     def answer_kind(self) -> AnswerKind:
-        from auditor.storage.probe_answers import AnswerKind
+        from auditor.storage.probe_results import AnswerKind
 
         return AnswerKind(("shares", "n", "is_rescaled", "mass"))
 
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
         from auditor.probes.distribution.opinions import Opinion
-        from auditor.storage.probe_answers import RepeatedQuestions
-        from auditor.storage.row_writing import table_of
+        from auditor.storage.probe_results import RepeatedQuestions
+        from auditor.storage.row_classes import table_of
 
         c = table_of(Opinion).c
         yield RepeatedQuestions(c.mode, c.model, c.first_outcome, c.outcome)
@@ -82,7 +82,7 @@ class Distribution(BuiltInProbe):
         return check_survey(audit.config, audit.survey)
 
     def plan_calls(self, audit: ProbeAudit[DistributionProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
-        from auditor.probes.distribution.planned_calls import plan_distribution_calls
+        from auditor.probes.distribution.opinion_questions import plan_distribution_calls
 
         return plan_distribution_calls(audit.config, audit.survey, cells)
 
@@ -117,7 +117,7 @@ class Distribution(BuiltInProbe):
         return build_summary_tables(report)
 
     def list_gate_figures(self, report: Report, threshold: str) -> list[GatedFigure]:
-        from auditor.probes.distribution.figures.gates import list_gate_figures
+        from auditor.probes.distribution.figures.build import list_gate_figures
 
         return list_gate_figures(report, threshold)
 

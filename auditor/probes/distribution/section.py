@@ -3,32 +3,237 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from auditor.config.probe_section import KeyFinding
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL, bound_p_value
-from auditor.metrics.estimate import Estimate
-from auditor.probes.distribution.figures.schema import DistributionModelRow, DistributionReport
-from auditor.probes.distribution.section_plots import (
-    MODES,
-    build_examples,
-    build_gap_figures,
-    build_steering_figures,
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, bound_p_value
+from auditor.probes.distribution.figures.schema import (
+    DistributionBaselineRow,
+    DistributionCellRow,
+    DistributionDimensionRow,
+    DistributionGapRow,
+    DistributionGroupRow,
+    DistributionModelRow,
+    DistributionReport,
 )
-from auditor.probes.distribution.section_tables import (
-    build_baseline_table,
-    build_cell_table,
-    build_dimension_table,
-    build_distance_table,
-    build_diversity_table,
-    build_group_table,
-    build_knowledge_table,
-    build_nominal_table,
-)
+from auditor.reports.charts.opinion_plots import Ridge, Step, gap_plot, ridge_plot, steering_plot
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Disclosure, List, ListItem, Paragraph, Section, Status, Table
-from auditor.reports.number_format import describe_estimate, format_share, pluralize
-from auditor.reports.sections.phrasing import build_finding, compare_interval
+from auditor.reports.document import (
+    Block,
+    Disclosure,
+    Figure,
+    FigureGrid,
+    List,
+    ListItem,
+    Paragraph,
+    Section,
+    Status,
+    Table,
+)
+from auditor.reports.number_format import describe_estimate, format_number, format_share, pluralize
+from auditor.reports.sections.phrasing import build_finding, compare_interval, list_columns, slugify_unique, tabulate
+
+MODES = {
+    "verbalized": "stated shares",
+    "sampled": "sampled answers",
+    "tokens": "next-token probabilities",
+}
+RANKS = {"closest": "closest", "middle": "middling", "furthest": "furthest"}
+MAX_OPEN_PLOTS = 4
+"""Plots of gaps that are shown at once; further ones are in a disclosure."""
+
+
+def build_examples(distribution: DistributionReport, ends: tuple[str, str]) -> list[Block]:
+    """Ridge plots of the closest, middling and furthest cells of each model and mode; the first is open.
+
+    Args:
+        ends: meanings of the two ends of the scale.
+    """
+    by_series: dict[tuple[str, str], list[DistributionCellRow]] = {}
+    for row in distribution.cells:
+        by_series.setdefault((row.model, row.mode), []).append(row)
+    plots: list[tuple[str, list[DistributionCellRow], Sequence[str]]] = []
+    for (model, mode), rows in by_series.items():
+        by_scale: dict[tuple[str, ...], list[DistributionCellRow]] = {}
+        for row in rows:
+            by_scale.setdefault(tuple(distribution.scales.get(row.topic, distribution.points)), []).append(row)
+        for points, of_scale in by_scale.items():
+            scale = f", answers {points[0]} to {points[-1]}" if len(by_scale) > 1 else ""
+            plots.append((f"{model}, {MODES[mode]}{scale}", of_scale, points))
+    slugs = slugify_unique([name for name, _, _ in plots])
+    figures = [
+        _build_ridges(f"opinions-{slug}", name, rows, points, () if distribution.scales else ends)
+        for slug, (name, rows, points) in zip(slugs, plots, strict=True)
+    ]
+    return _open_first(figures)
+
+
+def build_gap_figures(distribution: DistributionReport) -> list[Block]:
+    """Scatter plots of gaps, people against model, for each two groups."""
+    rows = [row for row in distribution.groups if row.people_gaps]
+    titles = [f"{row.model}, {MODES[row.mode]}: {name_groups(row)}" for row in rows]
+    figures = [
+        Figure(
+            f"gaps-{slug}",
+            gap_plot(row.people_gaps, row.model_gaps),
+            title,
+            f"Gaps of the model against people’s in {pluralize(row.n, 'cell')}; slope of the gaps: "
+            f"{describe_estimate('', row.slope)}.",
+            f"slope {format_number(row.slope.value)}" if row.slope.value is not None else "slope not available",
+            "distribution-groups",
+        )
+        for slug, title, row in zip(slugify_unique(titles), titles, rows, strict=True)
+    ]
+    if not figures:
+        return []
+    blocks: list[Block] = [FigureGrid(figures[:MAX_OPEN_PLOTS])]
+    if others := figures[MAX_OPEN_PLOTS:]:
+        blocks.append(Disclosure(pluralize(len(others), "more plot"), [FigureGrid(others)]))
+    return blocks
+
+
+def build_steering_figures(distribution: DistributionReport, ends: tuple[str, str]) -> list[Block]:
+    """Plots of where naming each group moves a model's answers; the first is open.
+
+    Args:
+        ends: meanings of the two ends of the scale.
+    """
+    by_series: dict[tuple[str, str], dict[str, Step]] = {}
+    for row in distribution.groups:
+        steps = by_series.setdefault((row.model, row.mode), {})
+        steps.update({label: step for label, step in _list_steps(row) if label not in steps})
+    present = {key: list(steps.values()) for key, steps in by_series.items() if steps}
+    names = [f"{model}, {MODES[mode]}" for model, mode in present]
+    figures = [
+        Figure(
+            f"steering-{slug}",
+            steering_plot(steps, ends),
+            f"{name}: from the country to the group",
+            "; ".join(
+                f"{step.label}: the model moves from {format_number(step.before)} to {format_number(step.after)}, "
+                f"people are at {format_number(step.people)}"
+                for step in steps
+            ),
+            f"{name}. Mean answers over countries and topics, as shares of the scale.",
+            "distribution-groups",
+            steering_plot(steps, ends, is_narrow=True),
+        )
+        for slug, name, steps in zip(slugify_unique(names), names, present.values(), strict=True)
+    ]
+    return _open_first(figures)
+
+
+def name_groups(row: DistributionGroupRow) -> str:
+    """The two groups, in the order of the subtraction."""
+    return f"{row.dimension}: {row.second} minus {row.first}"
+
+
+def _build_ridges(
+    figure_id: str, name: str, rows: Sequence[DistributionCellRow], points: Sequence[str], ends: Sequence[str]
+) -> Figure:
+    """The ridge plot of one model and mode; `ends` is empty where topics have different ones."""
+    meanings = f" {points[0]}: {ends[0]}; {points[-1]}: {ends[1]}." if ends else ""
+    ridges = [Ridge(f"{row.country}, {row.topic}", row.people, row.answers) for row in rows]
+    counts = [sum(row.rank == rank for row in rows) for rank in RANKS]
+    return Figure(
+        figure_id,
+        ridge_plot(ridges, points),
+        f"{name}: people’s answers and the model’s",
+        "; ".join(f"{row.country}, {row.topic}: W1 {format_number(row.w1)}" for row in rows),
+        f"{name}. From the top: the {counts[0]} cells in which the model is closest to people, {counts[1]} in the "
+        f"middle, and the {counts[2]} in which it is furthest.{meanings}",
+        "distribution-cells",
+        ridge_plot(ridges, points, is_narrow=True),
+    )
+
+
+def _list_steps(row: DistributionGroupRow) -> Iterator[tuple[str, Step]]:
+    """Yield the steps of a row's two groups that have a figure, with their labels."""
+    for step in row.steps:
+        if step.before is not None and step.after is not None and step.people is not None:
+            label = f"{row.dimension}: {step.group}"
+            yield label, Step(label, step.before, step.after, step.people)
+
+
+def _open_first(figures: Sequence[Figure]) -> list[Block]:
+    """The first figure, and the others in disclosures."""
+    return [*figures[:1], *(Disclosure(figure.title, [figure]) for figure in figures[1:])]
+
+
+_DERIVED = {"mode": lambda row: MODES[row.mode]}
+
+
+def build_distance_table(distribution: DistributionReport) -> Table:
+    """Distances with their floors, and skill, of each model and mode."""
+    caption = "Shares of each model’s answers compared with people’s, with 95% CIs over other countries and topics."
+    return tabulate(
+        "distribution-models", "Distances from people", caption, distribution.models, DistributionModelRow, _DERIVED
+    )
+
+
+def build_diversity_table(distribution: DistributionReport) -> Table:
+    """Diversity of answers, and the effects of the order of the scale and of the country's name."""
+    caption = (
+        "Variance ratio: variance of answers divided by people’s; below 1, answers are less diverse. Shift: by how "
+        "much of the scale answers move to the end that is shown first. Gain: by how much the squared distance falls "
+        "when the question names the country."
+    )
+    rows = distribution.models
+    return tabulate("distribution-diversity", "Diversity of answers", caption, rows, DistributionModelRow, _DERIVED)
+
+
+def build_nominal_table(distribution: DistributionReport) -> Table:
+    """Distances of choices without an order."""
+    caption = "Shares of each model’s answers compared with people’s, with 95% CIs over other countries and topics."
+    columns = list_columns(DistributionModelRow, "distribution-nominal")
+    rows = distribution.models
+    return tabulate("distribution-models", "Distances from people", caption, rows, columns, _DERIVED)
+
+
+def build_knowledge_table(distribution: DistributionReport) -> Table:
+    """What models know against what they do."""
+    caption = (
+        "Squared distance from people of the sampled answers less that of the stated shares. Above 0, a model knows "
+        "more about people than its own answers show."
+    )
+    title = "What models know and what they do"
+    return tabulate("distribution-knowledge", title, caption, distribution.knowledge, DistributionGapRow)
+
+
+def build_baseline_table(distribution: DistributionReport) -> Table:
+    """What simple guesses reach."""
+    caption = "Simple guesses of a cell’s shares, none of which sees the cell."
+    return tabulate(
+        "distribution-baselines", "Simple guesses", caption, distribution.baselines, DistributionBaselineRow
+    )
+
+
+def build_cell_table(distribution: DistributionReport) -> Table:
+    """The cells of the ridge plots."""
+    caption = "Cells in which each model is closest to people, in the middle, and furthest from them."
+    return tabulate(
+        "distribution-cells", "Examples of cells", caption, distribution.cells, DistributionCellRow, _DERIVED
+    )
+
+
+def build_group_table(distribution: DistributionReport) -> Table:
+    """Gaps between groups, people's against the model's."""
+    derived = {**_DERIVED, "groups": name_groups}
+    caption = "Gaps between groups of people and the same gaps of the model, with 95% CIs over countries and topics."
+    return tabulate(
+        "distribution-groups", "Gaps between groups", caption, distribution.groups, DistributionGroupRow, derived
+    )
+
+
+def build_dimension_table(distribution: DistributionReport) -> Table:
+    """Whether groups add up to the country, and how diverse they are inside."""
+    caption = (
+        "Distance: W1 of the groups’ answers, put together by people’s numbers, from the answers for the country; 0 "
+        "if they add up. Variance ratio within groups: below 1, the model makes people of one group too alike."
+    )
+    rows = distribution.dimensions
+    return tabulate("distribution-dimensions", "Groups together", caption, rows, DistributionDimensionRow, _DERIVED)
+
 
 MIN_VARIANCE_RATIO = 1e-6
 """A smaller variance is a rounding error."""
@@ -133,7 +338,7 @@ def describe_models(report: Report) -> List | None:
     distribution = report.find(DistributionReport)
     if distribution is None:
         return None
-    from auditor.metrics.multiple_testing import holm  # loads numpy
+    from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
 
     models = _group_by_model(distribution)
     p_values = [_bound_p_value(_find_compared_row(rows).skill, 1) for rows in models]

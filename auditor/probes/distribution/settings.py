@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.probe_section import ProbeSection
-from auditor.config.providers.table import REPLAY
+from auditor.config.providers import REPLAY
 from auditor.probes.distribution.opinions import MIN_GROUP_RESPONDENTS, ScaleOrder
 
 if TYPE_CHECKING:

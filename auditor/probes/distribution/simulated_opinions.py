@@ -10,7 +10,7 @@ from statistics import fmean
 
 from auditor.domain import OPTION_LETTERS, Call, Cell
 from auditor.domain.personas import OpinionPlant
-from auditor.models.simulated.world import PeopleOpinions, World, model_name, persona_of
+from auditor.models.simulated import PeopleOpinions, World, model_name, persona_of
 from auditor.probes.distribution.answer_schemas import OpinionAnswer
 
 FIRST_OPTION_SHARE = 0.3

@@ -1,32 +1,179 @@
-"""Stage of the probe `distribution`: store the survey's shares, then ask for opinions in batches."""
+"""Stage of the probe `distribution`: store the survey's shares, ask for opinions in batches, and read them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from auditor.agents.answer_parsing import is_refusal
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.probe_stage import ProbeStage
 from auditor.agents.run_context import RunContext
+from auditor.agents.sentence_pairs import sum_letter_logprobs
 from auditor.agents.stages import record_stage
-from auditor.domain import Answer, Call, Outcome
+from auditor.domain import OPTION_LETTERS, Answer, Call, LogprobMeasure, Message, Outcome
+from auditor.models.reasoning import strip_thinking
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.probes.distribution import opinion_rows
-from auditor.probes.distribution.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
+from auditor.probes.distribution.answer_schemas import OpinionAnswer, OpinionCounts, counts_schema
 from auditor.probes.distribution.opinion_questions import (
     OpinionQuestion,
     OpinionSubject,
     build_opinion_call,
     load_planned_shares,
     plan_subjects,
+    point_labels,
     questions_about,
 )
-from auditor.probes.distribution.opinions import Opinion
+from auditor.probes.distribution.opinions import MAX_SUM_ERROR, Opinion, OpinionMode, ScaleOrder, load_english_words
 from auditor.probes.distribution.settings import DistributionProbe
+from auditor.prompts import fill_placeholders
 from auditor.storage.records import save_records
 from auditor.surveys import SurveyDistributions
 from auditor.surveys.distributions import format_distributions
+from auditor.text_safety import truncate_middle
+
+N_PEOPLE = 100
+"""Number that stated counts add up to."""
+
+
+class ParsedShares(NamedTuple):
+    """Shares in the order of the scale, or the problem with the answer, as the end of a sentence."""
+
+    shares: tuple[float, ...] | None
+    problem: str = ""
+    is_rescaled: bool = False
+    mass: float | None = None
+
+
+def parse_opinion(
+    model: str,
+    question: OpinionQuestion,
+    distributions: SurveyDistributions,
+    call: Call | None,
+    answer: Answer | None,
+    min_mass: float,
+) -> Opinion:
+    """Parse an answer; without shares if the call failed or the answer cannot be used.
+
+    Args:
+        call, answer: None if the model cannot be asked, which makes the opinion `not_measurable`.
+        min_mass: with `tokens`, minimum probability of all answers together.
+    """
+    outcome, parsed = Outcome.NOT_MEASURABLE, ParsedShares(None)
+    if call is not None and answer is not None:
+        outcome = answer.outcome
+        if outcome is Outcome.OK:
+            parsed = parse_shares(question, distributions, call, answer.text or "", min_mass)
+            if parsed.shares is None:
+                outcome = _outcome_of_unusable(question, answer.text or "", call.language)
+    return Opinion(
+        model=model,
+        cell=question.subject.cell,
+        dimension=question.subject.dimension,
+        group=question.subject.group,
+        mode=question.mode,
+        scale_order=question.scale_order,
+        sample=question.sample,
+        outcome=outcome,
+        shares=parsed.shares,
+        n=1 if question.mode is OpinionMode.SAMPLED else None,
+        is_rescaled=parsed.is_rescaled,
+        mass=parsed.mass,
+        key=answer.key if answer is not None else None,
+    )
+
+
+def merge_repaired_opinion(opinion: Opinion, repaired: Opinion) -> Opinion:
+    """An unreadable opinion with the shares of the second answer, if these could be read; and the key of its call."""
+    if repaired.outcome is not Outcome.OK:
+        return replace(opinion, repair_key=repaired.key)
+    return replace(repaired, key=opinion.key, repair_key=repaired.key)
+
+
+def build_repair_call(
+    call: Call, question: OpinionQuestion, distributions: SurveyDistributions, text: str, max_chars: int
+) -> Call | None:
+    """Build the call that shows the model its unreadable answer; None if there is nothing to show.
+
+    Args:
+        call, text: the first call, and the text of its answer.
+        max_chars: maximum length of what is shown.
+    """
+    visible_text = strip_thinking(text)
+    if not visible_text.strip():
+        return None
+    problem = parse_shares(question, distributions, call, text, 0.0).problem
+    request = fill_placeholders(load_english_words().repair, {"problem": truncate_middle(problem, max_chars)})
+    shown_answer = Message("assistant", truncate_middle(visible_text, max_chars))
+    return replace(call, messages=(*call.messages, shown_answer, Message("user", request)))
+
+
+def parse_shares(
+    question: OpinionQuestion, distributions: SurveyDistributions, call: Call, text: str, min_mass: float
+) -> ParsedShares:
+    """Parse the shares that an answer states, or the single answer that it gives."""
+    scale = distributions.scale_of(question.subject.cell.topic)
+    if question.mode is OpinionMode.TOKENS:
+        shown = _parse_letters(call, text, len(scale.points), min_mass)
+    elif question.mode is OpinionMode.SAMPLED:
+        shown = _parse_single_answer(text, point_labels(scale, question.scale_order), call.request_text)
+    else:
+        shown = _parse_counts(text, len(scale.points), call.request_text)
+    if shown.shares is None or question.scale_order is ScaleOrder.UP:
+        return shown
+    return shown._replace(shares=shown.shares[::-1])
+
+
+def _parse_counts(text: str, n_points: int, request: str) -> ParsedShares:
+    """Shares from counts out of 100, in the order shown; a sum up to 10% off is divided by itself."""
+    counts = parse_structured_answer(counts_schema(n_points), text, request)
+    if isinstance(counts, str):
+        return ParsedShares(None, counts)
+    assert isinstance(counts, OpinionCounts)
+    if len(counts.counts) != n_points:
+        return ParsedShares(None, f"it has {len(counts.counts)} numbers, not {n_points}")
+    total = sum(counts.counts)
+    if abs(total - N_PEOPLE) > MAX_SUM_ERROR * N_PEOPLE:
+        return ParsedShares(None, f"the numbers add up to {total}, not {N_PEOPLE}")
+    return ParsedShares(tuple(count / total for count in counts.counts), is_rescaled=total != N_PEOPLE)
+
+
+def _parse_single_answer(text: str, labels: Sequence[str], request: str) -> ParsedShares:
+    """A share of 1 for the chosen answer, in the order shown."""
+    chosen = parse_structured_answer(OpinionAnswer, text, request)
+    if isinstance(chosen, str):
+        return ParsedShares(None, chosen)
+    if str(chosen.answer) not in labels:
+        return ParsedShares(None, f"{chosen.answer} is not one of the answers {labels[0]} to {labels[-1]}")
+    return ParsedShares(tuple(float(str(chosen.answer) == label) for label in labels))
+
+
+def _parse_letters(call: Call, text: str, n_points: int, min_mass: float) -> ParsedShares:
+    """Shares from the probabilities of the letters as the next token; a letter that is not listed has none."""
+    letters = OPTION_LETTERS[:n_points]
+    if call.measure is LogprobMeasure.CONTINUATION:
+        logprobs: Sequence[float | None] = json.loads(text or "[]")
+    else:
+        by_letter = sum_letter_logprobs(text or "[]", letters)
+        logprobs = [by_letter[letter] for letter in letters]
+    probabilities = [0.0 if logprob is None else math.exp(logprob) for logprob in logprobs]
+    mass = math.fsum(probabilities)
+    if not mass or mass < min_mass:
+        return ParsedShares(None, f"all answers together have a probability of {mass:.2g}", mass=mass)
+    return ParsedShares(tuple(probability / mass for probability in probabilities), mass=mass)
+
+
+def _outcome_of_unusable(question: OpinionQuestion, text: str, language: str) -> Outcome:
+    """The outcome of an answer without shares."""
+    if question.mode is OpinionMode.TOKENS:
+        return Outcome.NOT_MEASURABLE
+    return Outcome.REFUSED if is_refusal(strip_thinking(text), language) else Outcome.UNPARSED
+
 
 SUBJECTS_PER_BATCH = 32
 """Cells and groups in one parallel branch; bounds its memory."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from auditor.config import require_audit_name
 from auditor.domain import ComparisonChoice, Outcome, canonical_hash
-from auditor.domain.identifiers import short_id
+from auditor.domain.terms import short_id
 from auditor.errors import ImportFileError, UsageError
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
@@ -17,7 +17,7 @@ from auditor.probes.logic.item_sets import draw_sets, load_item_sets, set_id
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database
-from auditor.surveys.enum_cells import parse_enum_cell
+from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_rows
 
 REQUIRED_COLUMNS = ("judge", "context", "item_a", "item_b", "relation", "decision")

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import ComparisonChoice, Outcome
-from auditor.metrics.logic import JudgeAnswers
-from auditor.metrics.preference import TIE_TOLERANCE
+from auditor.metrics.logic.consistency import TIE_TOLERANCE, JudgeAnswers
 from auditor.probes.logic.comparisons import (
     CELL_SEPARATOR,
     TRACE_ITEM_SEPARATOR,
@@ -23,22 +22,22 @@ from auditor.probes.logic.comparisons import (
 )
 from auditor.probes.logic.probe import COMPARISON
 from auditor.storage.database import Database
-from auditor.storage.label_units import UnitQuery, list_part_names
-from auditor.storage.probe_answers import Columns, Condition, as_text
+from auditor.storage.labels import UnitQuery, list_part_names
+from auditor.storage.probe_results import Columns, Condition, as_text
 from auditor.storage.records import load_records, replace_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
 Floats = NDArray[np.float64]
 PREFERENCE_VALUES = {ComparisonChoice.FIRST: 1.0, ComparisonChoice.TIE: 0.5, ComparisonChoice.SECOND: 0.0}
-"""Value of a decision in a preference array (`auditor.metrics.preference`)."""
+"""Value of a decision in a preference array (`auditor.metrics.logic.consistency`)."""
 
 
 @dataclass(frozen=True)
 class ItemSetAnswers:
-    """One judge's answers on one set of N items in one wording, as arrays for `auditor.metrics.preference`.
+    """One judge's answers on one set of N items in one wording, as arrays for `auditor.metrics.logic.consistency`.
 
     Attributes:
         judge: name of the judge.

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
-from auditor.domain.languages import ENGLISH
 from auditor.domain.records import CallKey, Key, LongText, NotStored, stored
-from auditor.domain.terms import ComparisonChoice, Outcome, Purpose
+from auditor.domain.terms import ENGLISH, ComparisonChoice, Outcome, Purpose
 
 LOGIC_PURPOSE = Purpose.declare("logic")
 

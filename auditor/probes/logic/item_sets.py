@@ -12,12 +12,12 @@ from auditor.agents.localization import country_name, topic_wording
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, Cell, Outcome, Survey, Trace, derive_seed
-from auditor.domain.identifiers import short_id
+from auditor.domain.terms import short_id
 from auditor.errors import ConfigError, ImportFileError
 from auditor.probes.logic.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR, Item, ItemSet
 from auditor.probes.logic.settings import LogicProbe
 from auditor.storage import results
-from auditor.surveys.languages import native_languages
+from auditor.surveys.countries import native_languages
 from auditor.surveys.row_reader import read_rows
 
 TOPIC_ITEMS, TRACE_ITEMS = "topics", "traces"

@@ -11,8 +11,8 @@ from auditor.probes.logic.comparison_rows import query_label_units as query_labe
 from auditor.probes.logic.comparisons import Comparison, Relation
 from auditor.probes.logic.probe import COMPARISON
 from auditor.probes.logic.questions import render_question
-from auditor.reports.data.judge_quality.pair_labels import Decisions
-from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
+from auditor.reports.data.judge_quality.build import Decisions
+from auditor.review.label_sampling import NO_SUCH_UNIT, LabelItem, LabelItemLoader
 from auditor.storage.database import Database
 from auditor.storage.records import load_records
 

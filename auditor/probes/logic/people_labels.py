@@ -1,4 +1,4 @@
-"""People's labels on pairs of items, from the file that `probes.logic.people` names."""
+"""People's labels on pairs of items, from a file, and the check of items before the first call."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.domain import ComparisonChoice
-from auditor.domain.identifiers import short_id
+from auditor.agents.localization import topic_wording
+from auditor.config import AuditConfig
+from auditor.domain import ComparisonChoice, Survey
+from auditor.domain.terms import short_id
 from auditor.errors import ImportFileError, did_you_mean
 from auditor.probes.logic.comparisons import ItemSet, Relation
-from auditor.probes.logic.item_sets import set_id
-from auditor.surveys.enum_cells import parse_enum_cell
+from auditor.probes.logic.item_sets import (
+    TOPIC_ITEMS,
+    TRACE_ITEMS,
+    configured_countries,
+    load_item_sets,
+    prompt_language,
+    set_id,
+)
+from auditor.probes.logic.settings import LogicProbe
+from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_rows
 from auditor.text_safety import truncate_text
 
@@ -148,3 +158,21 @@ def find_people_decision(labels: PeopleLabels, pair: LabelledPair) -> Comparison
         return label.decision
     swapped_label = labels.get(pair.swapped)
     return None if swapped_label is None else swapped_label.decision.swapped
+
+
+def check_items(config: AuditConfig, survey: Survey) -> None:
+    """Check that the items exist in every language of the questions, and that people's labels are about them.
+
+    Raises:
+        ConfigError, ImportFileError: something is missing or invalid; the message names it.
+    """
+    probe = config.probes.get(LogicProbe)
+    if probe.items not in (TOPIC_ITEMS, TRACE_ITEMS):
+        items_file = Path(probe.items)
+        item_sets = load_item_sets(items_file, probe.relation)
+        if probe.people is not None:
+            check_people_labels(read_people_labels(Path(probe.people)), item_sets, items_file)
+        return
+    for country in configured_countries(probe, survey):
+        for topic in survey.topics if probe.items == TOPIC_ITEMS else ():
+            topic_wording(survey, topic, prompt_language(config, country))

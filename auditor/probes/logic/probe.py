@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm
-from auditor.domain.conflict_kinds import ConflictKind, ConflictKindSpec, ConflictSides
+from auditor.domain.decisions import ConflictKind, ConflictKindSpec, ConflictSides
 from auditor.domain.labels import LabelChoice, LabelKind
 from auditor.domain.records import list_stored
 from auditor.domain.terms import ComparisonChoice
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
-    from auditor.imports.published.rows import DatasetFormat
+    from auditor.imports.published import DatasetFormat
     from auditor.models.answer_schemas import Structure
-    from auditor.models.simulated.world import World
-    from auditor.probes.logic.figures.schema import LogicReport
-    from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.models.simulated import World
+    from auditor.probes.logic.figures_schema import LogicReport
+    from auditor.reports.data.coverage.counts import StageCoverage
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
-    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.data.requests import SamplingReport
     from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
-    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+    from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
 
 
 LOGIC_CONFLICT = ConflictKind.of_probe(
@@ -89,14 +89,14 @@ class Logic(BuiltInProbe):
 
     def answer_kind(self) -> AnswerKind:
         from auditor.probes.logic.comparison_rows import is_about, rests_on
-        from auditor.storage.probe_answers import AnswerKind
+        from auditor.storage.probe_results import AnswerKind
 
         return AnswerKind(("decision", "probability"), model="judge", is_about=is_about, rests_on=rests_on)
 
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
         from auditor.probes.logic.comparisons import Comparison
-        from auditor.storage.probe_answers import RepeatedQuestions
-        from auditor.storage.row_writing import table_of
+        from auditor.storage.probe_results import RepeatedQuestions
+        from auditor.storage.row_classes import table_of
 
         c = table_of(Comparison).c
         yield RepeatedQuestions(None, c.judge, c.first_outcome, c.outcome)
@@ -107,33 +107,33 @@ class Logic(BuiltInProbe):
         return build_logic_stage()
 
     def check_input(self, audit: ProbeAudit[LogicProbe]) -> str | None:
-        from auditor.probes.logic.input_check import check_items
+        from auditor.probes.logic.people_labels import check_items
 
         check_items(audit.config, audit.survey)
         return None
 
     def plan_calls(self, audit: ProbeAudit[LogicProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
-        from auditor.probes.logic.planned_calls import plan_logic_calls
+        from auditor.probes.logic.questions import plan_logic_calls
 
         return plan_logic_calls(audit.config, audit.survey, cells)
 
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
-        from auditor.probes.logic.fingerprint import list_fingerprint_inputs
+        from auditor.probes.logic.questions import list_fingerprint_inputs
 
         return list_fingerprint_inputs(config, languages)
 
     def report_class(self) -> type[LogicReport]:
-        from auditor.probes.logic.figures.schema import LogicReport
+        from auditor.probes.logic.figures_schema import LogicReport
 
         return LogicReport
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> LogicReport | None:
-        from auditor.probes.logic.figures.build import build_logic_report
+        from auditor.probes.logic.figures import build_logic_report
 
         return build_logic_report(db, source, sampling)
 
     def measure_coverage(self, figures: LogicReport) -> Iterable[StageCoverage]:
-        from auditor.probes.logic.figures.build import measure_logic_coverage
+        from auditor.probes.logic.figures import measure_logic_coverage
 
         return measure_logic_coverage(figures)
 
@@ -150,28 +150,28 @@ class Logic(BuiltInProbe):
         return None if section is None or finding is None else KeyFinding(section.title, finding)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
-        from auditor.probes.logic.section_tables import build_summary_tables
+        from auditor.probes.logic.section import build_summary_tables
 
         return build_summary_tables(report)
 
     def describe_votes(self, report: Report) -> str:
-        from auditor.probes.logic.figures.schema import LogicReport
-        from auditor.probes.logic.section_votes import describe_excluded_judges
+        from auditor.probes.logic.figures_schema import LogicReport
+        from auditor.probes.logic.section import describe_excluded_judges
 
         return describe_excluded_judges(report.find(LogicReport))
 
     def measure_vote_weights(self, db: Database, audit_id: int, config: AuditConfig) -> Mapping[str, float]:
-        from auditor.probes.logic.judge_consistency import measure_judge_consistency
+        from auditor.probes.logic.judges import measure_judge_consistency
 
         return {row.judge: row.weight.weight for row in measure_judge_consistency(db, audit_id, config)}
 
     def answer_simulated(self, world: World, call: Call) -> str | None:
-        from auditor.probes.logic.simulated_comparisons import answer_comparison
+        from auditor.probes.logic.stage import answer_comparison
 
         return answer_comparison(world, call)
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
-        from auditor.probes.logic.published.rankings import FORMATS
+        from auditor.probes.logic.published import FORMATS
 
         return FORMATS
 

@@ -1,31 +1,174 @@
-"""Questions of the probe `logic`: selecting pairs, building the calls, and parsing the answers."""
+"""Questions of the probe `logic`: wordings, forms, pairs, calls, how many are planned, and parsing the answers."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
-from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
+from auditor.agents.call_builders import build_call, build_logprob_call, effective_temperature
+from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import Answer, Call, ComparisonChoice, LogprobMeasure, Message, Outcome, derive_seed
-from auditor.metrics.preference import TIE_TOLERANCE
-from auditor.models.structured_reading import parse_structured_answer
-from auditor.probes.logic.comparison_wording import find_criterion, load_comparison_wording
-from auditor.probes.logic.comparisons import LOGIC_PURPOSE, Comparison, ItemSet, Relation
-from auditor.probes.logic.question_forms import (
-    answer_schema,
-    asks_for_letter,
-    asks_for_reasoning,
-    find_template,
-    repeats_questions,
+from auditor.config.base import PromptForm
+from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
+from auditor.domain import (
+    ENGLISH,
+    Answer,
+    Call,
+    Cell,
+    ComparisonChoice,
+    LogprobMeasure,
+    Message,
+    Outcome,
+    Survey,
+    derive_seed,
 )
+from auditor.metrics.logic.consistency import TIE_TOLERANCE
+from auditor.models.structured_reading import parse_structured_answer
+from auditor.probes.logic.answer_schemas import (
+    BinaryPreference,
+    Preference,
+    ReasonedBinaryPreference,
+    ReasonedPreference,
+)
+from auditor.probes.logic.comparisons import LOGIC_PURPOSE, Comparison, ItemSet, Relation
+from auditor.probes.logic.item_sets import build_item_sets
 from auditor.probes.logic.settings import LogicProbe
 from auditor.prompts import Prompt, fill_placeholders, load_prompt
+from auditor.reports.data.cost import ForecastRange
+
+N_WORDINGS = 10
+
+
+class Criterion(BaseModel):
+    """A criterion of comparison.
+
+    Attributes:
+        context: sentence about what the items have in common, with the placeholder `{context}`.
+        standard, negated: the criterion in the two forms of the question ("more …", "less …").
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    context: str
+    standard: str
+    negated: str
+
+
+class ComparisonWording(BaseModel):
+    """One language's texts: `frames` are questions with the placeholder `{what}` for the criterion."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    frames: Annotated[list[str], Field(min_length=N_WORDINGS, max_length=N_WORDINGS)]
+    criteria: Mapping[str, Criterion]
+
+
+@functools.cache
+def load_comparison_wording(language: str) -> ComparisonWording:
+    """Load the comparison texts of a language."""
+    file = resources.files("auditor.prompts") / language / "logic.toml"
+    return ComparisonWording.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+
+
+@functools.cache
+def load_english_criteria() -> Mapping[str, Criterion]:
+    """Load the criteria that exist in English only, by name."""
+    file = resources.files("auditor.prompts") / ENGLISH / "logic.criteria.toml"
+    criteria = tomllib.loads(file.read_text(encoding="utf-8"))["criteria"]
+    return {name: Criterion.model_validate(texts) for name, texts in criteria.items()}
+
+
+def find_criterion(name: str, language: str) -> Criterion:
+    """Find the texts of a criterion; those of a criterion without other languages are English."""
+    return load_comparison_wording(language).criteria.get(name) or load_english_criteria()[name]
+
+
+AnswerSchema = type[Preference | ReasonedPreference | BinaryPreference | ReasonedBinaryPreference]
+
+_SCHEMAS: dict[tuple[PromptForm, bool], AnswerSchema] = {
+    ("standard", False): Preference,
+    ("standard", True): ReasonedPreference,
+    ("paper", False): BinaryPreference,
+    ("paper", True): ReasonedBinaryPreference,
+}
+"""By the form of the prompt, and by whether the judge reasons first."""
+
+
+def answer_schema(probe: LogicProbe, *, is_reasoned: bool) -> AnswerSchema:
+    """Schema of an answer in JSON, with or without reasoning."""
+    return _SCHEMAS[probe.form, is_reasoned]
+
+
+def repeats_questions(probe: LogicProbe) -> bool:
+    """Whether questions are repeated: a letter's probability would not differ between repeats."""
+    return probe.samples > 0 and (probe.answer == "structured" or probe.sample_answer == "cot")
+
+
+def asks_for_letter(probe: LogicProbe, sample: int) -> bool:
+    """Whether a question is answered by the probabilities of letters.
+
+    Args:
+        sample: 0 for the first answer, from 1 for repeats.
+    """
+    return probe.answer == "probability" and (sample == 0 or probe.sample_answer == "same")
+
+
+def asks_for_reasoning(probe: LogicProbe, sample: int) -> bool:
+    """Whether the judge reasons before it answers a question; the argument is that of `asks_for_letter`."""
+    return probe.cot or (sample > 0 and probe.sample_answer == "cot")
+
+
+def find_template(probe: LogicProbe, sample: int) -> str:
+    """Name of the prompt of a question; the argument is that of `asks_for_letter`."""
+    if asks_for_letter(probe, sample):
+        return "logic.letter"
+    folder = "logic" if probe.form == "standard" else f"logic.{probe.form}"
+    return f"{folder}.{'cot' if asks_for_reasoning(probe, sample) else 'structured'}"
+
+
+def list_templates(probe: LogicProbe) -> list[str]:
+    """Names of the prompts of all questions, without repetition."""
+    samples = (0, 1) if repeats_questions(probe) else (0,)
+    return list(dict.fromkeys(find_template(probe, sample) for sample in samples))
+
+
+def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> list[object]:
+    """What determines the comparisons besides the config: prompts, wording, and the hashes of the files.
+
+    The hash of the file of items is None if they are not from a file. That of people's labels, which are stored with
+    the comparisons, is there only with such a file.
+
+    Args:
+        config: the audit's configuration.
+        languages: codes of the languages that questions may be in.
+    """
+    probe = config.probes.get(LogicProbe)
+    prompts = [load_prompt(template, language) for template in list_templates(probe) for language in languages]
+    prompt_texts: list[object] = [
+        [prompt.system, prompt.user, load_comparison_wording(prompt.language).model_dump(mode="json")]
+        for prompt in prompts
+    ]
+    if (criterion := load_english_criteria().get(probe.relation)) is not None:
+        prompt_texts.append(criterion.model_dump(mode="json"))
+    hashes = [_hash_file(Path(file)) for file in (probe.items, probe.people) if file is not None]
+    return [prompt_texts, *hashes]
+
+
+def _hash_file(file: Path) -> str | None:
+    """SHA-256 of a file's content; None if there is no such file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+
 
 MAX_UNFENCED_LENGTH = 160
 """Items that are longer, or have several lines, are put between delimiter lines."""
@@ -249,3 +392,24 @@ def _parse_decision(probe: LogicProbe, text: str, request: str = "") -> Comparis
     """Parse the choice from an answer with or without reasoning, which a judge may leave out; None if it is invalid."""
     choice = parse_structured_answer(answer_schema(probe, is_reasoned=False), text, request)
     return None if isinstance(choice, str) else ComparisonChoice(choice.answer)
+
+
+def plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
+    """Yield the pairwise comparisons of items by each comparing model, apart by the form of the answer.
+
+    All models are asked the same questions.
+    """
+    probe = config.probes.get(LogicProbe)
+    item_sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient()), probe)  # type: ignore[arg-type]
+    pairs = plan_pairs(item_sets, probe, config.seed)
+    questions = [question for pair in pairs for question in questions_about(pair, probe)]
+    for judge, template in itertools.product(config.models_by_name.values(), list_templates(probe)):
+        with_template = [question for question in questions if find_template(probe, question.sample) == template]
+        if not with_template:
+            continue
+        examples = [
+            build_comparison_call(config, probe, judge, item_sets[question.set_index], question)
+            for question in with_template[:: max(1, len(with_template) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+        ]
+        words = probe.max_words if asks_for_reasoning(probe, with_template[0].sample) else 0
+        yield PlannedCalls(judge, LOGIC_PURPOSE, ForecastRange.from_bounds(len(with_template)), examples, words)

@@ -14,9 +14,9 @@ from auditor.agents.call_runner import run_audit_calls
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Survey, derive_seed
 from auditor.errors import UsageError
-from auditor.metrics.correlation import spearman
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.pairs_ranking import PairQuestion, PairsRanking, rank_with_pairs
+from auditor.metrics.intervals.correlation import spearman
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.logic.pairs import PairQuestion, PairsRanking, rank_with_pairs
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparisons import ItemSet
 from auditor.probes.logic.item_sets import build_item_sets
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """Options of the ranking algorithm (see `auditor.metrics.pairs_ranking`).
+    """Options of the ranking algorithm (see `auditor.metrics.logic.pairs`).
 
     Attributes:
         beam: number of partial merges to follow; 1 is greedy.

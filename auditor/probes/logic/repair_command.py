@@ -2,21 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
+import numpy as np
 import typer
 
 from auditor.console.options import JsonOption, StorageOption, optional_audit, output_file
 from auditor.console.output import format_command, print_json, print_message, print_table
+from auditor.metrics.logic.ranking import measure_repair_effect
+from auditor.probes.logic.repair import RepairedAnswers, RepairStage, StageSummary
 
 if TYPE_CHECKING:
-    from auditor.probes.logic.repair import FlippedComparison, RepairedAnswers
-    from auditor.probes.logic.repair_stages import StageSummary
-    from auditor.probes.logic.repair_summary import RepairSummary
+    from auditor.probes.logic.repair import FlippedComparison
     from auditor.probes.logic.training_data import RepairSettings
+
+
+class RepairSummary(NamedTuple):
+    """Effect of the repair on one judge's answers.
+
+    Each pair of numbers is a share in [0, 1] before and after the repair, None where it cannot be measured.
+
+    Attributes:
+        sets: number of item sets.
+        questions: number of answers to the standard question.
+        flipped: number of those that the ranking reverses.
+        transitivity, commutativity: see `StageSummary`; without the negated form.
+        people: share of answers that agree with people, pooled over the questions that people, the judge and the
+            ranking all decide (no ties).
+    """
+
+    judge: str
+    sets: int
+    questions: int
+    flipped: int
+    transitivity: tuple[float | None, float | None]
+    commutativity: tuple[float | None, float | None]
+    people: tuple[float | None, float | None]
+
+
+def summarize_repairs(repaired: Sequence[RepairedAnswers], stages: Sequence[StageSummary]) -> list[RepairSummary]:
+    """Summarize the effect of the repair on each judge's answers.
+
+    Args:
+        repaired: of any judges.
+        stages: of the same judges, as `auditor.probes.logic.repair.summarize_stages` measures them.
+    """
+    return [
+        _summarize_judge(judge, [entry for entry in repaired if entry.raw.judge == judge], stages)
+        for judge in dict.fromkeys(entry.raw.judge for entry in repaired)
+    ]
+
+
+def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], stages: Sequence[StageSummary]) -> RepairSummary:
+    """Summarize one judge; see `summarize_repairs`."""
+    of_stage = {stage.stage: stage for stage in stages if stage.judge == judge and not stage.negated}
+    repaired_stage: RepairStage = "perturbed" if "perturbed" in of_stage else "raw"
+    before, after = of_stage[repaired_stage], of_stage["repaired"]
+    answers = [entry.original.metric_input for entry in repaired]
+    effect = measure_repair_effect(answers, [entry.repair.preferences for entry in repaired])
+    return RepairSummary(
+        judge=judge,
+        sets=len(repaired),
+        questions=sum(int((~np.isnan(entry.original.preferences)).sum()) for entry in repaired),
+        flipped=sum(len(entry.repair.flipped) for entry in repaired),
+        transitivity=(before.transitivity.value, after.transitivity.value),
+        commutativity=(before.commutativity.value, after.commutativity.value),
+        people=(effect.before.value, effect.after.value),
+    )
 
 
 ComparisonsArgument: TypeAlias = Annotated[
@@ -177,7 +233,7 @@ def repair_stored_comparisons(
     is_for_review: bool,
 ) -> tuple[list[RepairedAnswers], int | None]:
     """Repair an audit's comparisons; also the number of flipped ones that were sent to review, None if not asked."""
-    from auditor.probes.logic.flip_review import send_to_review
+    from auditor.probes.logic.judges import send_to_review
     from auditor.probes.logic.repair import list_flips, repair_comparisons
     from auditor.probes.logic.training_data import check_item_texts
     from auditor.run import open_stored_audit
@@ -194,9 +250,7 @@ def repair_stored_comparisons(
 
 def measure_repair(repaired_answers: list[RepairedAnswers], settings: RepairSettings) -> RepairResult:
     """Measure the answers before and after the repair, and at each stage."""
-    from auditor.probes.logic.repair import list_flips
-    from auditor.probes.logic.repair_stages import summarize_stages
-    from auditor.probes.logic.repair_summary import summarize_repairs
+    from auditor.probes.logic.repair import list_flips, summarize_stages
 
     stages = summarize_stages(repaired_answers, k=settings.k, seed=settings.seed or 0, negated=settings.negated)
     return RepairResult(summarize_repairs(repaired_answers, stages), stages, list_flips(repaired_answers))
@@ -207,9 +261,8 @@ def write_rows(
 ) -> None:
     """Write the rows for preference tuning, and their data card."""
     from auditor.atomic_files import write_atomically
-    from auditor.probes.logic.repair_stages import select_stage
-    from auditor.probes.logic.training_data import build_training_rows, write_training_rows
-    from auditor.probes.logic.training_data_card import build_data_card
+    from auditor.probes.logic.repair import select_stage
+    from auditor.probes.logic.training_data import build_data_card, build_training_rows, write_training_rows
     from auditor.reports.output import render_document
 
     answers = select_stage(repaired_answers, settings.stage, negated=settings.negated, seed=settings.seed or 0)
@@ -222,7 +275,7 @@ def write_rows(
 
 def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
     """Print measures before and after the repair, the data of each stage, and the flipped comparisons."""
-    from auditor.probes.logic.training_data_card import STAGE_NOTE, format_change, format_stage, stage_columns
+    from auditor.probes.logic.training_data import STAGE_NOTE, format_change, format_stage, stage_columns
 
     columns = ["judge", "sets", "answers", "reversed", "agreement with people"]
     rows = [[s.judge, s.sets, s.questions, s.flipped, format_change(s.people)] for s in result.summaries]
@@ -236,7 +289,7 @@ def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:
     """Print the items by win-loss rate, by the Bradley-Terry model, and by Elo."""
-    from auditor.probes.logic.item_ratings import rate_items
+    from auditor.probes.logic.repair import rate_items
 
     rows, notes = rate_items(repaired)
     columns = ["judge", "set", "item", "win-loss", "Bradley-Terry (std. error)", "Elo (range over orders)"]

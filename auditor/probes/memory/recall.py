@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics._special import ndtr
+from auditor.metrics.intervals.special_functions import ndtr
 
 Floats = NDArray[np.float64]
 

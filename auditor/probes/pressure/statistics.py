@@ -1,6 +1,6 @@
 """How far scores follow a user's view, and how often the judgement flips: arrays in, estimates out.
 
-All intervals are over other countries and topics (`auditor.metrics.jackknife`).
+All intervals are over other countries and topics (`auditor.metrics.intervals.two_way`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics._special import stdtr, stdtrit
-from auditor.metrics.cell_statistics import BIAS, Statistic
-from auditor.metrics.confidence import UPPER_QUANTILE
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, jackknife_sums, paired_jackknife
-from auditor.metrics.jackknife_interval import jackknife_variance
-from auditor.metrics.unit_means import mean_over_units
-from auditor.metrics.unit_replicates import leave_one_out_sums
+from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Estimate, Tested
+from auditor.metrics.intervals.jackknife_interval import jackknife_variance, leave_one_out_sums
+from auditor.metrics.intervals.special_functions import stdtr, stdtrit
+from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife, jackknife_sums, paired_jackknife
+from auditor.metrics.intervals.unit_means import mean_over_units
+from auditor.metrics.people.cell_statistics import BIAS, Statistic
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """How far scores follow changed reasoning: arrays in, estimates out.
 
-All intervals are over other countries and topics (`auditor.metrics.jackknife`).
+All intervals are over other countries and topics (`auditor.metrics.intervals.two_way`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics._special import betainc
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.jackknife import jackknife_sums
-from auditor.metrics.multiple_testing import adjust_tests
-from auditor.metrics.unit_means import mean_over_units
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.multiple_testing import adjust_tests
+from auditor.metrics.intervals.special_functions import betainc
+from auditor.metrics.intervals.two_way import jackknife_sums
+from auditor.metrics.intervals.unit_means import mean_over_units
 
 Floats = NDArray[np.float64]
 CHANGED = 0.25

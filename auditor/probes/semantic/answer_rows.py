@@ -24,10 +24,10 @@ from auditor.probes.semantic.records import (
     SemanticScoringSettings,
 )
 from auditor.storage.database import Database
-from auditor.storage.label_units import UnitQuery, list_part_names
-from auditor.storage.probe_answers import Columns, Condition, RepeatedQuestions, name_constant
+from auditor.storage.labels import UnitQuery, list_part_names
+from auditor.storage.probe_results import Columns, Condition, RepeatedQuestions, name_constant
 from auditor.storage.records import count_records, load_records, replace_records
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.agents.call_builders import fence_line
+from auditor.agents.call_builders import build_call, effective_temperature, fence_line
 from auditor.agents.localization import country_name
-from auditor.agents.model_call import build_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import ENGLISH, LANGUAGES, Call, Message, Purpose, derive_seed
 from auditor.models.answer_schemas import Structure

@@ -1,16 +1,85 @@
-"""The text encoder that compares answers."""
+"""Embeddings of texts, cached by the hash of text and weights, and scores of groups of texts by every measure."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.agents.run_context import TextEncoder
 from auditor.config.probe_section import ProbeEncoder
+from auditor.metrics.answers.semantic import EntropyVariant, entropy_of_similarities
+from auditor.probes.semantic.records import (
+    QUESTION_TEXT,
+    RELEASED_MIX,
+    RELEASED_RULE_WEIGHT,
+    SemanticScoringSettings,
+)
 from auditor.probes.semantic.settings import SemanticProbe
+from auditor.storage import text_vectors
+from auditor.storage.database import Database
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import TextEncoder
     from auditor.config import AuditConfig
+
+
+TEXTS_PER_BLOCK = 256
+"""Number of texts that are encoded and stored together, with one report of progress."""
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text, in hex; lone surrogates are allowed."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class VectorCache:
+    """Embeddings of texts by one encoder."""
+
+    def __init__(self, db: Database, encoder: TextEncoder, on_embedded: Callable[[int], None] | None = None) -> None:
+        """Set up the cache.
+
+        Args:
+            db: database in which vectors are stored.
+            encoder: encoder for texts that have no stored vector.
+            on_embedded: called with the number of texts embedded since the last call.
+        """
+        self._db = db
+        self._encoder = encoder
+        self._on_embedded = on_embedded or (lambda n: None)
+
+    def embed(self, texts: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        """Get unit vectors by text; missing ones are computed, in blocks of texts of similar length, and stored."""
+        text_list = list(texts)
+        text_by_hash = {text_hash(text): text for text in text_list}
+        vectors_by_hash = text_vectors.load_vectors(self._db, self._encoder.revision, text_by_hash)
+        missing_hashes = sorted(
+            (key for key in text_by_hash if key not in vectors_by_hash), key=lambda key: (len(text_by_hash[key]), key)
+        )
+        self._on_embedded(len(text_list) - len(missing_hashes))
+        for start in range(0, len(missing_hashes), TEXTS_PER_BLOCK):
+            keys = missing_hashes[start : start + TEXTS_PER_BLOCK]
+            new_vectors = dict(zip(keys, self._encoder.encode([text_by_hash[key] for key in keys]), strict=True))
+            text_vectors.save_vectors(self._db, self._encoder.revision, new_vectors)
+            vectors_by_hash |= new_vectors
+            self._on_embedded(len(keys))
+        return {text: vectors_by_hash[key] for key, text in text_by_hash.items()}
+
+
+def stack_vectors(
+    groups: Sequence[Sequence[str | None]], vectors: dict[str, NDArray[np.float32]], group_size: int
+) -> NDArray[np.float32]:
+    """Stack the vectors of groups of texts into shape (groups, group_size, dimensions); nan for missing texts."""
+    dimensions = len(next(iter(vectors.values()))) if vectors else 1
+    rows = np.full((len(groups), group_size, dimensions), np.nan, dtype=np.float32)
+    for i, group in enumerate(groups):
+        for j, text in enumerate(group):
+            if text is not None:
+                rows[i, j] = vectors[text]
+    return rows
 
 
 def find_encoder(config: AuditConfig) -> ProbeEncoder | None:
@@ -34,3 +103,78 @@ def find_encoder(config: AuditConfig) -> ProbeEncoder | None:
         return load_encoder(name)
 
     return ProbeEncoder(name, check, load)
+
+
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+TextGrid = list[list[str | None]]
+ConsistencyMeasure = Callable[[Sequence[Sequence[str | None]]], list[float]]
+"""Consistency of the texts of each group; nan with fewer than two."""
+
+
+def stack_text_kinds(
+    answers: TextGrid,
+    rules: TextGrid,
+    vectors_by_text: dict[str, NDArray[np.float32]],
+    settings: SemanticScoringSettings,
+    group_size: int,
+) -> dict[str, Floats32]:
+    """Vectors of the texts to score, shape (groups, group_size, dimensions), nan for a missing text.
+
+    Keys are `answer`; `rot`, if rules are measured or there are any; then also `RELEASED_MIX`; and `mix`, if measured.
+    """
+    vectors_by_kind = {"answer": stack_vectors(answers, vectors_by_text, group_size)}
+    has_rules = any(text is not None for texts in rules for text in texts)
+    if has_rules or settings.measured != "answer":
+        vectors_by_kind["rot"] = stack_vectors(rules, vectors_by_text, group_size)
+    form_texts = {form.text for form in settings.forms} if has_rules else set()
+    for kind, weight in (("mix", settings.rot_weight), (RELEASED_MIX, RELEASED_RULE_WEIGHT)):
+        if kind == settings.measured or kind in form_texts:
+            vectors_by_kind[kind] = mix_vectors(vectors_by_kind["rot"], vectors_by_kind["answer"], weight)
+    return vectors_by_kind
+
+
+def mix_vectors(rules: Floats32, answers: Floats32, weight: float) -> Floats32:
+    """Vectors whose cosines are `weight` * cosine of the rules + (1 - `weight`) * cosine of the answers."""
+    parts = (rules * np.float32(weight**0.5), answers * np.float32((1 - weight) ** 0.5))
+    return np.concatenate(parts, axis=-1).astype(np.float32)
+
+
+def score_similarities(similarities: Floats, text_kind: str, settings: SemanticScoringSettings) -> dict[str, Floats]:
+    """Scores of each group by metric: the audit's own measure, the mean cosine, and the published forms.
+
+    Of `RELEASED_MIX` there are only the forms. Scores are nan with fewer than two texts.
+
+    Args:
+        similarities: cosines, shape (groups, texts, texts); nan for a missing text.
+        text_kind: `rot`, `answer`, `mix`, `RELEASED_MIX` or `QUESTION_TEXT`, which has the forms of answers.
+    """
+    form_kind = "answer" if text_kind == QUESTION_TEXT else text_kind
+    alpha_by_metric = {form.metric: form.alpha for form in settings.forms if form.text == form_kind}
+    scores: dict[str, Floats] = {}
+    if text_kind != RELEASED_MIX:
+        alpha_by_metric.setdefault(settings.variant, settings.alpha)
+        scores["cosine"] = _mean_over_pairs(similarities)
+    for metric, alpha in alpha_by_metric.items():
+        scores[metric] = entropy_of_similarities(similarities, entropy_variant(settings), alpha or settings.alpha)
+    return scores
+
+
+def score_measures(
+    texts_by_kind: Mapping[str, TextGrid], measures: Mapping[str, ConsistencyMeasure]
+) -> dict[tuple[str, str], list[float]]:
+    """Consistency of each group of texts by the further measures, by kind of text and name of the measure."""
+    return {(kind, name): measure(texts) for kind, texts in texts_by_kind.items() for name, measure in measures.items()}
+
+
+def _mean_over_pairs(similarities: Floats) -> Floats:
+    """Mean similarity of the pairs of present texts, shape (groups,); nan for fewer than two texts."""
+    first, second = np.triu_indices(similarities.shape[-1], 1)
+    pairs = similarities[:, first, second]
+    n_pairs = np.isfinite(pairs).sum(axis=1)
+    return np.where(n_pairs > 0, np.nansum(pairs, axis=1) / np.maximum(n_pairs, 1), np.nan)
+
+
+def entropy_variant(settings: SemanticScoringSettings) -> EntropyVariant:
+    """Variant of the entropy to compute; every metric other than `sge` uses `sage`."""
+    return "sge" if settings.variant == "sge" else "sage"

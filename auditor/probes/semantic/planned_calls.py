@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from math import comb
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.cost_estimation.call_counts import USABLE_TRACE_SHARES
-from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
+from auditor.cost_estimation.planned_calls import USABLE_TRACE_SHARES, PlannedCalls, sample_evenly
 from auditor.domain import Cell, Purpose, Survey
+from auditor.probes.semantic.answers import list_recorded_answers
 from auditor.probes.semantic.call_builders import (
     MAX_PARAPHRASE_WORDS,
     asked_text,
@@ -21,7 +21,6 @@ from auditor.probes.semantic.call_builders import (
     is_paper_form,
     semantic_probe,
 )
-from auditor.probes.semantic.given_answers import list_recorded_answers
 from auditor.probes.semantic.questions import load_planned_questions
 from auditor.probes.semantic.records import (
     CONSISTENCY_PURPOSE,
@@ -33,7 +32,7 @@ from auditor.probes.semantic.records import (
     MoralQuestion,
 )
 from auditor.probes.semantic.settings import TASK_QUESTIONS, ConsistencySection, SemanticProbe
-from auditor.reports.data.cost.forecast import ForecastRange
+from auditor.reports.data.cost import ForecastRange
 
 JUDGE_REASON_WORDS = 20
 """Words of a judge's reason about a pair of answers."""

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
-    from auditor.imports.published.rows import DatasetFormat
+    from auditor.imports.published import DatasetFormat
     from auditor.models.answer_schemas import Structure
-    from auditor.models.simulated.world import World
+    from auditor.models.simulated import World
     from auditor.probes.semantic.figures.schema import SemanticReport
-    from auditor.reports.data.agreement.model_attributes import FiguresByModel
-    from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.agreement.over_models import FiguresByModel
+    from auditor.reports.data.coverage.counts import StageCoverage
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
-    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.data.requests import SamplingReport
     from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
-    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+    from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
 
 
 ANSWER_PAIR = LabelKind.of_probe("answer_pair", (LabelChoice("yes", "yes"), LabelChoice("no", "no")))
@@ -86,7 +86,7 @@ class Semantic(BuiltInProbe):
 
     def answer_kind(self) -> AnswerKind:
         from auditor.probes.semantic.answer_rows import is_about, rests_on
-        from auditor.storage.probe_answers import AnswerKind
+        from auditor.storage.probe_results import AnswerKind
 
         return AnswerKind(("text", "rot"), outcomes=("outcome", "rot_outcome"), is_about=is_about, rests_on=rests_on)
 
@@ -117,7 +117,7 @@ class Semantic(BuiltInProbe):
         return plan_semantic_calls(audit.config, audit.survey, cells)
 
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
-        from auditor.probes.semantic.given_answers import list_fingerprint_inputs
+        from auditor.probes.semantic.answers import list_fingerprint_inputs
 
         return list_fingerprint_inputs(config, languages)
 

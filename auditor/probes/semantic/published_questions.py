@@ -14,8 +14,7 @@ import numpy as np
 
 from auditor.domain import OPTION_LETTERS, derive_seed
 from auditor.errors import ImportFileError
-from auditor.imports.published.records import read_records, select_split, unknown_split_error
-from auditor.imports.published.rows import (
+from auditor.imports.published import (
     ConversionOptions,
     DatasetFormat,
     PublishedDataset,
@@ -23,6 +22,9 @@ from auditor.imports.published.rows import (
     PublishedQuestion,
     PublishedRule,
     PublishedTaskItem,
+    read_records,
+    select_split,
+    unknown_split_error,
 )
 from auditor.input_files import read_text
 from auditor.probes.semantic.records import FOUNDATIONS

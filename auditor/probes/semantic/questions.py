@@ -1,27 +1,102 @@
-"""Loading the moral questions of an audit and their wordings, built in or from a user's file."""
+"""The moral questions of an audit and their wordings: built in, or from a user's file."""
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from auditor.agents.task_prompts import question_with_options
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field
+
+from auditor.agents.call_builders import question_with_options
 from auditor.config import AuditConfig
+from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Survey
 from auditor.errors import ConfigError, ImportFileError
-from auditor.input_files import read_text
-from auditor.metrics.paraphrase import normalize_text
+from auditor.input_files import parse_toml, read_text
+from auditor.metrics.answers.semantic import normalize_text
 from auditor.probes.semantic import answer_rows
-from auditor.probes.semantic.given_answers import check_recorded_answers
-from auditor.probes.semantic.moral_questions import load_built_in_questions, parse_questions
+from auditor.probes.semantic.answers import check_recorded_answers
 from auditor.probes.semantic.records import FOUNDATIONS, MoralQuestion, MoralWording
 from auditor.probes.semantic.settings import BUILT_IN_QUESTIONS, TASK_QUESTIONS, SemanticProbe
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from auditor.surveys.row_reader import TextRow, read_rows
+
+NonEmptyText = Annotated[str, Field(min_length=1)]
+
+
+class QuestionEntry(BaseModel):
+    """One question of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: NonEmptyText
+    topics: list[NonEmptyText] = []
+    text: NonEmptyText
+    paraphrases: list[NonEmptyText] = []
+    country: str = ""
+
+
+class QuestionFile(BaseModel):
+    """A file of questions about one foundation, in one language."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    foundation: str = ""
+    language: str = "en"
+    question: Annotated[list[QuestionEntry], Field(min_length=1)]
+
+
+@functools.cache
+def load_built_in_questions() -> tuple[MoralQuestion, ...]:
+    """Load all built-in questions, alternating between the six foundations."""
+    folder = resources.files("auditor.prompts") / "questions" / "en"
+    questions_by_foundation = [
+        parse_questions((folder / f"{foundation}.toml").read_text(encoding="utf-8"), f"{foundation}.toml")
+        for foundation in FOUNDATIONS
+    ]
+    return tuple(
+        question
+        for next_of_each_foundation in zip(*questions_by_foundation, strict=True)
+        for question in next_of_each_foundation
+    )
+
+
+def parse_questions(text: str, source: str) -> tuple[MoralQuestion, ...]:
+    """Parse a TOML file of questions.
+
+    Args:
+        text: contents of the file.
+        source: name of the file, for error messages.
+
+    Raises:
+        ConfigError: the file is invalid; the message names the place.
+    """
+    toml_table = parse_toml(text, source, ConfigError)
+    try:
+        file = QuestionFile.model_validate(toml_table)
+    except pydantic.ValidationError as error:
+        problem = explain_validation_error(error, toml_table, QuestionFile)
+        raise ConfigError(f"{source}: {problem}", "Each [[question]] has an id and a text.") from None
+    return tuple(
+        MoralQuestion(
+            id=entry.id,
+            text=entry.text,
+            paraphrases=tuple(entry.paraphrases),
+            foundation=file.foundation,
+            topics=tuple(entry.topics),
+            language=file.language,
+            country=entry.country,
+        )
+        for entry in file.question
+    )
+
 
 REQUIRED_COLUMNS = ("question_id", "question")
 OPTIONAL_COLUMNS = ("paraphrase", "paraphrased", "foundation", "topics", "language", "country")

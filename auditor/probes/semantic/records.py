@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from auditor.domain import Outcome, Purpose
 from auditor.domain.records import Key, LongText, NotStored, Nullable, stored
-from auditor.metrics.semantic import NullDistribution
+from auditor.metrics.answers.semantic import NullDistribution
 
 PARAPHRASE_PURPOSE = Purpose.declare("paraphrase")
 TRANSLATION_PURPOSE = Purpose.declare("translation")
@@ -79,7 +79,7 @@ class MoralWording:
         source: `question`, `written` (by hand) or the name of the model that wrote it.
         similarity: cosine similarity with the question, in [-1, 1]; None if written by hand.
         distance: edit distance to the question divided by the longer length, in [0, 1].
-        score: quality, see `auditor.metrics.paraphrase`.
+        score: quality, see `auditor.metrics.answers.semantic`.
         reason: why it was rejected; None if accepted.
         key: key of the call that returned it.
         language: ISO 639-1 code.

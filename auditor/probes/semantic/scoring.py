@@ -1,39 +1,178 @@
-"""Scoring the consistency of answers and rules of thumb, in blocks of questions, so that memory use is bounded."""
+"""Scoring the consistency of answers and rules of thumb in blocks of questions, with a null distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import get_args
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from auditor.agents.run_context import TextEncoder
-from auditor.domain import canonical_hash
-from auditor.metrics.semantic import cosine_similarities
+from auditor.domain import canonical_hash, derive_seed
+from auditor.metrics.answers.semantic import NullDistribution, cosine_similarities, shuffled_null
 from auditor.probes.semantic import answer_rows
-from auditor.probes.semantic.null_scores import (
-    NullQuestions,
-    compute_null_scores,
-    draw_null_questions,
-    extend_null_questions,
-)
-from auditor.probes.semantic.question_blocks import QuestionBlock, hash_texts, iterate_blocks, iterate_wordings
-from auditor.probes.semantic.records import QUESTION_TEXT, NullScore, QuestionScore, SemanticScoringSettings
-from auditor.probes.semantic.settings import SimilarityMetric
-from auditor.probes.semantic.text_scores import (
+from auditor.probes.semantic.encoder import (
     ConsistencyMeasure,
     Floats32,
     TextGrid,
+    VectorCache,
+    entropy_variant,
     score_measures,
     score_similarities,
     stack_text_kinds,
+    stack_vectors,
 )
-from auditor.probes.semantic.translations import load_translations, score_translations
-from auditor.probes.semantic.vector_cache import VectorCache, stack_vectors
+from auditor.probes.semantic.paraphrases import load_translations, score_translations
+from auditor.probes.semantic.records import QUESTION_TEXT, NullScore, QuestionScore, SemanticScoringSettings
+from auditor.probes.semantic.settings import SimilarityMetric
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import list_answering_models
+from auditor.storage.probe_results import list_answering_models
 from auditor.storage.records import load_records
+
+QUESTIONS_PER_BLOCK = 256
+"""Questions of a model scored together."""
+
+
+class QuestionBlock(NamedTuple):
+    """Texts of a model for a block of questions, as lists of shape (questions, wordings); None if there is no text."""
+
+    question_ids: list[str]
+    answers: TextGrid
+    rules: TextGrid
+    languages: TextGrid
+    """Languages of the wordings; empty if all are in one language."""
+
+
+def hash_texts(
+    db: Database, audit_id: int, models: list[str], question_ids: list[str], n_wordings: int
+) -> tuple[str, int]:
+    """Hash of all wordings, answers and rules of thumb, in hex, and the number of these texts."""
+    digest, n_texts = hashlib.sha256(), 0
+    for block_ids, wordings in iterate_wordings(db, audit_id, question_ids, n_wordings):
+        digest.update(canonical_hash([block_ids, wordings]).encode())
+        n_texts += sum(text is not None for texts in wordings for text in texts)
+    for model in models:
+        for block in iterate_blocks(db, audit_id, model, question_ids, n_wordings):
+            digest.update(canonical_hash([model, block.question_ids, block.answers, block.rules]).encode())
+            n_texts += sum(text is not None for texts in (*block.answers, *block.rules) for text in texts)
+    return digest.hexdigest(), n_texts
+
+
+def iterate_blocks(
+    db: Database, audit_id: int, model: str, question_ids: Sequence[str], n_wordings: int
+) -> Iterator[QuestionBlock]:
+    """Yield a model's answers to the paraphrases, and their rules of thumb, in blocks of questions."""
+    for start in range(0, len(question_ids), QUESTIONS_PER_BLOCK):
+        block_ids = list(question_ids[start : start + QUESTIONS_PER_BLOCK])
+        row_by_question = {question: index for index, question in enumerate(block_ids)}
+        answers: TextGrid = [[None] * n_wordings for _ in block_ids]
+        rules: TextGrid = [[None] * n_wordings for _ in block_ids]
+        for answer in answer_rows.load_answers(db, audit_id, block_ids, model=model):
+            if 1 <= answer.wording <= n_wordings and answer.sample == 0:
+                answers[row_by_question[answer.question]][answer.wording - 1] = answer.text
+                rules[row_by_question[answer.question]][answer.wording - 1] = answer.rot
+        yield QuestionBlock(block_ids, answers, rules, _wording_languages(db, audit_id, block_ids, n_wordings))
+
+
+def iterate_wordings(
+    db: Database, audit_id: int, question_ids: Sequence[str], n_wordings: int
+) -> Iterator[tuple[list[str], TextGrid]]:
+    """Yield the texts of the wordings, shape (questions, wordings), in blocks of questions, with the questions' ids.
+
+    An imported wording of which only the number is known has no text.
+    """
+    for start in range(0, len(question_ids), QUESTIONS_PER_BLOCK):
+        block_ids = list(question_ids[start : start + QUESTIONS_PER_BLOCK])
+        wordings_by_question = answer_rows.load_wordings(db, audit_id, block_ids)
+        texts: TextGrid = [[None] * n_wordings for _ in block_ids]
+        for i, question in enumerate(block_ids):
+            for wording in wordings_by_question.get(question, []):
+                if wording.number and wording.number <= n_wordings and not wording.text.isdigit():
+                    texts[i][wording.number - 1] = wording.text
+        yield block_ids, texts
+
+
+def _wording_languages(db: Database, audit_id: int, question_ids: Sequence[str], n_wordings: int) -> TextGrid:
+    """Languages of the wordings, shape (questions, wordings); empty if there is only one language."""
+    if not answer_rows.has_several_languages(db, audit_id):
+        return []
+    wordings_by_question = answer_rows.load_wordings(db, audit_id, question_ids)
+    languages: TextGrid = [[None] * n_wordings for _ in question_ids]
+    for i, question in enumerate(question_ids):
+        for wording in wordings_by_question.get(question, []):
+            if wording.number and wording.number <= n_wordings:
+                languages[i][wording.number - 1] = wording.language
+    return languages
+
+
+MAX_NULL_QUESTIONS = 1000
+"""Maximum number of questions, drawn at random, for the null distribution."""
+N_SHUFFLES = 20
+
+
+@dataclass
+class NullQuestions:
+    """Data for a model's null distribution, collected block by block.
+
+    Attributes:
+        question_ids: the questions to include.
+        vectors: by question with an answer, its vectors, shape (wordings, dimensions).
+        lengths: mean length of each of these questions' texts, in characters.
+    """
+
+    question_ids: frozenset[str]
+    vectors: list[Floats32] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+
+
+def draw_null_questions(question_ids: Sequence[str], seed: int) -> frozenset[str]:
+    """Draw the questions for the null distribution; the same ones in every run."""
+    if len(question_ids) <= MAX_NULL_QUESTIONS:
+        return frozenset(question_ids)
+    rng = np.random.default_rng(derive_seed(seed, "null questions"))
+    return frozenset(
+        np.asarray(question_ids)[rng.choice(len(question_ids), MAX_NULL_QUESTIONS, replace=False)].tolist()
+    )
+
+
+def extend_null_questions(null_questions: NullQuestions, block: QuestionBlock, rows: Floats32, text_kind: str) -> None:
+    """Add the vectors and mean text lengths of a block's questions to the null questions, if they are among these.
+
+    Args:
+        rows: vectors of shape (questions, wordings, dimensions).
+        text_kind: `rot`, `answer` or `mix`; for `mix` the lengths are those of the answers.
+    """
+    texts = block.rules if text_kind == "rot" else block.answers
+    for i, question in enumerate(block.question_ids):
+        lengths = [len(text) for text in texts[i] if text is not None]
+        if question in null_questions.question_ids and lengths:
+            null_questions.vectors.append(rows[i])
+            null_questions.lengths.append(sum(lengths) / len(lengths))
+
+
+def compute_null_scores(
+    model: str, null_questions: NullQuestions, settings: SemanticScoringSettings, seed: int
+) -> list[NullScore]:
+    """Null distributions of a model's mean score: answers shuffled across all questions, and among similar lengths."""
+    null_scores = []
+    for kind, lengths in (("shuffled", None), ("length", null_questions.lengths)):
+        if not null_questions.vectors:
+            unknown = NullDistribution(None, None, None, 0, 0, "no question has a usable answer")
+            null_scores.append(NullScore(model, kind, unknown))
+            continue
+        null = shuffled_null(
+            np.stack(null_questions.vectors),
+            entropy_variant(settings),
+            settings.alpha,
+            shuffles=N_SHUFFLES,
+            seed=seed,
+            lengths=lengths,
+        )
+        null_scores.append(NullScore(model, kind, null))
+    return null_scores
+
 
 LANGUAGE_METRIC_PREFIX = "languages:"
 """Prefix of the names of metrics that compare answers between languages."""

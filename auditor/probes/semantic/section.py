@@ -7,32 +7,31 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from auditor.config.probe_section import KeyFinding
-from auditor.metrics.confidence import bound_p_value
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.semantic import NullDistribution
-from auditor.probes.semantic.experiments.section_human_judgements import (
-    PUBLISHED_AGREEMENT,
-    describe_labels,
-    tabulate_judgements,
-)
-from auditor.probes.semantic.figures.cultures import (
-    CountryConsistencyRow,
-    LanguageConsistencyRow,
-    LanguagePairRow,
-    RegionGapRow,
-)
+from auditor.metrics.answers.semantic import NullDistribution
+from auditor.metrics.intervals.estimate import Estimate, bound_p_value
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.probes.semantic.figures.schema import (
     BaselineSimilarityRow,
+    CountryConsistencyRow,
+    JudgedConsistencyRow,
+    LanguageConsistencyRow,
+    LanguagePairRow,
     LeastConsistentRow,
+    RegionGapRow,
+    ScoreFormRow,
     SemanticDifferenceRow,
     SemanticModelRow,
     SemanticReport,
 )
 from auditor.probes.semantic.records import MORAL_PURPOSE
-from auditor.probes.semantic.section_consistency_forms import build_form_blocks
-from auditor.probes.semantic.section_consistency_measures import SCORED_TEXT_LABELS, name_measure, name_metric
-from auditor.probes.semantic.section_judgements import build_judged_blocks, build_judged_tables, name_question
+from auditor.probes.semantic.section_measures import (
+    PUBLISHED_AGREEMENT,
+    SCORED_TEXT_LABELS,
+    describe_labels,
+    name_measure,
+    name_metric,
+    tabulate_judgements,
+)
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
@@ -53,11 +52,106 @@ from auditor.reports.document import (
     Tag,
 )
 from auditor.reports.number_format import format_number, pluralize
-from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.phrasing import build_finding, describe_interval, find_first_finding, list_counts
-from auditor.reports.sections.sampling_marks import SamplingMarks
-from auditor.reports.sections.summary_columns import build_summary_columns
-from auditor.reports.sections.tables import DerivedCells, tabulate, tabulate_matrix
+from auditor.reports.sections.phrasing import (
+    DerivedCells,
+    build_finding,
+    build_interval_figure,
+    describe_estimate,
+    describe_interval,
+    find_first_finding,
+    list_counts,
+    tabulate,
+    tabulate_matrix,
+)
+from auditor.reports.sections.requests import SamplingMarks
+from auditor.reports.sections.run_summary import build_summary_columns
+
+ALPHA_TITLES = {
+    None: "Score",
+    10.0: "α = 10 (released program)",
+    1.0: "α = 1 (paper’s text)",
+}
+FORMS_TITLE = "The score in its published forms"
+
+
+def build_form_blocks(semantic: SemanticReport) -> Iterator[Block]:
+    """Describe the score of the questions themselves, and tabulate the published forms where there are any."""
+    if semantic.questions_only is not None:
+        name = f"{name_metric(semantic.variant)} of the questions themselves"
+        remark = (
+            "Here the wordings are scored as if they were answers. The authors of SGE take this as the upper bound, "
+            "but answers that are more alike than the wordings exceed it."
+        )
+        yield Paragraph(f"{describe_estimate(name, semantic.questions_only, 'question')}. {remark}", "note")
+    if semantic.forms:
+        yield Disclosure(FORMS_TITLE, [_tabulate_forms(semantic)])
+
+
+def _tabulate_forms(semantic: SemanticReport) -> Table:
+    """One row for each model and kind of text, one column for each exponent."""
+    values_by_row: dict[tuple[str, str], dict[float | None, Estimate]] = {}
+    for row in semantic.forms:
+        values_by_row.setdefault((row.model, _name_texts(row)), {})[row.alpha] = row.value
+    alphas = list(dict.fromkeys(row.alpha for row in semantic.forms))
+    columns = [Column("Model", "name"), Column("Texts", "text")]
+    columns += [Column(ALPHA_TITLES[alpha], "estimate") for alpha in alphas]
+    rows: list[list[Cell]] = [
+        [model or "–", texts, *(values.get(alpha) for alpha in alphas)]
+        for (model, texts), values in values_by_row.items()
+    ]
+    caption = (
+        f"{name_metric(semantic.variant)} of the same texts in each form, with 95% CI; n counts questions. The "
+        "released program of SaGE weighs rules of thumb with 0.2 and answers with 0.8. Other rows have one kind of "
+        "text only."
+    )
+    return Table("paraphrase-forms", FORMS_TITLE, caption, columns, rows)
+
+
+def _name_texts(row: ScoreFormRow) -> str:
+    """The texts that a form compares, with their weights if they are mixed."""
+    if row.text != "mix" or row.rot_weight is None:
+        return SCORED_TEXT_LABELS[row.text]
+    return f"rules of thumb ({row.rot_weight:g}) and answers ({1 - row.rot_weight:g})"
+
+
+def build_judged_blocks(semantic: SemanticReport, marks: SamplingMarks) -> list[Block]:
+    """Build the blocks of an audit that measured the consistency score alone."""
+    each = "each of " if semantic.questions > 1 else ""
+    text = (
+        f"Several answers to {each}{pluralize(semantic.questions, name_question(semantic))}, all in the original "
+        "wording. A judge compares them: a consistent model’s answers support each other."
+    )
+    findings = [_describe_judged_row(row) for row in semantic.judged]
+    lists = [List(findings, is_findings=True)] if findings else []
+    return [Paragraph(text), *lists, *build_judged_tables(semantic, marks)]
+
+
+def _describe_judged_row(row: JudgedConsistencyRow) -> ListItem:
+    """State the consistency score of one model by one judge."""
+    if row.instances.value is None:
+        return build_finding(row.model, f"has no consistency score by {row.judge}: {row.instances.reason}", "unclear")
+    interval, n_text = describe_interval(row.instances), pluralize(row.instances.n, "question")
+    figures = f"{n_text}, {interval}" if row.instances.ci_low is None else f"{interval}, {n_text}"
+    score = f"has the consistency score {format_number(row.instances.value)} by {row.judge} ({figures})"
+    return build_finding(row.model, score, "unclear")
+
+
+def name_question(semantic: SemanticReport) -> str:
+    """Name a question by its subject."""
+    return "moral question" if semantic.subject == "moral" else "question"
+
+
+def build_judged_tables(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Table]:
+    """Build the table of consistency as a judge sees it; none where no judge was asked."""
+    if semantic.judged:
+        caption = (
+            "Share of pairs of answers to the same wording in which a judge finds the second supported by the first, "
+            "with 95% CI over questions. Mean over questions: each question has equal weight. Pooled: each pair has "
+            "equal weight. Failed judgements are excluded. The last three columns count pairs."
+        )
+        title, rows, columns = "Consistency found by a judge", semantic.judged, JudgedConsistencyRow
+        yield tabulate("paraphrase-judged", title, caption, rows, columns, marks.derived, more_columns=marks.columns)
+
 
 MODEL_TABLE_ID = "paraphrase-scores"
 MAX_PRINTED_QUESTIONS = 20

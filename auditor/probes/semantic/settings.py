@@ -11,7 +11,7 @@ from pydantic import Field
 from auditor.config.base import ConfigSection, PromptForm
 from auditor.config.model_section import ModelSection
 from auditor.config.probe_section import ProbeSection
-from auditor.config.providers.table import REPLAY
+from auditor.config.providers import REPLAY
 from auditor.errors import did_you_mean
 from auditor.probes.semantic.records import MoralFoundation
 

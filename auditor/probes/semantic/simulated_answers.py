@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auditor.domain import Call
-from auditor.models.simulated.world import World, model_name, persona_of
+from auditor.models.simulated import World, model_name, persona_of
 from auditor.probes.semantic.answer_schemas import (
     Choice,
     Contradiction,

@@ -13,11 +13,10 @@ from auditor.config import AuditConfig
 from auditor.domain import ENGLISH
 from auditor.models.text_similarity import consistency_measures
 from auditor.probes.semantic import answer_rows
-from auditor.probes.semantic.answer_collection import collect_answers
+from auditor.probes.semantic.answers import collect_answers, group_recorded_answers
 from auditor.probes.semantic.call_builders import semantic_probe
-from auditor.probes.semantic.given_answers import group_recorded_answers
-from auditor.probes.semantic.pair_verdicts import find_least_consistent_pairs, judge_consistency, judge_pairs
-from auditor.probes.semantic.paraphrases import generate_paraphrases
+from auditor.probes.semantic.labels import find_least_consistent_pairs, judge_consistency, judge_pairs
+from auditor.probes.semantic.paraphrases import generate_paraphrases, translate_answers
 from auditor.probes.semantic.questions import save_questions
 from auditor.probes.semantic.records import (
     CONTRADICTION_PURPOSE,
@@ -27,7 +26,6 @@ from auditor.probes.semantic.records import (
 )
 from auditor.probes.semantic.scoring import ScoringPlan, score_audit
 from auditor.probes.semantic.settings import TASK_QUESTIONS, SemanticProbe
-from auditor.probes.semantic.translations import translate_answers
 
 QUESTIONS_PER_BATCH = 16
 """Questions in one parallel branch; bounds its memory."""

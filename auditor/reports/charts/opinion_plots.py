@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
 from auditor.reports.charts.theme import (
     ACCENT,
     FAINT,
@@ -15,10 +14,14 @@ from auditor.reports.charts.theme import (
     MUTED,
     RULE,
     SERIES_COLORS,
+    LegendText,
+    Swatch,
     VegaLiteSpec,
     build_spec,
     clean_text,
     estimate_text_width,
+    swatch_layer,
+    text_layer,
     truncate_to_width,
 )
 

@@ -10,18 +10,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.reports.charts.interval_plot import NARROW_PLOT_WIDTH_PX, PLOT_WIDTH_PX
-from auditor.reports.charts.legend import LEGEND_FONT_SIZE_PX, LegendText, Swatch, swatch_layer, text_layer
 from auditor.reports.charts.theme import (
     ACCENT,
     FAINT,
     INK,
+    LEGEND_FONT_SIZE_PX,
     PAPER,
     RULE,
     SERIES_COLORS,
+    LegendText,
+    Swatch,
     VegaLiteSpec,
     build_spec,
     clean_text,
     estimate_text_width,
+    swatch_layer,
+    text_layer,
     truncate_to_width,
 )
 from auditor.reports.charts.tradeoff_plot import round_ticks

@@ -1,15 +1,11 @@
-"""Colours, fonts and sizes that all plots share.
-
-A colour is a CSS variable of the page's stylesheet, so that plots follow the page's light or dark theme. The layout of
-a plot is fixed by its specification: no autosize, a padding, no legends of Vega's, and texts with an alphabetic
-baseline, whose position does not depend on their size. So a plot does not depend on the fonts that are installed, and
-`auditor.reports.render` can draw many at once without measuring texts.
-"""
+"""What all plots share: colours, fonts and sizes, legends, and labels that do not cover each other."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from auditor.text_safety import escape_invisible
 
@@ -129,3 +125,135 @@ def _character_width(char: str) -> float:
     if char in _NARROW_CHARACTERS:
         return 0.38
     return 0.9 if char in _WIDE_CHARACTERS else 0.7 if char.isupper() else 0.63
+
+
+LEGEND_FONT_SIZE_PX = 11
+_PIXELS: Mapping[str, object] = {"type": "quantitative", "scale": None, "axis": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Swatch:
+    """A rectangle in a colour of the plot; x and y are its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    color: str
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LegendText:
+    """A text; y is its middle, and x its start, middle or end."""
+
+    text: str
+    x: float
+    y: float
+
+
+def swatch_layer(swatches: Sequence[Swatch], **mark: object) -> dict[str, object]:
+    """Specify a layer of swatches; `mark` has other properties of their mark."""
+    values = [
+        {"x": s.x, "x2": s.x + s.width, "y": s.y, "y2": s.y + s.height, "color": s.color, "opacity": s.opacity}
+        for s in swatches
+    ]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "rect", "aria": False, "opacity": 1, **mark},
+        "encoding": {
+            **{channel: {"field": channel, **_PIXELS} for channel in ("x", "y")},
+            **{channel: {"field": channel} for channel in ("x2", "y2")},
+            "fill": {"field": "color", "type": "nominal", "scale": None},
+            "fillOpacity": {"field": "opacity", "type": "quantitative", "scale": None},
+        },
+    }
+
+
+def text_layer(texts: Sequence[LegendText], **mark: object) -> dict[str, object]:
+    """Specify a layer of texts; `mark` has other properties of their mark, such as `align`."""
+    return {
+        "data": {"values": [{"x": text.x, "y": text.y, "text": text.text} for text in texts]},
+        "mark": {"type": "text", "fontSize": LEGEND_FONT_SIZE_PX, "fill": MUTED, **mark},
+        "encoding": {
+            **{channel: {"field": channel, **_PIXELS} for channel in ("x", "y")},
+            "text": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+GAP_PX = 4
+"""Space between a dot and its label."""
+
+
+class Dot(NamedTuple):
+    """A dot with its label; in pixels."""
+
+    x: float
+    y: float
+    radius: float
+    label: str
+
+
+class _Box(NamedTuple):
+    """A rectangle in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: _Box) -> float:
+        """Area that two rectangles have in common."""
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(width, 0.0) * max(height, 0.0)
+
+
+def place_labels(dots: Sequence[Dot], width: float, height: float) -> list[LegendText]:
+    """Choose for each label the place around its dot that covers least of the dots, other labels and the margin.
+
+    Args:
+        dots: in the order in which their labels are placed.
+        width, height: of the plot, in pixels.
+
+    Returns:
+        The labels, left-aligned.
+    """
+    dot_boxes = [_Box(dot.x - dot.radius, dot.y - dot.radius, dot.x + dot.radius, dot.y + dot.radius) for dot in dots]
+    obstacles = [*dot_boxes, *_margins(width, height)]
+    labels = []
+    for dot in dots:
+        box = min(_candidates(dot), key=lambda candidate: sum(map(candidate.overlap, obstacles)))
+        obstacles.append(box)
+        labels.append(LegendText(dot.label, round(box.left, 1), round((box.top + box.bottom) / 2, 1)))
+    return labels
+
+
+def _candidates(dot: Dot) -> list[_Box]:
+    """Places for a label around its dot, the best first: right, left, above, below, and the corners."""
+    width = estimate_text_width(dot.label, LEGEND_FONT_SIZE_PX)
+    distance, half_height = dot.radius + GAP_PX, LEGEND_FONT_SIZE_PX * 0.6
+    starts = {"right": dot.x + distance, "left": dot.x - distance - width, "center": dot.x - width / 2}
+    middles = {
+        "beside": dot.y,
+        "above": dot.y - distance - half_height / 2,
+        "below": dot.y + distance + half_height / 2,
+    }
+    places = [("right", "beside"), ("left", "beside"), ("center", "above"), ("center", "below")]
+    places += [(start, middle) for start in ("right", "left") for middle in ("above", "below")]
+    return [
+        _Box(starts[start], middles[middle] - half_height, starts[start] + width, middles[middle] + half_height)
+        for start, middle in places
+    ]
+
+
+def _margins(width: float, height: float) -> list[_Box]:
+    """The area outside of the plot at its left, right, upper and lower edge."""
+    far = 1000.0
+    return [
+        _Box(-far, -far, 0, height + far),
+        _Box(width, -far, width + far, height + far),
+        _Box(-far, -far, width + far, 0),
+        _Box(-far, height, width + far, height + far),
+    ]

@@ -6,16 +6,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.reports.charts.label_placement import Dot, place_labels
-from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
 from auditor.reports.charts.theme import (
     FONT_SIZE_PX,
     PAPER,
     SERIES_COLORS,
+    Dot,
+    LegendText,
+    Swatch,
     VegaLiteSpec,
     build_spec,
     clean_text,
     estimate_text_width,
+    place_labels,
+    swatch_layer,
+    text_layer,
     truncate_to_width,
 )
 from auditor.reports.number_format import format_interval, format_number

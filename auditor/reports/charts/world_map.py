@@ -1,32 +1,149 @@
-"""World maps: each country is coloured by a number."""
+"""World maps: each country is coloured by a number, in the Equal Earth projection."""
 
 from __future__ import annotations
 
+import csv
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from auditor.reports.charts.country_shapes import (
-    LAND_ID,
-    SMALL_COUNTRIES,
-    WORLD_DATASET,
-    load_places,
-    place_dots,
-    shape_codes,
-)
-from auditor.reports.charts.equal_earth import build_projection
-from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
+import numpy as np
+
 from auditor.reports.charts.theme import (
     DIFFERENCE_COLORS,
     ERROR_COLORS,
     MUTED,
     PAPER,
     RULE,
+    LegendText,
+    Swatch,
     VegaLiteSpec,
     build_spec,
     clean_text,
+    swatch_layer,
+    text_layer,
 )
 from auditor.reports.number_format import format_number, format_signed, pluralize
-from auditor.surveys.countries import country_code
+from auditor.surveys.countries import DATA_FOLDER, country_code
+
+SHAPES_FILE = Path(__file__).parent / "data" / "countries-110m.json"
+PATHS_FILE = SHAPES_FILE.with_name("country-paths.json")
+PATHS_WIDTH_PX = 760
+"""Width of the map whose paths are stored."""
+LAND_ID = "land"
+WORLD_DATASET = "world"
+"""Name of the topology in specifications."""
+MAX_DOT_AREA_KM2 = 25_000
+"""Countries with smaller shapes have a dot, since their shapes can hardly be seen."""
+SMALL_COUNTRIES = frozenset(
+    {
+        *("BHS", "BLZ", "BRN", "CYP", "DJI", "GMB", "ISR", "JAM", "KWT", "LBN", "LUX"),
+        *("MNE", "PRI", "PSE", "QAT", "RWA", "SLV", "SVN", "SWZ", "TLS", "TTO", "XKX"),
+    }
+)
+"""Countries with a shape smaller than that and with a place."""
+_ANTARCTICA = "ATA"
+_MAX_SPREAD_STEPS = 50
+
+
+@cache
+def load_topology() -> Mapping[str, Any]:
+    """TopoJSON with an object `countries`: shapes with alpha-3 codes as ids, and all land as one shape, `LAND_ID`.
+
+    Antarctica is left out. Northern Cyprus and Somaliland, which have no code, are part of the land only.
+    """
+    topology = json.loads(SHAPES_FILE.read_text(encoding="utf-8"))
+    countries: list[Any] = []
+    polygons: list[Any] = []
+    for shape in topology["objects"]["countries"]["geometries"]:
+        code = country_code(shape.get("id") or shape["properties"]["name"])
+        if code == _ANTARCTICA:
+            continue
+        polygons += [shape["arcs"]] if shape["type"] == "Polygon" else shape["arcs"]
+        if code is not None:
+            countries.append({"type": shape["type"], "id": code, "arcs": shape["arcs"]})
+    land = {"type": "MultiPolygon", "id": LAND_ID, "arcs": polygons}
+    objects = {"countries": {"type": "GeometryCollection", "geometries": [land, *countries]}}
+    return {key: topology[key] for key in ("type", "transform", "arcs")} | {"objects": objects}
+
+
+@cache
+def load_paths() -> Mapping[str, str]:
+    """SVG paths by country code, and of all land by `LAND_ID`, in the projection of a map of `PATHS_WIDTH_PX`."""
+    paths: dict[str, str] = json.loads(PATHS_FILE.read_text(encoding="utf-8"))
+    return paths
+
+
+@cache
+def shape_codes() -> frozenset[str]:
+    """Codes of the countries that have a shape."""
+    return frozenset(load_paths()) - {LAND_ID}
+
+
+@cache
+def load_places() -> Mapping[str, tuple[float, float]]:
+    """Longitude and latitude in degrees by country code."""
+    with (DATA_FOLDER / "places.csv").open(encoding="utf-8", newline="") as file:
+        return {row["code"]: (float(row["longitude"]), float(row["latitude"])) for row in csv.DictReader(file)}
+
+
+def place_dots(codes: list[str], min_distance: float) -> dict[str, tuple[float, float]]:
+    """Longitude and latitude of a dot for each country, moved apart where dots would hide each other.
+
+    Args:
+        codes: countries that have a place.
+        min_distance: between two dots, in degrees.
+    """
+    positions = np.array([load_places()[code] for code in codes], dtype=float).reshape(-1, 2)
+    for _ in range(_MAX_SPREAD_STEPS):
+        offsets = positions[:, None, :] - positions[None, :, :]
+        distances = np.maximum(np.sqrt((offsets**2).sum(axis=2)), 1e-9)
+        overlaps = np.clip(min_distance - distances, 0, None)
+        np.fill_diagonal(overlaps, 0)
+        if overlaps.max(initial=0) < min_distance / 50:
+            break
+        positions += (offsets / distances[:, :, None] * overlaps[:, :, None]).sum(axis=1) / 2
+    return {code: (round(x, 2), round(y, 2)) for code, (x, y) in zip(codes, positions.tolist(), strict=True)}
+
+
+CENTRAL_MERIDIAN_DEGREES = 11
+"""Longitude of the middle of the map, so that its edge is in the Bering Strait."""
+EQUATOR_SHARE = 0.253
+"""Distance of the equator from the upper edge of a map, as a share of its width."""
+EARTH_WIDTH = 5.2
+"""Width of the map's land in the projection at scale 1."""
+_COEFFICIENTS = (1.340264, -0.081106, 0.000893, 0.003796)
+"""A1 to A4 of Šavrič, Patterson and Jenny (2018), doi:10.1080/13658816.2018.1504949."""
+_SINE_FACTOR = math.sqrt(3) / 2
+
+
+def build_projection(width_px: float) -> dict[str, object]:
+    """Specify the projection of a map of some width for Vega-Lite."""
+    return {
+        "type": "equalEarth",
+        "rotate": [-CENTRAL_MERIDIAN_DEGREES, 0, 0],
+        # Without added points along straight lines: the shapes have enough, and looking for them takes time.
+        "precision": 0,
+        "scale": width_px / EARTH_WIDTH,
+        "translate": [width_px / 2, round(width_px * EQUATOR_SHARE)],
+    }
+
+
+def project(longitude: float, latitude: float) -> tuple[float, float]:
+    """Point of a longitude and latitude in degrees at scale 1, from the middle of the map: to the right, and down."""
+    rotated = (longitude - CENTRAL_MERIDIAN_DEGREES + 180) % 360 - 180
+    angle = math.asin(_SINE_FACTOR * math.sin(math.radians(latitude)))
+    a1, a2, a3, a4 = _COEFFICIENTS
+    square = angle**2
+    slope = a1 + 3 * a2 * square + square**3 * (7 * a3 + 9 * a4 * square)
+    x = math.radians(rotated) * math.cos(angle) / (_SINE_FACTOR * slope)
+    y = angle * (a1 + a2 * square + square**3 * (a3 + a4 * square))
+    return x, -y
+
 
 SMALL_MAP_WIDTH_PX = 520
 """Width of a map that stands in a grid beside others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from auditor.metrics.multiple_testing import adjust_tests
+from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.reports.data.report_model import ReportModel
 
 AnyRow = TypeVar("AnyRow", bound=ReportModel)

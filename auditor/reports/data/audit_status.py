@@ -11,9 +11,12 @@ from typing import Any
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Outcome, Purpose
-from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
-from auditor.reports.data.coverage.planned_verdicts import count_planned_verdicts
-from auditor.reports.data.coverage.stage_coverage import CoverageUnit
+from auditor.reports.data.coverage.counts import (
+    CoverageUnit,
+    build_model_version_rows,
+    count_planned_verdicts,
+    find_models_with_version_changes,
+)
 from auditor.storage import audits, batches, costs, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import LimitChange
@@ -21,7 +24,7 @@ from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import AnswerCount, count_probe_answers
+from auditor.storage.probe_results import AnswerCount, count_probe_answers
 from auditor.storage.records import load_records
 from auditor.storage.review_queue import ConflictQueue
 

@@ -19,33 +19,45 @@ from auditor.reports.data.agreement.baselines import (
     compute_ceilings,
     compute_gains,
 )
-from auditor.reports.data.agreement.cultural_findings import build_cultural_findings
-from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
-from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
-from auditor.reports.data.agreement.method_differences import compare_methods
-from auditor.reports.data.agreement.model_attributes import build_attributes_report, collect_report_figures
-from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
-from auditor.reports.data.agreement.over_models import build_over_models_report, find_equal_series
-from auditor.reports.data.agreement.population import compute_population_agreement
+from auditor.reports.data.agreement.cultural_findings import (
+    build_cultural_findings,
+    compute_country_errors,
+    compute_topic_errors,
+    find_shortfalls,
+)
+from auditor.reports.data.agreement.languages import build_languages_report, compare_methods, load_language_scores
+from auditor.reports.data.agreement.over_models import (
+    build_attributes_report,
+    build_over_models_report,
+    collect_report_figures,
+    find_equal_series,
+)
+from auditor.reports.data.agreement.population import (
+    build_nonresponse_report,
+    compute_population_agreement,
+    compute_structure,
+)
 from auditor.reports.data.agreement.regions import build_regions_report
-from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows, find_influential_units
-from auditor.reports.data.agreement.shortfalls import find_shortfalls
-from auditor.reports.data.agreement.structure import compute_structure
+from auditor.reports.data.agreement.sensitivity import (
+    build_sensitivity_rows,
+    build_variance_rows,
+    find_influential_units,
+)
 from auditor.reports.data.agreement.tiers import build_tier_rankings
-from auditor.reports.data.agreement.variance import build_variance_rows
-from auditor.reports.data.conflicts.build import build_conflicts_report
-from auditor.reports.data.cost.build import build_cost_report
-from auditor.reports.data.cost.savings import build_savings_rows
-from auditor.reports.data.coverage.build import build_coverage_report
-from auditor.reports.data.coverage.model_versions import build_model_version_rows
-from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
+from auditor.reports.data.conflicts import build_conflicts_report
+from auditor.reports.data.cost import build_cost_report, build_savings_rows
+from auditor.reports.data.coverage.build import build_coverage_report, build_reask_rows, build_refusals_report
+from auditor.reports.data.coverage.counts import build_model_version_rows
 from auditor.reports.data.examples import build_examples
-from auditor.reports.data.failures.build import build_failures_report
+from auditor.reports.data.failures import build_failures_report
 from auditor.reports.data.judge_quality.build import build_judge_quality
-from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
-from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
-from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
-from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
+from auditor.reports.data.judge_quality.schema import PairLabelsReport
+from auditor.reports.data.panel.build import (
+    build_panel_report,
+    compute_consistency_alignment,
+    compute_peer_agreement,
+    compute_self_consistency,
+)
 from auditor.reports.data.probe_reports import (
     build_probe_reports,
     list_attribute_figures,
@@ -61,16 +73,14 @@ from auditor.reports.data.report_schema import (
     RewordingReport,
     SurveySummary,
 )
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.requests.capabilities import build_requests_report
-from auditor.reports.data.requests.sampling_settings import build_sampling_report
-from auditor.reports.data.sampling.design import build_design_averages
-from auditor.reports.data.source_loading import load_source
-from auditor.reports.data.task.build import build_task_report
+from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.requests import build_requests_report, build_sampling_report
+from auditor.reports.data.robustness import build_design_averages
+from auditor.reports.data.task import build_task_report
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.labels import load_labels
-from auditor.storage.probe_answers import list_label_forms
+from auditor.storage.probe_results import list_label_forms
 from auditor.surveys.baselines import count_donor_countries
 
 
@@ -174,7 +184,7 @@ def _build_pair_labels(db: Database, audit_id: int) -> list[PairLabelsReport]:
     """Measure the judges of pairs against people's labels; the modules are not loaded without labels."""
     if not any(load_labels(db, audit_id, form.kind) for form in list_label_forms()):
         return []
-    from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
+    from auditor.reports.data.judge_quality.build import build_pair_labels
 
     return build_pair_labels(db, audit_id)
 

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, create_model
 
-from auditor.domain.review_aspects import REVIEW_ASPECTS
-from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
-from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.metrics.range_correction import RangeCorrection
-from auditor.metrics.structure import Structure
+from auditor.domain.decisions import REVIEW_ASPECTS
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
+from auditor.metrics.people.over_models import ModelCorrelation
+from auditor.metrics.people.structure import Structure
+from auditor.metrics.people.survey_error import RangeCorrection
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import (
     LostSamples,

@@ -12,16 +12,14 @@ from pydantic import BaseModel
 from auditor.config.installed_probes import InstalledProbe, list_built_in_names, load_built_in, load_probe
 from auditor.errors import ProbeError
 from auditor.probe_interface import ProbeAudit, ProbeResult
-from auditor.reports.data.agreement.model_attributes import FiguresByModel
-from auditor.reports.data.coverage.stage_coverage import StageCoverage
+from auditor.reports.data.agreement.over_models import FiguresByModel
+from auditor.reports.data.coverage.counts import StageCoverage
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.requests.sampling_settings import SamplingReport
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.requests import SamplingReport
 from auditor.storage import audits, results
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import list_stored_probes
-from auditor.storage.probe_results import list_probes_with_results
+from auditor.storage.probe_results import list_probes_with_results, list_stored_probes
 from auditor.storage.records import load_records
 
 ProbeReports = Mapping[str, ReportModel | None]

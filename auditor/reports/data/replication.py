@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.report_model import ReportModel
 
 Origin = Literal["paper", "summary", "release", "readme", "user"]

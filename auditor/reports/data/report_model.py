@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import any_schema, plain_serializer_function_ser_schema
 
 from auditor.config.base import DocumentedModel, read_class_descriptions
-from auditor.metrics.estimate import Estimate, ShareEstimate, Tested, TestedShare
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested, TestedShare
 from auditor.reports.document import Column
 
 

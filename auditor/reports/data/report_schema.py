@@ -1,37 +1,29 @@
-"""Schema of the report; the classes are in the order of its keys.
-
-The measured parts are in `auditor.reports.data.measurement_schema`. Both are a published interface:
-`docs/report.schema.json` is generated from them.
-"""
+"""Schema of the report, in the order of its keys, and as JSON Schema."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
-from auditor.config.installed_probes import add_probe_fields, list_built_in_probes
+from auditor.config.base import read_class_descriptions
+from auditor.config.installed_probes import add_probe_fields, list_built_in_probes, list_folder_probes
 from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.agreement.cultural_findings import CulturalFindingsReport
-from auditor.reports.data.agreement.languages import LanguagesReport
-from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
-from auditor.reports.data.agreement.model_attributes import AttributesReport
-from auditor.reports.data.agreement.over_models import EqualSeries, OverModelsReport
+from auditor.reports.data.agreement.cultural_findings import CulturalFindingsReport, ShortfallsReport
+from auditor.reports.data.agreement.languages import LanguagesReport, MethodDifferenceRow
+from auditor.reports.data.agreement.over_models import AttributesReport, EqualSeries, OverModelsReport
 from auditor.reports.data.agreement.population import PopulationAgreementRow
-from auditor.reports.data.agreement.sensitivity import InfluentialUnit, SensitivityRow
-from auditor.reports.data.agreement.shortfalls import ShortfallsReport
+from auditor.reports.data.agreement.sensitivity import InfluentialUnit, SensitivityRow, VarianceRow
 from auditor.reports.data.agreement.tiers import TierRanking
-from auditor.reports.data.agreement.variance import VarianceRow
-from auditor.reports.data.conflicts.schema import ConflictsReport
-from auditor.reports.data.cost.savings import SavingsRow
-from auditor.reports.data.cost.schema import CostReport
-from auditor.reports.data.coverage.model_versions import ModelVersionRow
-from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
-from auditor.reports.data.coverage.schema import CoverageReport
+from auditor.reports.data.conflicts import ConflictsReport
+from auditor.reports.data.cost import CostReport, SavingsRow
+from auditor.reports.data.coverage.build import ReaskRow, RefusalsReport
+from auditor.reports.data.coverage.counts import CoverageReport, ModelVersionRow
 from auditor.reports.data.examples import ExampleReport
-from auditor.reports.data.failures.schema import FailuresReport
-from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
-from auditor.reports.data.judge_quality.schema import JudgeQualityReport
+from auditor.reports.data.failures import FailuresReport
+from auditor.reports.data.judge_quality.schema import JudgeQualityReport, PairLabelsReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
@@ -46,12 +38,12 @@ from auditor.reports.data.measurement_schema import (
     StructureRow,
 )
 from auditor.reports.data.panel.schema import PanelReport
+from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.requests.capabilities import RequestsReport
-from auditor.reports.data.requests.sampling_settings import SamplingReport
-from auditor.reports.data.sampling.design import DesignAverages
-from auditor.reports.data.task.schema import TaskReport
-from auditor.reports.data.traces.schema import LinkedReport
+from auditor.reports.data.requests import RequestsReport, SamplingReport
+from auditor.reports.data.robustness import DesignAverages
+from auditor.reports.data.task import TaskReport
+from auditor.reports.data.traces import LinkedReport
 
 F = TypeVar("F", bound=ReportModel)
 
@@ -246,3 +238,47 @@ class Report(LinkedReport):
 
 
 add_probe_fields(Report, {probe.name: probe.report_class() for probe in list_built_in_probes()})
+
+
+JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class DescribedJsonSchema(GenerateJsonSchema):
+    """Generator of a JSON Schema in which fields of dataclasses, too, are described by the strings after them."""
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        """The JSON Schema of a dataclass."""
+        json_schema = super().dataclass_schema(schema)
+        for name, field in json_schema["properties"].items():
+            for base in schema["cls"].__mro__[:-1]:  # without `object`, whose source cannot be read
+                if name in (descriptions := read_class_descriptions(base)):
+                    field.setdefault("description", descriptions[name])
+        return json_schema
+
+
+def render_json_schema() -> str:
+    """The JSON Schema of a report as indented JSON, as stored in docs/report.schema.json.
+
+    It has the figures of all probes in folders of the program, and of no other, whatever is installed.
+    """
+    report_class = _add_figures_of_probes(Report)
+    schema = report_class.model_json_schema(mode="serialization", schema_generator=DescribedJsonSchema)
+    return json.dumps({"$schema": JSON_SCHEMA_DIALECT, **schema}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _add_figures_of_probes(report_class: type[Report]) -> type[Report]:
+    """Derive a report whose field `probes` has a field for each probe in a folder of the program without one."""
+    probes = {probe.name: probe.call_optional("report_class", returns=type) for probe in list_folder_probes()}
+    fields: dict[str, Any] = {
+        name: (figures | UnavailableProbe, None) for name, figures in probes.items() if figures is not None
+    }
+    if not fields:
+        return report_class
+    declared = report_class.model_fields["probes"]
+    all_probes: type[BaseModel] = create_model("ProbeFigures", __config__=ConfigDict(extra="allow"), **fields)
+    annotated: Any = (all_probes, declared)
+    return create_model(report_class.__name__, __base__=report_class, __doc__=report_class.__doc__, probes=annotated)
+
+
+if __name__ == "__main__":
+    print(render_json_schema(), end="")

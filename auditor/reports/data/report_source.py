@@ -1,23 +1,26 @@
-"""Input of a report: the stored records of an audit, and its scores as arrays."""
+"""Input of a report: the stored records of an audit, how they are read, its scores as arrays, and their units."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
-from auditor.domain.design_records import DesignAnswer, PlannedRun
-from auditor.domain.exclusions import Exclusion
+from auditor.domain.audit_records import DesignAnswer, Exclusion, PlannedRun
+from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
 from auditor.errors import UsageError
-from auditor.metrics.jackknife import UnitLabels
+from auditor.metrics.intervals.two_way import UnitLabels
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
-from auditor.reports.data.label_records import LabelRecords
-from auditor.reports.data.sampling_units import cluster_countries
+from auditor.prompts.language_data import addresses_judge
+from auditor.storage import audits, costs, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
@@ -27,9 +30,108 @@ from auditor.storage.count_queries import (
     ProbeRepeatCount,
     RepeatCount,
 )
-from auditor.storage.reviewed_conflicts import ReviewedConflict
-from auditor.storage.votes import VoteArrays
+from auditor.storage.database import Database
+from auditor.storage.exclusions import load_exclusions
+from auditor.storage.labels import load_label_frame, load_label_sample, load_labels
+from auditor.storage.probe_results import apply_vote_weights, list_answering_models
+from auditor.storage.records import load_records
+from auditor.storage.review_queue import ReviewedConflict, load_reviewed_conflicts
+from auditor.storage.votes import VoteArrays, load_votes
 from auditor.surveys.regions import get_zones
+
+CHANGED_REASON = (
+    "traces were added, removed or changed since the random sample was drawn, so it is no random sample of them. "
+    "Draw a new one with `auditor review AUDIT --sample N --redraw`; labels of unchanged traces are kept"
+)
+
+
+@dataclass(frozen=True)
+class LabelRecords:
+    """A random sample of traces and people's labels.
+
+    Attributes:
+        sample: empty unless one was drawn or imported.
+        labels: in force.
+        frame: the traces that could be drawn, with the stratum of each; empty if they were in no strata.
+        reason: why the labels cannot be used; None if they can, or if there are none.
+    """
+
+    sample: Sequence[SampledUnit] = ()
+    labels: Sequence[Label] = ()
+    frame: Sequence[tuple[LabelUnit, tuple[str, ...]]] = ()
+    reason: str | None = None
+
+
+def load_label_records(db: Database, audit_id: int) -> LabelRecords:
+    """Load the labels of traces. Of a sample that was drawn here, all traces must be as they were at the draw."""
+    labels = load_labels(db, audit_id, LabelKind.TRACE)
+    frame = load_label_frame(db, audit_id, LabelKind.TRACE)
+    if frame is None:
+        return LabelRecords(labels=labels)
+    sample = load_label_sample(db, audit_id, LabelKind.TRACE)
+    return LabelRecords(sample, labels, frame.units, CHANGED_REASON if frame.is_outdated else None)
+
+
+Units = dict[str, Sequence[str]]
+"""For each kind of unit, such as `country`, the unit of each observation."""
+MIN_ZONES = 6
+"""Fewest cultural zones by which countries are clustered; with fewer, intervals take countries as independent."""
+
+
+def cluster_countries(
+    countries: Sequence[str], zone_by_country: Mapping[str, str], included: NDArray[np.bool_]
+) -> UnitLabels:
+    """Cluster countries by cultural zone if the included cells are in at least six zones, else by country.
+
+    A country in no zone is a zone of its own and does not count towards the six.
+
+    Args:
+        countries: of each cell.
+        included: whether a figure uses the cell, shape (cells,).
+
+    Returns:
+        Labels of all cells, shape (cells,).
+    """
+    names = np.array(countries, dtype=np.str_)
+    included_countries = {str(country) for country in np.unique(names[included])}
+    zones = {zone_by_country[country] for country in included_countries if country in zone_by_country}
+    if len(zones) < MIN_ZONES:
+        return UnitLabels(names)
+    # A country may have the name of a zone.
+    labels = [f"zone {zone_by_country[name]}" if name in zone_by_country else name for name in countries]
+    return UnitLabels(np.array(labels, dtype=np.str_), "zone")
+
+
+def sampling_units(countries: Sequence[str], topics: Sequence[str]) -> Units:
+    """The units of observations in cells: countries and topics, or the items of a task.
+
+    Args:
+        countries, topics: of the cell of each observation; the countries are empty for a task.
+    """
+    if any(countries):
+        return {"country": countries, "topic": topics}
+    return {"item": topics}
+
+
+def cell_units(cells: Iterable[Cell]) -> Units:
+    """The units of observations that are in these cells, in their order."""
+    places = [(cell.country, cell.topic) for cell in cells]
+    return sampling_units([country for country, _ in places], [topic for _, topic in places])
+
+
+RESCALED_SCORES_REASON = (
+    "log-probability scores are rescaled to the full scale within each model, so their distance from people has no "
+    "meaning"
+)
+
+
+def has_rescaled_scores(method: str) -> bool:
+    """Whether scores by a method are rescaled within each model, so that they can be ranked but not subtracted.
+
+    A log-probability score depends on all other cells of its model, so its distance from people's score means nothing.
+    """
+    return method == Method.LOGPROB
+
 
 FloatArray = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
@@ -312,3 +414,75 @@ def _positions(values: Sequence[str], ordered_values: Sequence[str]) -> NDArray[
     """Index of each value in `ordered_values`, shape (values,)."""
     position = {value: i for i, value in enumerate(ordered_values)}
     return np.array([position[value] for value in values], dtype=np.intp)
+
+
+def count_addressing_traces(db: Database, audit_id: int) -> dict[str, int]:
+    """Count each model's usable traces that address their judge."""
+    texts = results.iterate_trace_texts(db, audit_id, usable_only=True)
+    return dict(Counter(row.model for row in texts if addresses_judge(row.text, row.language)))
+
+
+MAX_CONCURRENT_QUERIES = 2
+"""Database queries that run at the same time; more would need too much memory at once."""
+SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
+    "call_counts": costs.count_calls,  # the slowest queries start first
+    "votes": load_votes,
+    "judge_counts": count_queries.count_judge_verdicts,
+    "reviewed_conflicts": load_reviewed_conflicts,
+    "verdict_counts": count_queries.count_verdicts,
+    "scores": partial(load_records, record_class=CellScore),
+    "trace_counts": count_queries.count_traces,
+    "exclusions": load_exclusions,
+    "trace_repeats": count_queries.count_trace_repeats,
+    "verdict_repeats": count_queries.count_verdict_repeats,
+    "sentence_pair_repeats": count_queries.count_sentence_pair_repeats,
+    "probe_repeats": count_queries.count_probe_repeats,
+    "sentence_pair_counts": count_queries.count_sentence_pairs,
+    "failed_attempt_counts": costs.count_unreturned_calls,
+    "probe_models": list_answering_models,
+    "author_guesses": partial(load_records, record_class=Guess),
+    "judge_tests": partial(load_records, record_class=AlteredTraceVerdict),
+    "position_tests": partial(load_records, record_class=Contest),
+    "capability_history": partial(load_records, record_class=StoredCapability),
+    "label_records": load_label_records,
+    "design_runs": partial(load_records, record_class=PlannedRun),
+    "design_answers": results.load_design_answers,
+}
+"""Database query that fills each field of `ReportSource`."""
+
+
+def load_source(db: Database, audit_name: str) -> ReportSource:
+    """Read all records that the report of an audit needs.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    audit = audits.get_audit(db, audit_name)
+    config = load_stored_config(audit.config)
+    survey = audits.load_audit_survey(db, audit)
+    queries = dict(SOURCE_QUERIES)
+    if survey.task:
+        queries["task_answers"] = audits.load_answers
+    if survey.n_wordings > 1:
+        queries["sample_scores"] = results.load_sample_scores
+    if config and config.review_varies_by_trace:
+        queries["scored_traces"] = results.load_scored_trace_keys
+    if config:
+        max_trace_chars = config.probes.review.max_trace_chars
+        queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
+            db, audit_id, max_trace_chars
+        )
+    with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
+        futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
+        records = {field_name: future.result() for field_name, future in futures.items()}
+    if records["verdict_counts"]:
+        records["n_addressing_traces"] = count_addressing_traces(db, audit.id)
+    if survey.task and survey.task.people:
+        people = set(survey.task.people)
+        records["trace_counts"] = [count for count in records["trace_counts"] if count.model not in people]
+    return ReportSource(
+        audit=audit,
+        config=None if config is None else apply_vote_weights(db, audit.id, config),
+        survey=survey,
+        **records,
+    )

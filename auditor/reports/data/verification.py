@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
-from auditor.reports.data.coverage.stage_coverage import CoverageUnit, StageCoverage
+from auditor.reports.data.coverage.counts import CoverageUnit, StageCoverage
 from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
-from auditor.reports.data.requests.sampling_settings import build_sampling_report
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import load_source
+from auditor.reports.data.requests import build_sampling_report
 from auditor.storage import audits, count_queries as stored, hash_chain
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import RowDifference, find_unknown_values

@@ -1,18 +1,214 @@
-"""Reduce Vega's SVG to what a page needs: shapes, texts and tooltips, in few bytes.
-
-Only the attributes in a list are taken over, so that no link, script, style or reference to another file gets through.
-Vega's tooltips need its scripts; its text alternative of a mark (`aria-label`) becomes the mark's tooltip instead.
-"""
+"""Reduce Vega's SVG to what a page needs: several figures in one conversion, and maps from stored paths."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import count, pairwise
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from auditor.reports.render.figure_batches import SVG_NAMESPACE, font_size
-from auditor.reports.render.svg_paths import format_coordinate, round_coordinates, shorten_path
+from auditor.reports.charts.world_map import (
+    EARTH_WIDTH,
+    EQUATOR_SHARE,
+    LAND_ID,
+    PATHS_WIDTH_PX,
+    WORLD_DATASET,
+    load_paths,
+    project,
+)
+
+_DECIMAL_PATTERN = re.compile(r"(?<!scale\()(?<!\d)-?\d*\.\d+(?:e-?\d+)?")
+_LINES_PATTERN = re.compile(r"(?:M[-\d.e]+,[-\d.e]+(?:L[-\d.e]+,[-\d.e]+)*Z?)+")
+_SUBPATH_PATTERN = re.compile(r"M[^M]+")
+_POINT_PATTERN = re.compile(r"([-\d.e]+),([-\d.e]+)")
+
+
+def format_coordinate(value: float) -> str:
+    """Format a coordinate in pixels with at most one decimal."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def round_coordinates(text: str) -> str:
+    """Round all numbers of an attribute to one decimal, but for a scale."""
+    return _DECIMAL_PATTERN.sub(lambda match: format_coordinate(float(match[0])), text)
+
+
+@lru_cache(maxsize=1000)
+def shorten_path(path: str) -> str:
+    """Round a path to one decimal, and write its lines relative to the point before, without points that coincide.
+
+    Results are cached, since figures repeat long paths. A path with curves is only rounded.
+    """
+    if not _LINES_PATTERN.fullmatch(path):
+        return round_coordinates(path)
+    return "".join(map(_shorten_line, _SUBPATH_PATTERN.findall(path)))
+
+
+def _shorten_line(subpath: str) -> str:
+    """Shorten a path that starts with its only M; empty if all of its points coincide."""
+    # In tenths of a pixel, so that rounding errors do not add up.
+    points = [(round(float(x) * 10), round(float(y) * 10)) for x, y in _POINT_PATTERN.findall(subpath)]
+    steps = [
+        _join_numbers(x - previous_x, y - previous_y)
+        for (previous_x, previous_y), (x, y) in pairwise(points)
+        if (x, y) != (previous_x, previous_y)
+    ]
+    if not steps:
+        return ""
+    lines = "".join(step if step.startswith("-") else f" {step}" for step in steps).lstrip(" ")
+    return f"M{_join_numbers(*points[0])}l{lines}{'Z' if subpath.endswith('Z') else ''}"
+
+
+def _join_numbers(x_tenths: int, y_tenths: int) -> str:
+    """Write two numbers as SVG allows: without a leading zero, and without a space before a minus sign."""
+    x_text, y_text = _format_tenths(x_tenths), _format_tenths(y_tenths)
+    return x_text + ("" if y_text.startswith("-") else " ") + y_text
+
+
+@lru_cache(maxsize=10_000)
+def _format_tenths(tenths: int) -> str:
+    """Format a number of tenths without zeros that are not needed."""
+    text = f"{tenths / 10:.1f}".removesuffix(".0")
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+SVG_NAMESPACE = "{http://www.w3.org/2000/svg}"
+_TOP_LEVEL_KEYS = frozenset(("$schema", "autosize", "background", "config", "padding"))
+_CHANNELS = ("x", "y", "color", "fill", "stroke", "opacity", "fillOpacity", "size", "shape")
+_FONT_KEYS = {"fontSize": "font", "labelFontSize": "labelFont", "titleFontSize": "titleFont"}
+_VIEW_PATTERN = re.compile(r"(?:^| )concat_(\d+)_group$")
+
+Spec = Mapping[str, Any]
+
+
+def group_specs(specs: Sequence[Spec]) -> list[list[Spec]]:
+    """Group the specifications that can be drawn in one conversion: those with the same configuration."""
+    groups: dict[str, list[Spec]] = {}
+    for spec in specs:
+        groups.setdefault(json.dumps(spec["config"]), []).append(spec)
+    return list(groups.values())
+
+
+def join_specs(specs: Sequence[Spec]) -> dict[str, object]:
+    """Put specifications below each other in one; nothing else changes in how they are drawn."""
+    views = [{key: value for key, value in spec.items() if key not in _TOP_LEVEL_KEYS} for spec in specs]
+    return {
+        "vconcat": [_without_font_sizes(view) for view in views],
+        "config": _without_font_sizes(specs[0]["config"]),
+        "background": None,
+        "autosize": "none",
+        "padding": 0,
+        "spacing": 0,
+        "bounds": "flush",
+        "resolve": {"scale": dict.fromkeys(_CHANNELS, "independent")},
+    }
+
+
+def split_views(root: Element) -> list[Element]:
+    """The drawing of each specification in the SVG of the joined one."""
+    views: dict[int, Element] = {}
+    for group in root.iter(f"{SVG_NAMESPACE}g"):
+        if match := _VIEW_PATTERN.search(group.get("class", "")):
+            views[int(match[1])] = group[0]
+    return [views[i] for i in range(len(views))]
+
+
+def _without_font_sizes(value: Any) -> Any:
+    """Set all font sizes in a part of a specification to 0, and the fonts to the sizes; data are left as they are."""
+    if isinstance(value, Mapping):
+        fonts = {_FONT_KEYS[key]: str(size) for key, size in value.items() if key in _FONT_KEYS}
+        return {
+            key: 0 if key in _FONT_KEYS else item if key == "data" else _without_font_sizes(item)
+            for key, item in value.items()
+        } | fonts
+    return [_without_font_sizes(item) for item in value] if isinstance(value, list) else value
+
+
+def font_size(text: Element) -> str:
+    """Font size in pixels of a text that was drawn by `join_specs`."""
+    size = text.get("font-size", "").removesuffix("px")
+    return text.get("font-family", "") if size == "0" else size
+
+
+def is_map(spec: Spec) -> bool:
+    """Whether a specification is that of a map."""
+    return bool(spec.get("data", {}).get("name") == WORLD_DATASET)
+
+
+def without_map_layers(spec: Spec) -> Spec:
+    """The specification without its projection and the layers that `draw_map_layers` draws."""
+    if not is_map(spec):
+        return spec
+    others = {key: value for key, value in spec.items() if key not in ("data", "projection")}
+    return others | {"layer": [layer for layer in spec["layer"] if not _is_map_layer(layer)]}
+
+
+def draw_map_layers(spec: Spec) -> list[Element]:
+    """Draw the land, the countries with data and the dots of a map; nothing of other specifications."""
+    if not is_map(spec):
+        return []
+    layers = [layer for layer in spec["layer"] if _is_map_layer(layer)]
+    return [(_draw_shapes if _is_shape_layer(layer) else _draw_dots)(layer, spec["projection"]) for layer in layers]
+
+
+def _is_map_layer(layer: Spec) -> bool:
+    """Whether a layer is placed by longitudes and latitudes."""
+    return _is_shape_layer(layer) or "longitude" in layer.get("encoding", {})
+
+
+def _is_shape_layer(layer: Spec) -> bool:
+    """Whether a layer draws shapes."""
+    return bool(layer["mark"]["type"] == "geoshape")
+
+
+def _draw_shapes(layer: Spec, projection: Spec) -> Element:
+    """The shapes of the countries that a layer has data of, or all land."""
+    mark, paths = layer["mark"], load_paths()
+    factor = projection["scale"] / (PATHS_WIDTH_PX / EARTH_WIDTH)
+    origin = PATHS_WIDTH_PX / 2, round(PATHS_WIDTH_PX * EQUATOR_SHARE)
+    x, y = (to - factor * start for to, start in zip(projection["translate"], origin, strict=True))
+    group = Element("g", {"stroke": mark["stroke"], "stroke-width": f"{mark['strokeWidth'] / factor:.3g}"})
+    if factor != 1:
+        group.set("transform", f"translate({format_coordinate(x)},{format_coordinate(y)}) scale({factor:.6g})")
+    if "fill" in mark:
+        SubElement(group, "path", {"d": paths[LAND_ID], "fill": mark["fill"]})
+    else:
+        rows = list(_iterate_joined_rows(layer))
+        _add_marks(group, rows, (("path", {"d": paths[row["code"]]}) for row in rows))
+    return group
+
+
+def _draw_dots(layer: Spec, projection: Spec) -> Element:
+    """A dot for each row of a layer."""
+    mark, rows = layer["mark"], layer["data"]["values"]
+    radius = format_coordinate(math.sqrt(mark["size"]) / 2)
+    group = Element("g", {"stroke": mark["stroke"], "stroke-width": f"{mark['strokeWidth']:.3g}"})
+    points = [
+        [to + projection["scale"] * part for to, part in zip(projection["translate"], point, strict=True)]
+        for point in (project(row["longitude"], row["latitude"]) for row in rows)
+    ]
+    circles = ({"cx": format_coordinate(x), "cy": format_coordinate(y), "r": radius} for x, y in points)
+    _add_marks(group, rows, (("circle", circle) for circle in circles))
+    return group
+
+
+def _iterate_joined_rows(layer: Spec) -> Iterator[Spec]:
+    """The rows of data that a layer joins to shapes."""
+    for transform in layer["transform"]:
+        if "lookup" in transform:
+            yield from transform["from"]["data"]["values"]
+
+
+def _add_marks(group: Element, rows: Iterable[Spec], marks: Iterable[tuple[str, dict[str, str]]]) -> None:
+    """Add a mark for each row, with its colour, and its text as the tooltip."""
+    for row, (tag, attributes) in zip(rows, marks, strict=True):
+        SubElement(SubElement(group, tag, attributes | {"fill": row["color"]}), "title").text = row["text"]
+
 
 MIN_MARKER_RUN = 20
 """Number of equal symbols in sequence from which on they are drawn as the markers of one line."""

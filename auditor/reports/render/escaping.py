@@ -1,10 +1,28 @@
-"""Escape text for HTML and Markdown: every text of a document is plain text, and stays so in every form."""
+"""Texts in every form: escaping, inline nodes, and what stands for figures in the forms without pictures."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 
+from auditor.reports.document import (
+    Block,
+    Code,
+    Disclosure,
+    Document,
+    Figure,
+    FigureGrid,
+    HeatMap,
+    Link,
+    Name,
+    Strong,
+    Table,
+    Text,
+)
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.text_safety import escape_invisible
 
 _RTL_CHARACTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
@@ -93,3 +111,90 @@ def _escape_markup(text: str) -> str:
 def _to_entities(text: str) -> str:
     """The numeric entities of a text's characters."""
     return "".join(f"&#{ord(char)};" for char in text)
+
+
+@dataclass(frozen=True, slots=True)
+class InlineMarkup:
+    """Functions that mark up text in one output format.
+
+    Attributes:
+        text: escapes plain text.
+        name: escapes a name.
+        strong: emphasizes text that is marked up already.
+        code: marks up plain text as code.
+        link: marks up a link, by its plain text and its target: the URL of another page, or `#` and a section's id.
+    """
+
+    text: Callable[[str], str]
+    name: Callable[[str], str]
+    strong: Callable[[str], str]
+    code: Callable[[str], str]
+    link: Callable[[str, str], str]
+
+
+def render_inline(text: Text, markup: InlineMarkup) -> str:
+    """Render a text in one output format."""
+    match text:
+        case str():
+            return markup.text(text)
+        case Name():
+            return markup.name(text.text)
+        case Strong():
+            return markup.strong(render_inline(text.content, markup))
+        case Code():
+            return markup.code(text.text)
+        case Link():
+            return markup.link(text.text, text.target)
+    return "".join(render_inline(node, markup) for node in text)
+
+
+MAX_TITLES = 4
+
+
+def label_tables(document: Document) -> dict[str, str]:
+    """Labels of the tables that have the numbers of a figure, by id; these tables are printed with their label."""
+    blocks = list(iterate_blocks(document))
+    table_ids = {block.table_id for block in blocks if isinstance(block, Figure)}
+    return {block.id: block.label for block in blocks if isinstance(block, Table) and block.id in table_ids}
+
+
+def group_pictures(blocks: Sequence[Block]) -> Iterable[tuple[bool, list[Block]]]:
+    """Group consecutive blocks by whether they are pictures, or disclosures of nothing but pictures."""
+    return ((is_picture, list(group)) for is_picture, group in groupby(blocks, _is_picture))
+
+
+def _is_picture(block: Block) -> bool:
+    """Whether the block shows nothing but figures and heat maps."""
+    if isinstance(block, Disclosure):
+        return bool(block.blocks) and all(map(_is_picture, block.blocks))
+    return isinstance(block, Figure | FigureGrid | HeatMap)
+
+
+def describe_pictures(blocks: Sequence[Block], table_labels: dict[str, str]) -> str:
+    """Name the figures and heat maps that only the page shows, and the tables that have their numbers."""
+    titles: list[str] = []
+    tables: list[str] = []
+    for block in blocks:
+        for picture in _iterate_pictures(block):
+            titles.append(picture.label if isinstance(picture, HeatMap) else picture.title)
+            if isinstance(picture, Figure) and picture.table_id in table_labels:
+                tables.append(f"“{table_labels[picture.table_id]}”")
+    table_names = list(dict.fromkeys(tables))
+    if not titles:
+        return ""
+    if len(titles) > MAX_TITLES:
+        titles[MAX_TITLES:] = [f"and {len(titles) - MAX_TITLES} more"]
+    reference = f" For the numbers see the table{'s' * (len(table_names) > 1)} {', '.join(table_names)}."
+    return f"Shown in the HTML report: {'; '.join(titles)}.{reference if table_names else ''}"
+
+
+def _iterate_pictures(block: Block) -> Iterable[Figure | HeatMap]:
+    """The figures and heat maps of a block that shows nothing else."""
+    match block:
+        case Figure() | HeatMap():
+            yield block
+        case FigureGrid():
+            yield from block.figures
+        case Disclosure():
+            for nested_block in block.blocks:
+                yield from _iterate_pictures(nested_block)

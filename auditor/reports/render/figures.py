@@ -15,13 +15,20 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from auditor.reports.charts.country_shapes import WORLD_DATASET, load_topology
 from auditor.reports.charts.theme import FONT_FAMILY, LIGHT_COLORS
+from auditor.reports.charts.world_map import WORLD_DATASET, load_topology
 from auditor.reports.document import Figure
-from auditor.reports.render.compact_svg import compact_view
-from auditor.reports.render.figure_batches import SVG_NAMESPACE, group_specs, join_specs, split_views
-from auditor.reports.render.map_layers import draw_map_layers, is_map, without_map_layers
-from auditor.reports.render.svg_paths import format_coordinate
+from auditor.reports.render.compact_svg import (
+    SVG_NAMESPACE,
+    compact_view,
+    draw_map_layers,
+    format_coordinate,
+    group_specs,
+    is_map,
+    join_specs,
+    split_views,
+    without_map_layers,
+)
 from auditor.text_safety import escape_invisible
 
 VEGA_LITE_VERSION = "5.21"

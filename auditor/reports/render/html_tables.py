@@ -1,4 +1,4 @@
-"""Tables as HTML."""
+"""Tables and heat maps as HTML, and the inline nodes in them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,57 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
-from auditor.reports.document import BarSegment, Cell, Column, Name, Paragraph, Reason, Row, Table, Text
+from auditor.reports.document import (
+    BarSegment,
+    Cell,
+    Column,
+    HeatMap,
+    HeatMapCell,
+    Name,
+    Paragraph,
+    Reason,
+    Row,
+    Table,
+    Text,
+)
 from auditor.reports.number_format import MISSING_SYMBOL, format_count
-from auditor.reports.render.cell_format import FormattedFigure, format_figure, format_reason, iterate_rows, label_notes
-from auditor.reports.render.escaping import escape_html, isolate_rtl
-from auditor.reports.render.html_text import element, html_inline, scroll_region
-from auditor.reports.render.shortened_tables import shorten_table
-from auditor.reports.render.table_split import split_table
+from auditor.reports.render.escaping import InlineMarkup, escape_html, isolate_rtl, render_inline
+from auditor.reports.render.plain_text import split_table
+from auditor.reports.render.tables import (
+    FormattedFigure,
+    format_figure,
+    format_reason,
+    iterate_rows,
+    label_notes,
+    shorten_table,
+)
+
+_MARKUP = InlineMarkup(
+    text=isolate_rtl,
+    name=lambda name: f"<bdi>{escape_html(name)}</bdi>",
+    strong=lambda content: f"<strong>{content}</strong>",
+    code=lambda code: f"<code>{escape_html(code)}</code>",
+    link=lambda text, target: f'<a href="{escape_html(target)}">{isolate_rtl(text)}</a>',
+)
+
+
+def html_inline(text: Text) -> str:
+    """Render a text as HTML."""
+    return render_inline(text, _MARKUP)
+
+
+def element(tag: str, content: str, **attributes: str) -> str:
+    """Put markup into an element; an attribute `class_` is written as `class`, an empty one is left out."""
+    attribute_markup = "".join(
+        f' {name.rstrip("_")}="{escape_html(value)}"' for name, value in attributes.items() if value
+    )
+    return f"<{tag}{attribute_markup}>{content}</{tag}>"
+
+
+def scroll_region(content: str, label: str) -> str:
+    """Put markup into a region that scrolls sideways, by keyboard too."""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape_html(label)}">{content}</div>'
+
 
 N_SERIES_COLORS = 11
 BAR_WIDTH_RULES = "\n".join(f".w{percent}{{width:{percent}%}}" for percent in range(1, 101))
@@ -158,3 +202,54 @@ def _render_figure(figure: FormattedFigure) -> str:
     return escape_html(figure.value).replace(" ", "\u00a0") + (
         element("small", details, class_=class_) if details else ""
     )
+
+
+MAX_HEAT_MAP_COLUMNS_IN_FULL_SIZE = 25
+"""A heat map with more columns is printed in smaller type."""
+_STATE_CLASSES = {"not_asked": "na", "no_answer": "no"}
+
+
+def render_heat_map(heat_map: HeatMap) -> str:
+    """Render a heat map as a table of coloured cells, with its legend."""
+    header = "".join(f'<th scope="col"><span dir="auto">{escape_html(name)}</span></th>' for name in heat_map.columns)
+    rows = "\n".join(
+        f'<tr><th scope="row"><bdi>{escape_html(name)}</bdi></th>'
+        + "".join([_render_cell(cell, heat_map.bounds) for cell in cells])
+        + "</tr>"
+        for name, cells in heat_map.rows
+    )
+    css_class = "heat many" if len(heat_map.columns) > MAX_HEAT_MAP_COLUMNS_IN_FULL_SIZE else "heat"
+    markup = (
+        f'<table class="{css_class}"><caption class="hidden">{isolate_rtl(heat_map.label)}</caption>'
+        f"<thead><tr><td></td>{header}</tr></thead>\n<tbody>{rows}</tbody></table>"
+    )
+    return (_render_legend(heat_map) if heat_map.show_legend else "") + scroll_region(markup, heat_map.label)
+
+
+def _render_cell(cell: HeatMapCell, bounds: Sequence[float]) -> str:
+    """Render one coloured cell."""
+    css_class = _STATE_CLASSES.get(cell.state) or _shade_class(cell.value or 0.0, bounds)
+    content = escape_html(cell.text)
+    if cell.page:
+        content = f'<a href="{escape_html(cell.page)}">{content}</a>'
+    return f'<td class="{css_class}" title="{escape_html(cell.tooltip)}">{content}</td>'
+
+
+def _shade_class(value: float, bounds: Sequence[float]) -> str:
+    """CSS class for a value: `h-4` (far below zero) to `h4` (far above)."""
+    step = sum([abs(value) >= bound for bound in bounds])
+    return f"h{-step if value < 0 else step}"
+
+
+def _render_legend(heat_map: HeatMap) -> str:
+    """Render the legend of a heat map: its shades, and the states of cells without a value."""
+    n_shades = len(heat_map.bounds)
+    first_step = -n_shades if heat_map.has_negative_values else 0
+    ramp = "".join(f'<i class="h{step}"></i>' for step in range(first_step, n_shades + 1))
+    low_label, high_label = isolate_rtl(heat_map.low_label), isolate_rtl(heat_map.high_label)
+    states = [
+        f'<span><i class="{_STATE_CLASSES[state]}">{"×" if state == "no_answer" else ""}</i>{isolate_rtl(label)}</span>'
+        for state, label in heat_map.state_labels.items()
+    ]
+    scale = f'<span>{low_label} <span class="ramp">{ramp}</span> {high_label}</span>'
+    return f'<p class="key" aria-hidden="true">{scale}{"".join(states)}</p>'

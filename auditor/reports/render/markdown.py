@@ -24,20 +24,22 @@ from auditor.reports.document import (
     Table,
     Text,
 )
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.number_format import MISSING_SYMBOL
-from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.escaping import (
+    InlineMarkup,
+    describe_pictures,
     escape_line_starts,
     escape_markdown,
     escape_markdown_inline,
     format_markdown_code,
+    group_pictures,
+    label_tables,
     quote_markdown,
+    render_inline,
 )
-from auditor.reports.render.inline_text import InlineMarkup, render_inline
-from auditor.reports.render.pictures import describe_pictures, group_pictures, label_tables
-from auditor.reports.render.shortened_tables import shorten_table
-from auditor.reports.render.text_layout import flatten_text
+from auditor.reports.render.plain_text import flatten_text
+from auditor.reports.render.tables import format_figure, format_reason, iterate_rows, label_notes, shorten_table
 
 MAX_HEADING_LEVEL = 6
 

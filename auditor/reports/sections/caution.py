@@ -8,17 +8,15 @@ from itertools import product
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.sampling.design import DesignAverages
-from auditor.reports.data.sampling_units import MIN_ZONES
+from auditor.reports.data.report_source import MIN_ZONES
+from auditor.reports.data.robustness import DesignAverages
 from auditor.reports.number_format import format_count, format_interval, format_percent, format_styled, pluralize
-from auditor.reports.sections.failures import list_unusable_models
-from auditor.reports.sections.lost_samples import list_lost_sample_cautions
+from auditor.reports.sections.baselines import list_corrections, list_recall_cautions
+from auditor.reports.sections.coverage import list_lost_sample_cautions, list_unusable_models
 from auditor.reports.sections.over_models import describe_equal_series
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
-from auditor.reports.sections.population import list_corrections, list_recall_cautions
 from auditor.reports.sections.probe_sections import list_probe_cautions
-from auditor.reports.sections.requests import describe_mixed_forms
-from auditor.reports.sections.sampling_marks import SamplingMarks
+from auditor.reports.sections.requests import SamplingMarks, describe_mixed_forms
 from auditor.reports.sections.sensitivity import list_influence_cautions
 
 MIN_COVERAGE = 0.95

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.gates.schema import CheckResult, GateStatus
+from auditor.reports.data.gates.estimates import CheckResult, GateStatus
 from auditor.reports.document import Cell, Code, Column, Document, Name, Paragraph, Section, Table
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.phrasing import join_first

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.domain import ConflictKind, Decision
-from auditor.metrics.conflict import MIN_THRESHOLD
-from auditor.reports.data.conflicts.schema import (
+from auditor.metrics.people.conflict import MIN_THRESHOLD
+from auditor.reports.data.conflicts import (
     ConflictSideReport,
     ConflictsReport,
     ListedConflictReport,
@@ -29,9 +29,16 @@ from auditor.reports.document import (
     Tag,
 )
 from auditor.reports.number_format import format_count, format_number, format_share, format_signed, pluralize
-from auditor.reports.sections.phrasing import describe_estimate, describe_interval, join_names
+from auditor.reports.sections.phrasing import (
+    MAX_LONG_TABLE_ROWS,
+    describe_estimate,
+    describe_interval,
+    join_names,
+    list_columns,
+    make_columns,
+    tabulate,
+)
 from auditor.reports.sections.probe_sections import describe_probe_votes
-from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, list_columns, make_columns, tabulate
 
 STATE_LABELS = {
     "open": "open",

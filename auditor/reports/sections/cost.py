@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.reports.data.cost.savings import SavingsRow
-from auditor.reports.data.cost.schema import CostReport, CostRow
+from auditor.reports.data.cost import CostReport, CostRow, SavingsRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, CountShare, Disclosure, LowerBound, Paragraph, Reason, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd, pluralize
-from auditor.reports.sections.phrasing import join_with_and
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.phrasing import join_with_and, tabulate
 
 
 def build_cost_section(report: Report) -> Section:

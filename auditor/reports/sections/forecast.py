@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.data.cost.forecast import (
+from auditor.reports.data.cost import (
     CostForecast,
     DetectableDifferences,
     ForecastRange,

@@ -1,41 +1,248 @@
-"""The section on what the judges' verdicts are worth, measured on labels by people."""
+"""The section on what judges' verdicts are worth, measured on labels by people."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from auditor.domain.labels import RaterKind
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, Tested
 from auditor.reports.charts.interval_plot import SHARE_AXIS
-from auditor.reports.charts.reliability_diagram import ReliabilityPoint, reliability_diagram
+from auditor.reports.charts.scatter_plots import ReliabilityPoint, reliability_diagram
 from auditor.reports.data.judge_quality.schema import (
     AnnotatorTestRow,
+    CorrectedDifferenceRow,
+    CorrectedShareRow,
+    ErrorFactorRow,
     JudgeAccuracyRow,
     JudgeQualityReport,
+    JudgeSplitRow,
+    PairJudgeRow,
+    PairLabelsReport,
+    PanelAccuracyRow,
+    TransportRow,
     is_better_than_chance,
 )
 from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Code, Figure, FigureGrid, Inline, List, ListItem, Paragraph, Section, Status
+from auditor.reports.document import (
+    Block,
+    Code,
+    Figure,
+    FigureGrid,
+    Inline,
+    List,
+    ListItem,
+    Paragraph,
+    Section,
+    Status,
+    Table,
+)
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
     describe_p_value,
+    format_interval,
     format_share,
     format_signed,
     pluralize,
 )
-from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.judge_quality_tables import (
-    build_accuracy_tables,
-    build_corrected_tables,
-    build_error_tables,
-    build_replacement_table,
+from auditor.reports.sections.phrasing import (
+    MAX_LONG_TABLE_ROWS,
+    build_interval_figure,
+    slugify_unique,
+    sort_by_p_value,
+    tabulate,
 )
-from auditor.reports.sections.phrasing import slugify_unique
+from auditor.storage.probe_results import find_label_form
+
+THESE_TRACES_NOTE = "95% CIs are for these traces: over other random samples of them."
+
+
+def build_accuracy_tables(quality: JudgeQualityReport) -> Iterator[Table]:
+    """Build the tables of accuracy and of confidence."""
+    caption = (
+        "Sensitivity: share of the traces that people find VALID on which the judge agrees; specificity: of those that "
+        "people find INVALID. Excess: its share of VALID minus people’s. If unsure: accuracy if all raters that are "
+        f"unsure disagreed or agreed. {THESE_TRACES_NOTE} Balanced accuracy: mean of sensitivity and specificity, 0.5 "
+        "by chance; its CI and p-value, adjusted for all judges, are for other traces of these cells. n counts labels."
+    )
+    derived = {"if_unsure": _format_unsure_bounds}
+    yield tabulate("judge-accuracy", "Accuracy of each judge", caption, quality.judges, JudgeAccuracyRow, derived)
+    caption = (
+        "Accuracy of the majority, minus that of the best judge, and beside a majority of judges with the same "
+        "sensitivity and specificity whose errors are independent. The best judge is chosen by the same labels, which "
+        "flatters it a little. 95% CIs are for other traces of these cells. n counts labels."
+    )
+    panels = [quality.panel] if quality.panel is not None else []
+    yield tabulate("panel-accuracy", "Accuracy of the panel", caption, panels, PanelAccuracyRow)
+    caption = (
+        "Expected calibration error: mean distance between the stated confidence and the share of right verdicts "
+        "(lower is better), with its mean and 95% of its values if the confidence were right. Slope: 1 if it is "
+        f"right, below 1 for overconfidence. Intercept: 0 if it is right, above 0 if it is too low. {THESE_TRACES_NOTE}"
+    )
+    rows = [row for row in quality.judges if row.confidence.error is not None]
+    derived = {"band": _format_band}
+    yield tabulate("judge-confidence", "Confidence of each judge", caption, rows, JudgeAccuracyRow, derived)
+
+
+def _format_unsure_bounds(row: JudgeAccuracyRow) -> str:
+    return format_interval(row.accuracy_if_unsure_disagree, row.accuracy_if_unsure_agree) if row.unsure else "–"
+
+
+def _format_band(row: JudgeAccuracyRow) -> str:
+    return format_interval(row.confidence.error_band_low, row.confidence.error_band_high)
+
+
+def build_corrected_tables(quality: JudgeQualityReport) -> Iterator[Table]:
+    """Build the tables of corrected shares and of their differences."""
+    caption = (
+        "Judges: share of VALID among the verdicts, over other countries and topics. People: from the labels alone. "
+        "Corrected: the judges’ share minus their error on the labelled traces; calibrated: with votes and confidence "
+        "first calibrated on other labels. Both are for these traces; the next two columns are for other countries and "
+        "topics like these. Rogan–Gladen: the majority’s share corrected by its sensitivity and specificity. Excess: "
+        "the judges’ share minus people’s. If unsure: corrected share if all raters that are unsure said INVALID or "
+        "VALID. n counts labels."
+    )
+    if_unsure = {
+        "if_unsure": lambda row: (
+            format_interval(row.corrected_if_unsure_invalid, row.corrected_if_unsure_valid) if row.unsure else "–"
+        )
+    }
+    yield tabulate("corrected-shares", "Shares of VALID", caption, quality.models, CorrectedShareRow, if_unsure)
+    caption = (
+        "Share of VALID of the first model minus that of the second: by the judges alone, corrected for these traces, "
+        "and corrected for other countries and topics. P-values are for these traces, adjusted for all pairs (Holm). n "
+        "counts labels."
+    )
+    title, rows = "Differences between models", quality.differences
+    yield tabulate("corrected-differences", title, caption, rows, CorrectedDifferenceRow, max_rows=MAX_LONG_TABLE_ROWS)
+
+
+def build_error_tables(quality: JudgeQualityReport) -> Iterator[Table]:
+    """Build the tables of accuracy by group, of what errors go with, and of the test of one correction."""
+    caption = (
+        "Accuracy in a group of traces, and the difference from the other traces. Smallest difference: what so many "
+        "labels show in 80% of samples, corrected for all rows. A difference that is not shown may still exist. "
+        f"P-values are adjusted for all rows (Holm). {THESE_TRACES_NOTE}"
+    )
+    splits = sort_by_p_value(quality.splits, lambda row: row.difference)
+    yield tabulate("judge-splits", "Accuracy by group", caption, splits, JudgeSplitRow, max_rows=MAX_LONG_TABLE_ROWS)
+    caption = (
+        "Change of the judge’s verdict minus people’s label with one property, the others held fixed; above 0 the "
+        "judge is more lenient. Length and position: for one standard deviation. Languages and regions: compared with "
+        "the most frequent one. An association, not an effect. P-values are adjusted for all rows (Holm). "
+        "n counts labels."
+    )
+    factors = sort_by_p_value(quality.factors, lambda row: row.effect)
+    yield tabulate(
+        "judge-errors", "What errors go with", caption, factors, ErrorFactorRow, max_rows=MAX_LONG_TABLE_ROWS
+    )
+    caption = (
+        "Whether the judges’ excess is equal in all groups. Largest: the excess in the group that differs most, minus "
+        "that on the other traces. p is of equal errors in all groups (Bonferroni); p (adjusted) counts all such tests "
+        "(Holm)."
+    )
+    tested = [row for row in quality.transport if row.largest_excess.p_value is not None]
+    yield tabulate("transport", "Does one correction hold for all?", caption, tested, TransportRow)
+
+
+def build_replacement_table(rows: Sequence[AnnotatorTestRow]) -> Table:
+    """Build the table of the alternative annotator test."""
+    caption = (
+        "The alternative annotator test (Calderon, Reichart & Dror, ACL 2025): the judge passes if it wins against at "
+        "least half of the raters, given ε, what its lower cost is worth: 0.2 if the raters are experts, 0.15 if "
+        "skilled, 0.1 for crowd workers. The test over topics decides; the one over traces takes traces as independent "
+        "and passes too often."
+    )
+    derived = {
+        "passed": lambda row: _format_outcome(row.passed),
+        "passed_over_traces": lambda row: _format_outcome(row.passed_over_traces),
+    }
+    return tabulate("replacement-test", "Alternative annotator test", caption, rows, AnnotatorTestRow, derived)
+
+
+def _format_outcome(passed: bool | None) -> str:
+    return "not tested" if passed is None else "yes" if passed else "no"
+
+
+def build_pair_labels_section(report: Report) -> Section | None:
+    """Build the section; None without labels of pairs."""
+    blocks = [block for labels in report.pair_labels for block in _build_kind(labels, report.audit.name)]
+    if not blocks:
+        return None
+    title = "Do people agree with the judges of pairs?"
+    return Section("pair-labels", title, blocks, "Judges of pairs")
+
+
+def _build_kind(labels: PairLabelsReport, audit: str) -> Iterator[Block]:
+    """Build the findings and the table of one kind, or one line that says how to get enough labels."""
+    measured = [row for row in labels.judges if row.agreement.value is not None]
+    if labels.labels and not labels.judges and labels.reason is None:
+        return  # no judge was asked about these pairs
+    if not measured:
+        yield _describe_missing(labels, audit)
+        return
+    yield List([_describe_pair_judge(row, labels) for row in measured], is_findings=True)
+    yield _build_table(labels)
+
+
+def _describe_missing(labels: PairLabelsReport, audit: str) -> Paragraph:
+    """Say why there are no figures, and with which command to go on."""
+    n_labels = max(labels.suggested_labels, labels.sampled)
+    plural = find_label_form(labels.kind).plural
+    command = f"auditor review {shlex.quote(audit)} --sample {n_labels} --kind {labels.kind}"
+    if labels.reason is not None:
+        text = f"People’s labels of {plural} are not used: {labels.reason}. To draw a new sample: "
+        return Paragraph([text, Code(f"{command} --redraw"), "."], "note")
+    text = (
+        f"{labels.labels:,} of about {pluralize(n_labels, 'label')} of {plural}: too few to say how "
+        "often the judges agree with people. To continue: "
+    )
+    return Paragraph([text, Code(command), "."])
+
+
+def _describe_pair_judge(row: PairJudgeRow, labels: PairLabelsReport) -> ListItem:
+    """One sentence on a judge; in favour if it agrees with people beyond chance, where that is measured."""
+    question = "" if row.question == labels.kind else f" about {row.question}"
+    plural = find_label_form(labels.kind).plural
+    noun = find_label_form(labels.kind).noun if row.labels == 1 else plural
+    interval = describe_interval(row.agreement, 0, "percent")
+    text = (
+        f"{row.judge} agrees with people{question} on {format_share(row.agreement.value)} of the "
+        f"{plural} ({interval}, {row.labels:,} labelled {noun})."
+    )
+    if row.kappa is None or row.kappa.ci_low is None or row.kappa.ci_high is None:
+        return ListItem(text, "neutral")
+    is_shown = row.kappa.ci_low > 0 or row.kappa.ci_high < 0
+    return ListItem(text, ("positive" if row.kappa.ci_low > 0 else "negative") if is_shown else "unclear")
+
+
+def _build_table(labels: PairLabelsReport) -> Table:
+    """Build the table of one kind of pairs."""
+    plural = find_label_form(labels.kind).plural
+    caption = (
+        f"Agreement: share of the {plural} on which the judge gives the answer of a random rater. If "
+        "unsure: the agreement if all raters that are unsure disagreed or agreed. 95% CIs are for these "
+        f"{plural}: over other random samples of them. n counts labels of "
+        f"{pluralize(len(labels.raters), 'rater')}, whose errors are not removed."
+    )
+    if labels.kind == "answer_pair":
+        caption += (
+            " Sensitivity: share of the pairs of which people say yes on which the judge agrees; specificity: of those "
+            "of which they say no."
+        )
+    derived = {"if_unsure": _format_unsure_pair_bounds}
+    title = f"Judges of {plural}"
+    table_id = f"{labels.kind.replace('_', '-')}-judges"
+    return tabulate(table_id, title, caption, labels.judges, PairJudgeRow, derived)
+
+
+def _format_unsure_pair_bounds(row: PairJudgeRow) -> str:
+    bounds = row.agreement_if_unsure_disagree, row.agreement_if_unsure_agree
+    return format_interval(*bounds) if row.unsure else "–"
+
 
 RATER_PLURALS: Mapping[RaterKind, str] = {"expert": "experts", "skilled": "skilled raters", "crowd": "crowd workers"}
 RATER_NAMES: Mapping[RaterKind, str] = {"expert": "an expert", "skilled": "a skilled rater", "crowd": "a crowd worker"}

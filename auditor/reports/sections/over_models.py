@@ -1,24 +1,59 @@
-"""Section on figures over models, as papers on several models report them."""
+"""Sections on figures over models: their summary, correlations, attributes of models, and trends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.domain import Method
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL
+from auditor.metrics.people.over_models import MIN_TREND_MODELS, ModelCorrelation
 from auditor.reports.data.agreement.over_models import (
     ERROR_BIN_WIDTH,
+    AttributeFigureRow,
+    AttributesReport,
+    AttributeTrendRow,
     CutOffTierRow,
+    ModelAttributesRow,
     OverModelsReport,
     OverModelsRow,
 )
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Cell, Column, Disclosure, HeatMap, HeatMapCell, Paragraph, Section, Table
-from auditor.reports.number_format import format_number, pluralize
-from auditor.reports.sections.phrasing import SeriesLabels, join_with_and
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Column,
+    Disclosure,
+    HeatMap,
+    HeatMapCell,
+    List,
+    Name,
+    Paragraph,
+    Section,
+    Status,
+    Table,
+    Text,
+)
+from auditor.reports.number_format import describe_estimate, format_number, pluralize
+from auditor.reports.sections.phrasing import SeriesLabels, join_with_and, tabulate
 
-TITLES = {
+CORRELATION_REMARK = (
+    "95% CIs (from 8 models) and p (a permutation test, from 5) are for other models. Models of one family are "
+    "averaged first, so that n counts families; “r over single models” is without this averaging, as in most papers."
+)
+
+
+def compare_correlation(correlation: ModelCorrelation) -> Status:
+    """Whether a correlation is positive, negative or unclear by its p-value; neutral without one."""
+    if correlation.p_value is None or correlation.value is None:
+        return "neutral"
+    if correlation.p_value >= SIGNIFICANCE_LEVEL:
+        return "unclear"
+    return "positive" if correlation.value > 0 else "negative"
+
+
+SUMMARY_TITLES = {
     "pearson_r": "r",
     "mean_country_r": "r in each country, mean over countries",
     "method_difference": "Difference in r, answers minus log-probabilities",
@@ -83,7 +118,7 @@ def describe_equal_series(report: Report) -> Iterator[str]:
 def _build_figures_table(rows: Sequence[OverModelsRow]) -> Table:
     """Build the table of means, standard deviations and ranges."""
     caption = "Each model counts once. The 95% CI of a mean is for other models like these. n counts models."
-    derived = {"figure": lambda row: TITLES[row.figure]}
+    derived = {"figure": lambda row: SUMMARY_TITLES[row.figure]}
     return tabulate("over-models", "Figures over models", caption, rows, OverModelsRow, derived)
 
 
@@ -168,3 +203,90 @@ def _build_errors_table(over_models: OverModelsReport, labels: SeriesLabels) -> 
         if any(any(row.counts[i:]) for row in over_models.errors)
     ]
     return Table("error-distribution", "Distribution of errors", caption, columns, rows)
+
+
+ATTRIBUTE_TITLES: Mapping[str, str] = {
+    "mae": "MAE",
+    "concordance": "Concordance",
+    "pearson_r": "r",
+    "corrected_r": "r without sampling noise",
+    "self_consistency": "Self-consistency (cosine)",
+    "accuracy": "Share of right answers",
+}
+NO_TREND = "No figure is shown to change with the number of parameters, after correction for all trends."
+
+
+def build_model_attributes_section(report: Report) -> Section | None:
+    """Build the section of an audit's report; None where no model has attributes."""
+    return None if report.attributes is None else build_attributes_section(report.attributes)
+
+
+def build_attributes_section(attributes: AttributesReport) -> Section:
+    """Build the section: what changes with size, the trends, and figures by attribute."""
+    blocks: list[Block] = [*_build_trends(attributes.trends)]
+    derived = {"figure": lambda row: _name_figure(row.figure)}
+    blocks.append(
+        tabulate(
+            "attribute-figures",
+            "Figures by attribute",
+            "Each model counts once. The 95% CI of a mean is over other models like these; n counts models. Models "
+            "that differ in one attribute may differ in others.",
+            attributes.figures,
+            AttributeFigureRow,
+            derived,
+        )
+    )
+    blocks.append(
+        tabulate(
+            "model-attributes",
+            "Attributes of the models",
+            "As configured.",
+            attributes.models,
+            [Column("Model", "name"), Column("Family", "name"), Column("Attributes")],
+            {"attributes": _list_attributes},
+        )
+    )
+    return Section("attributes", "Figures by attributes of models", blocks, "Attributes")
+
+
+def _build_trends(trends: list[AttributeTrendRow]) -> Iterator[Block]:
+    """Yield the finding and the table of trends; nothing without numbers of parameters."""
+    if not trends:
+        return
+    findings: list[Text] = [
+        [
+            f"{_name_figure(row.figure)} {'rises' if (row.slope.value or 0.0) > 0 else 'falls'} with the number of "
+            "parameters within ",
+            *(["families"] if row.family is None else ["the family ", Name(row.family)]),
+            f" ({describe_estimate('change per tenfold', row.slope, 'model', digits=3, style='signed')}).",
+        ]
+        for row in trends
+        if row.slope.is_significant
+    ]
+    is_measured = any(row.slope.value is not None for row in trends)
+    missing = f"There is no trend over the number of parameters: it needs {MIN_TREND_MODELS} models of a family."
+    yield List(findings) if findings else Paragraph(NO_TREND if is_measured else missing, "finding")
+    yield tabulate(
+        "attribute-trends",
+        "Trends over the number of parameters",
+        "Change of a figure from a model to one of its family with ten times as many parameters. Without a family: all "
+        "families together, each with an intercept of its own. 95% CIs are over other models of these families; n "
+        "counts models.",
+        trends,
+        AttributeTrendRow,
+        {"figure": lambda row: _name_figure(row.figure)},
+    )
+
+
+def _name_figure(figure: str) -> str:
+    """The title of a figure: of this list, or as a built-in probe declares it."""
+    return ATTRIBUTE_TITLES.get(figure) or next(
+        probe.attribute_figures[figure] for probe in list_built_in_probes() if figure in probe.attribute_figures
+    )
+
+
+def _list_attributes(row: ModelAttributesRow) -> str:
+    """The attributes of a model, such as "parameters 7e+09, tuning instruct"."""
+    return ", ".join(
+        f"{key} {value:,.6g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.attributes.items()
+    )

@@ -1,18 +1,25 @@
-"""The section on the panel: what judges say of each model, how reliable they are, and their biases."""
+"""The section on the panel: what judges say of each model, how consistent they are, their biases and copies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from auditor.domain.review_aspects import aspect_questions
+from auditor.domain.decisions import aspect_questions
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.judges.accuracy import Evidence, JudgeDifference
+from auditor.metrics.judges.copying import MIN_ERRORS
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.measurement_schema import PeerAgreementRow
 from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
+    CopyingReport,
     FaultDetectionRow,
+    JudgePairRow,
     JudgeRow,
     ObedienceRow,
+    PairVerdict,
     PanelReport,
     PeerAlignmentRow,
     PositionBiasRow,
@@ -20,15 +27,167 @@ from auditor.reports.data.panel.schema import (
     SelfReviewRow,
     VotingRuleRow,
 )
+from auditor.reports.data.report_model import p_column
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, Disclosure, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, format_share, pluralize
-from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.judge_biases import build_bias_table
-from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.reports.sections.judge_quality import suggest_labels
-from auditor.reports.sections.phrasing import compare_interval, mark_code
-from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, make_columns, tabulate
+from auditor.reports.sections.phrasing import (
+    MAX_LONG_TABLE_ROWS,
+    build_interval_figure,
+    compare_interval,
+    make_columns,
+    mark_code,
+    sort_by_p_value,
+    tabulate,
+)
+
+TITLES = {
+    "padding": "Padded traces",
+    "leniency": "Leniency",
+    "verbosity_against_truth": "Longer traces, compared with the truth",
+    "verbosity": "Longer traces",
+    "own_family": "Own family",
+    "order": "Later verdicts",
+}
+"""Titles of the differences, by field of `JudgeRow`."""
+OPTIONAL_FIELDS = ("padding", "verbosity_against_truth")
+"""Differences that need an experiment, or a known truth."""
+EVIDENCE_TITLES: dict[Evidence, str] = {
+    "experiment": "Experiment on the same text",
+    "truth": "Compared with the known truth",
+    "panel": "Compared with the median judge",
+    "association": "Association, not a bias",
+}
+ADJUSTED_FOR_JUDGES = "P-values are adjusted for the judges (Holm)."
+
+
+@dataclass(frozen=True, slots=True)
+class _BiasRow:
+    """One difference of one judge.
+
+    Attributes:
+        with_label_errors: the difference with an interval that allows for wrong truths; None where there is none.
+    """
+
+    judge: str
+    kind: str
+    evidence: str
+    difference: JudgeDifference
+    with_label_errors: Estimate | None
+
+
+BIAS_COLUMNS = (
+    Column("Judge", "name"),
+    Column("Kind"),
+    Column("Evidence"),
+    Column("Difference", "estimate", style="signed", emphasis=True),
+    Column("With up to 10% wrong truths", "estimate", "with_label_errors", style="signed", is_optional=True),
+    p_column(path="difference.adjusted_p_value"),
+)
+
+
+def build_padding_table(judges: Sequence[JudgeRow]) -> Table:
+    """Build the table of the experiment that pads traces; without rows where no trace was padded."""
+    caption = (
+        "Share of VALID on padded traces minus that on the same traces as written; 0 means no bias. The padding has "
+        "no content, so a difference is caused by the length. P-values are adjusted for all biases of the report "
+        "(Holm). n counts traces."
+    )
+    padded = [row for row in judges if row.padding.value is not None]
+    return tabulate("padding", "Padded traces", caption, padded, JudgeRow)
+
+
+def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
+    """Build the table of all differences, by kind and judge; those that no judge can have are left out."""
+    rows = sort_by_p_value(_build_rows(judges), lambda row: row.difference)
+    caption = (
+        "Differences in the share of VALID verdicts; 0 means none. Associations do not show a bias, since traces "
+        "differ in other ways too."
+    )
+    title = "Biases and associations of each judge"
+    return tabulate("judge-biases", title, caption, rows, BIAS_COLUMNS, max_rows=MAX_LONG_TABLE_ROWS)
+
+
+def _build_rows(judges: Sequence[JudgeRow]) -> Iterator[_BiasRow]:
+    """Yield the rows, without kinds of differences that no judge has a value of."""
+    for field, title in TITLES.items():
+        differences: list[tuple[str, JudgeDifference]] = [(row.judge, getattr(row, field)) for row in judges]
+        if field in OPTIONAL_FIELDS and all(difference.value is None for _, difference in differences):
+            continue
+        for judge, difference in differences:
+            low, high = difference.label_error_ci_low, difference.label_error_ci_high
+            yield _BiasRow(
+                judge,
+                title,
+                EVIDENCE_TITLES[difference.evidence],
+                difference,
+                None if low is None else replace(difference, ci_low=low, ci_high=high),
+            )
+
+
+MAX_LISTED_PAIRS = 45
+"""Pairs in the table: all of ten judges. The JSON report has all pairs."""
+FINDING_TITLES: dict[PairVerdict, str] = {
+    "copies": "copies",
+    "errors more alike": "errors more alike",
+    "cannot be told from verdicts": "verdicts alone cannot show it",
+    "independent as far as shown": "no dependence shown",
+}
+"""Findings as shown, the strongest first."""
+
+
+def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
+    """Build the table of pairs of judges, and the effective number of judges; without rows for a single judge."""
+    pairs = sorted(copying.pairs, key=_sort_key)[:MAX_LISTED_PAIRS]
+    n_left_out = len(copying.pairs) - len(pairs)
+    caption = (
+        "Share of equal verdicts, and how much more the errors of two judges are correlated than those of other pairs "
+        "on labelled traces. With a 95% CI above 0 they are more alike, by copying or by shared training; these CIs "
+        "hold for all pairs jointly."
+        + (f" {n_left_out} further pairs are only in the JSON report." if n_left_out else "")
+    )
+    derived = {"verdict": lambda pair: FINDING_TITLES[pair.verdict], "metadata": describe_metadata}
+    yield tabulate(
+        "judge-pairs", "Dependence between judges", caption, pairs, JudgePairRow, derived, max_rows=MAX_LONG_TABLE_ROWS
+    )
+    caption = (
+        "The effective number of judges says how many judges with independent errors would be worth as much as the "
+        f"equal votes of this panel. Only judges with at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on "
+        "labelled traces are included."
+    )
+    columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]
+    rows = [copying] if copying.pairs else []
+    yield tabulate(
+        "effective-judges",
+        "Effective number of judges",
+        caption,
+        rows,
+        columns,
+        {
+            "judges": lambda row: len(row.effective_of) if row.label_source else None,
+            "effective_number": lambda row: row.effective_judges,
+        },
+    )
+
+
+def describe_metadata(pair: JudgePairRow) -> str:
+    """Describe what the configuration says of a pair: whether model, family and prompt are the same."""
+    if pair.same_model is None:
+        return "not known"
+    names = ("model", "family", "prompt")
+    shared = [
+        name
+        for name, is_same in zip(names, (pair.same_model, pair.same_family, pair.same_prompt), strict=True)
+        if is_same
+    ]
+    return f"same {' and '.join([', '.join(shared[:-1]), shared[-1]] if shared[1:] else shared)}" if shared else "-"
+
+
+def _sort_key(pair: JudgePairRow) -> tuple[int, float]:
+    """Sort key: the strongest finding first, then the largest excess or agreement."""
+    size = pair.agreement.value if pair.excess.value is None else pair.excess.value
+    return list(FINDING_TITLES).index(pair.verdict), -(size or 0.0)
 
 
 def build_panel_section(report: Report) -> Section | None:

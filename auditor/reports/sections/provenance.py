@@ -1,18 +1,35 @@
-"""Section on how the audit was made: the question, the models and their versions, and the settings."""
+"""How the audit was made: the question, models and settings; and the mark of simulated models."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_models_with_version_changes
+from auditor.reports.data.coverage.counts import ModelVersionRow, find_models_with_version_changes
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Disclosure, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, Callout, Column, Disclosure, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import pluralize
+from auditor.reports.sections.phrasing import tabulate
 from auditor.reports.sections.probe_sections import find_page_one
 from auditor.reports.sections.requests import build_requests_subsection
 from auditor.reports.sections.summary import describe_asked_question
-from auditor.reports.sections.tables import tabulate
+
+SIMULATED_LABEL = (
+    "All answers and verdicts below were made by a program, not by a language model. Each simulated model has a known "
+    "property, which its name says, so that readers can see how the report shows it. The figures are about no real "
+    "model."
+)
+
+
+def build_simulation_note(*, is_simulated: bool) -> list[Callout]:
+    """Say that the models are simulated; empty for real models."""
+    return [Callout("Worked example: simulated models", [Paragraph(SIMULATED_LABEL)])] if is_simulated else []
+
+
+def label_kind(kind: str, *, is_simulated: bool) -> str:
+    """The kind of a document, with the addition that its models are simulated."""
+    return f"{kind} – worked example with simulated models" if is_simulated else kind
+
 
 HASH_DIGITS = 16
 """Digits of the configuration's hash that are shown."""

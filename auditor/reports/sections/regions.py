@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from auditor.reports.charts.interval_plot import error_axis
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.rescaled_scores import has_rescaled_scores
+from auditor.reports.data.report_source import has_rescaled_scores
 from auditor.reports.document import (
     Block,
     Cell,
@@ -22,9 +22,7 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.number_format import format_number, format_percent, pluralize
-from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.phrasing import SeriesLabels, join_first, join_names
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.phrasing import SeriesLabels, build_interval_figure, join_first, join_names, tabulate
 
 PAIR_COLUMNS = (Column("Model", "name"), Column("Regions"))
 RANGE_COLUMNS = (

@@ -1,4 +1,4 @@
-"""The document of a replication: a paper's published figures with ours beside them."""
+"""The document of a replication: published figures with ours beside them, or from scores that authors released."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import describe_p_value, pluralize
 from auditor.reports.sections.phrasing import join_texts, join_with_and, mark_code
-from auditor.reports.sections.replication import describe_table, list_notes, name_table, title_table
-from auditor.reports.sections.replication_charts import build_pictures
+from auditor.reports.sections.replication import build_pictures, describe_table, list_notes, name_table, title_table
 from auditor.reports.sections.replication_table import (
     MARKS,
     SUPERSCRIPTS,
@@ -369,3 +368,42 @@ def _prefix_block(block: Block, prefix: str) -> Block:
             return replace(block, blocks=[_prefix_block(inner, prefix) for inner in block.blocks])
         case _:
             return block
+
+
+MAX_ROUNDING_ERROR = 1e-9
+
+
+def build_recorded_document(
+    title: str,
+    source: str,
+    cells: Sequence[RecomputedCell],
+    departures: Sequence[Departure],
+    audits: Sequence[str],
+    files: Sequence[str],
+) -> Document:
+    """Build the document.
+
+    Args:
+        audits: names of the audits that now hold the scores.
+        files: a line on each file that was read.
+    """
+    stored = f"The scores are now audits, so that every report can be made of them: {', '.join(audits)}."
+    return build_replication_document(
+        Replication(
+            title, source, cells, departures, notes=[stored], details=files, kind="Replications",
+            summary=_summarize(cells),
+        )
+    )  # fmt: skip
+
+
+def _summarize(cells: Sequence[RecomputedCell]) -> str:
+    """Say how many figures were computed again, and how far they are from the published ones."""
+    published = [cell for cell in cells if not cell.is_own_row and cell.not_run != "not_published"]
+    differences = [abs(cell.difference) for cell in cells if cell.difference is not None]
+    if not differences:
+        return f"None of {pluralize(len(published), 'published figure')} was computed again."
+    largest = max(differences)
+    distance = (
+        "all are equal to 9 decimals" if largest < MAX_ROUNDING_ERROR else f"the largest difference is {largest:.2g}"
+    )
+    return f"{len(differences)} of {pluralize(len(published), 'published figure')} computed again: {distance}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.replication import Mark, NotRun, RecomputedCell
 from auditor.reports.document import Cell, Column, Footnoted, Printed, Reason, Row, Table, Text
 from auditor.reports.number_format import NumberStyle

@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from auditor.config import EMBEDDED
-from auditor.config.providers.table import provider_of
+from auditor.config.providers import provider_of
 from auditor.reports.data.report_schema import AuditSummary, Report
 from auditor.reports.document import Callout, Code, Document, Facts, Name, Paragraph, Section, Text
-from auditor.reports.document.traversal import drop_repeated
+from auditor.reports.document.blocks import drop_repeated
 from auditor.reports.number_format import format_count, format_percent, format_usd
-from auditor.reports.sections.agreement import build_agreement_section
-from auditor.reports.sections.baselines import build_baselines_section
-from auditor.reports.sections.cells import build_differences_section, build_scatter_section
+from auditor.reports.sections.agreement import build_agreement_section, build_tiers_section
+from auditor.reports.sections.baselines import build_baselines_section, build_population_section
+from auditor.reports.sections.cells import (
+    build_differences_section,
+    build_group_errors_section,
+    build_map_section,
+    build_scatter_section,
+)
 from auditor.reports.sections.conflicts import build_conflicts_section
 from auditor.reports.sections.cost import build_cost_section
-from auditor.reports.sections.coverage import build_coverage_section, build_refusals_section
+from auditor.reports.sections.coverage import (
+    build_coverage_section,
+    build_failures_section,
+    build_lost_samples_section,
+    build_refusals_section,
+)
 from auditor.reports.sections.examples import build_examples_section
-from auditor.reports.sections.failures import build_failures_section
-from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
-from auditor.reports.sections.judge_quality import build_judge_quality_section
-from auditor.reports.sections.lost_samples import build_lost_samples_section
-from auditor.reports.sections.model_attributes import build_model_attributes_section
-from auditor.reports.sections.over_models import build_over_models_section
-from auditor.reports.sections.pair_labels import build_pair_labels_section
+from auditor.reports.sections.judge_quality import build_judge_quality_section, build_pair_labels_section
+from auditor.reports.sections.over_models import build_model_attributes_section, build_over_models_section
 from auditor.reports.sections.panel import build_panel_section
-from auditor.reports.sections.peer_validity import build_peer_validity_section
-from auditor.reports.sections.population import build_population_section
 from auditor.reports.sections.probe_sections import build_probe_sections, list_probe_sizes
-from auditor.reports.sections.provenance import build_provenance_section
+from auditor.reports.sections.provenance import build_provenance_section, build_simulation_note, label_kind
 from auditor.reports.sections.regions import build_regions_section
 from auditor.reports.sections.self_comparisons import (
     build_consistency_section,
     build_languages_section,
     build_methods_section,
 )
-from auditor.reports.sections.sensitivity import build_sensitivity_section
-from auditor.reports.sections.simulation_note import build_simulation_note, label_kind
+from auditor.reports.sections.sensitivity import build_sensitivity_section, build_variance_section
 from auditor.reports.sections.summary import build_summary_section
-from auditor.reports.sections.task import build_items_section, build_task_section
-from auditor.reports.sections.tiers import build_tiers_section
-from auditor.reports.sections.variance import build_variance_section
+from auditor.reports.sections.task import build_items_section, build_peer_validity_section, build_task_section
 
 SECTION_BUILDERS: Sequence[Callable[[Report], Section | Iterable[Section] | None]] = (
     build_summary_section,

@@ -1,18 +1,90 @@
-"""Subsection on how the models were asked: what their servers accept, and requests that were sent otherwise."""
+"""How models were asked: what servers accept, and marks of figures whose sampling settings differ."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from auditor.domain import AnswerForm
-from auditor.reports.data.coverage.model_versions import ModelVersionRow
+from auditor.domain import AnswerForm, Purpose
+from auditor.reports.data.coverage.counts import ModelVersionRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.requests.capabilities import CapabilityReportRow, FormSplitRow, find_mixed_models
-from auditor.reports.data.requests.sampling_settings import parse_alterations
-from auditor.reports.document import Block, Name, Paragraph, Section, Table, Text
+from auditor.reports.data.requests import (
+    CapabilityReportRow,
+    FormSplitRow,
+    SamplingReport,
+    find_mixed_models,
+    parse_alterations,
+)
+from auditor.reports.document import Block, Cell, Column, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_count, pluralize
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.phrasing import tabulate
+
+FLAG = "†"
+
+
+class ModelRow(Protocol):
+    """A row of the report about one model."""
+
+    @property
+    def model(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingMarks:
+    """The sampling settings of each model in words, by name; empty where they do not differ.
+
+    Attributes:
+        refusing_models: models whose servers refuse a setting of the configuration.
+    """
+
+    label_by_model: Mapping[str, str]
+    refusing_models: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, sampling: SamplingReport, purpose: Purpose) -> SamplingMarks:
+        """The marks of the answers for one purpose."""
+        return cls(sampling.labels(purpose), sampling.refusing_models(purpose))
+
+    @property
+    def columns(self) -> list[Column]:
+        """A column with each model's settings; none where they do not differ."""
+        return [Column("Sampling")] if self.label_by_model else []
+
+    @property
+    def derived(self) -> dict[str, Callable[[ModelRow], Cell]]:
+        """The function that computes the column's cells, by its key."""
+        return {"sampling": lambda row: self.label_by_model.get(row.model)}
+
+    def cells(self, model: str) -> list[Cell]:
+        """The column's cell for a model; none where the settings do not differ."""
+        return [self.label_by_model.get(model)] if self.label_by_model else []
+
+    def remark(self, figures: str) -> str:
+        """A sentence for a caption: which figures are not comparable between models; empty where all are."""
+        if not self.label_by_model:
+            return ""
+        return f" Sampling: settings as they were sent. {figures} of models with different settings are not comparable."
+
+    def flag(self, label: str, model: str) -> str:
+        """A label in a plot, with a sign if the model was asked with other settings than the configuration's."""
+        return f"{label} {FLAG}" if model in self.refusing_models else label
+
+    @property
+    def flag_remark(self) -> str:
+        """A sentence for a plot's caption that explains the sign; empty where all models are comparable."""
+        return f" {FLAG} Asked with other sampling settings, so not comparable." if self.refusing_models else ""
+
+    def mark(self, label: str, model: str) -> str:
+        """A label in a sentence or a table, followed by the model's settings where they differ."""
+        settings = self.label_by_model.get(model)
+        return f"{label} ({settings})" if settings else label
+
+
+NO_MARKS = SamplingMarks({})
+"""Where all figures are comparable."""
+
 
 FORM_LABELS: Mapping[str, str] = {
     AnswerForm.JSON_SCHEMA: "JSON schema",

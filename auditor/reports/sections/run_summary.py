@@ -7,11 +7,24 @@ from collections.abc import Iterator
 from auditor.domain import Purpose
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, CountShare, Table
+from auditor.reports.document import Cell, Column, CountShare, Table
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.probe_sections import build_probe_tables
-from auditor.reports.sections.sampling_marks import SamplingMarks
-from auditor.reports.sections.summary_columns import build_summary_columns
+from auditor.reports.sections.requests import NO_MARKS, SamplingMarks
+
+
+def build_summary_columns(*titles: str, row_noun: str = "model", marks: SamplingMarks = NO_MARKS) -> list[Column]:
+    """Columns of numbers, and of estimates without their n where the title announces an interval.
+
+    `marks` adds a column with the sampling settings, where these make the figures incomparable.
+    """
+    measures = [
+        Column(title, "estimate", show_n=False)
+        if title.endswith("(95% CI)")
+        else Column(title, "number", style="p_value" if title == "p" else "decimal")
+        for title in titles
+    ]
+    return [Column(row_noun, "name"), *measures, Column("usable", "share"), *marks.columns]
 
 
 def build_run_summary(report: Report) -> list[Table]:

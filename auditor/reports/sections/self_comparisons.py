@@ -6,33 +6,33 @@ from collections.abc import Iterator, Sequence
 
 from auditor.domain import ENGLISH, Purpose
 from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS, SHARE_AXIS
+from auditor.reports.data.agreement.cultural_findings import MAX_VARIANCE
 from auditor.reports.data.agreement.languages import (
     MIN_REGION_COUNTRIES,
     LanguageAgreementRow,
     LanguageDifferenceRow,
     LanguagesReport,
+    MethodDifferenceRow,
     UnevenLanguageRow,
 )
-from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
-from auditor.reports.data.agreement.shortfalls import MAX_VARIANCE
 from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow, ConsistencyRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, List, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
-from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.model_correlations import CORRELATION_REMARK
+from auditor.reports.sections.over_models import CORRELATION_REMARK
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     build_finding,
+    build_interval_figure,
     compare_interval,
     compare_test,
     describe_correction,
     describe_estimate,
     join_names,
     join_with_and,
+    tabulate,
 )
-from auditor.reports.sections.sampling_marks import SamplingMarks
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.requests import SamplingMarks
 
 _METHODS_EXPLANATION = (
     "Log-probabilities also show a model’s preferences: how much more probable a positive end of a sentence is than a "

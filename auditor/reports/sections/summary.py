@@ -1,18 +1,23 @@
-"""Page one, the brief report and the first section of the full one: one list of parts, `PAGE_ONE`, in a fixed order."""
+"""Page one: one list of parts, `PAGE_ONE`, in a fixed order, and what the reader may do next."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
-from auditor.metrics.confidence import PAGE_ONE_LEVEL
-from auditor.metrics.estimate import describe_population
+from auditor.metrics.intervals.estimate import PAGE_ONE_LEVEL, describe_population
+from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import rank_by_error
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
+from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
     Callout,
     Cell,
+    Code,
     Column,
     CountShare,
     Inline,
@@ -25,18 +30,111 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.number_format import format_usd, pluralize
-from auditor.reports.sections.agreement import summarize_alignment
-from auditor.reports.sections.baselines import summarize_guesses
+from auditor.reports.sections.agreement import describe_closest, list_candidates, summarize_alignment
+from auditor.reports.sections.baselines import list_corrections, summarize_guesses, summarize_structure
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.cultural_findings import describe_cultural_finding, list_page_one_places
 from auditor.reports.sections.judge_quality import describe_excess
-from auditor.reports.sections.next_steps import list_next_steps
-from auditor.reports.sections.phrasing import SeriesLabels, find_first_finding, name_finding
-from auditor.reports.sections.population import list_corrections, summarize_structure
-from auditor.reports.sections.probe_sections import find_page_one, has_probes_only, list_probe_findings
+from auditor.reports.sections.phrasing import SeriesLabels, find_first_finding, join_first, name_finding
+from auditor.reports.sections.probe_sections import (
+    find_page_one,
+    has_probes_only,
+    list_probe_findings,
+    list_suggested_thresholds,
+)
+from auditor.reports.sections.sensitivity import list_options
 from auditor.reports.sections.task import build_task_section
-from auditor.reports.sections.tiers import describe_closest
-from auditor.reports.sections.weaknesses import list_weaknesses
+from auditor.reports.sections.weaknesses import describe_cultural_finding, list_page_one_places, list_weaknesses
+
+MAX_STEPS = 4
+
+
+def list_next_steps(report: Report) -> list[Text]:
+    """Up to four steps, the most urgent first; every report has at least one."""
+    return list(islice(_iterate_steps(report), MAX_STEPS))
+
+
+def _iterate_steps(report: Report) -> Iterator[Text]:
+    """Yield the steps that this audit calls for, and at the end how to use it."""
+    name = shlex.quote(report.audit.name)
+    if not report.audit.complete:
+        yield ["Finish the audit: ", Code("auditor run"), " with the same configuration resumes it."]
+    if report.alignment and all(min(row.countries, row.topics) < MIN_UNITS for row in report.alignment):
+        yield (
+            f"Ask about at least {MIN_UNITS} countries and {MIN_UNITS} topics. With fewer, no figure has a 95% CI, and "
+            "no conclusion about the models is possible."
+        )
+    if report.failures.unusable:
+        n_calls = pluralize(report.failures.unusable, "call")
+        yield [f"Find out why {n_calls} failed, and repeat them: ", Code(f"auditor errors {name}"), "."]
+    elif any(has_large_loss(row.lost_samples) for row in report.alignment):
+        yield "Find out why samples were lost (“What is missing?”) before you compare the models."
+    states = report.conflicts.states
+    if n_open := states.get("open", 0) + states.get("disputed", 0):
+        conflicts = pluralize(n_open, "conflict")
+        review = [
+            f"Decide the {conflicts} that the judges could not resolve: ",
+            Code(f"auditor review {name}"),
+            ". Your decisions do not change any model’s agreement with people.",
+        ]
+    else:
+        review = []
+    yield from _describe_choice(report)
+    yield [
+        "Test the thresholds that you wrote down before the run: ",
+        Code(f"auditor check {name} {_name_thresholds(report)}"),
+        ".",
+    ]
+    yield from _describe_labels(report)
+    yield from filter(None, [review])
+    yield from _describe_precision(report)
+    yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
+
+
+def _describe_labels(report: Report) -> Iterator[Text]:
+    """Yield how to measure the judges, where too few labels say how often they are right."""
+    quality = report.judge_quality
+    if quality is not None and not quality.is_measured and quality.reason is None:
+        yield [
+            "To measure the judges, label a random sample of traces, not the conflicts: ",
+            Code(f"auditor review {shlex.quote(report.audit.name)} --sample {quality.suggested_labels}"),
+            ".",
+        ]
+
+
+def _describe_choice(report: Report) -> Iterator[str]:
+    """Yield which model to choose over all countries, if several were ranked."""
+    for ranking in report.tiers:
+        candidates = list_candidates(ranking)
+        if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
+            if len(candidates) == 1:
+                yield f"If you choose one model, prefer {candidates[0]}: its mean absolute error is lowest."
+            else:
+                names = join_first(candidates)
+                yield f"Do not choose between {names} by these data: each may have the lowest mean absolute error."
+
+
+def _describe_precision(report: Report) -> Iterator[Text]:
+    """Yield what would halve the standard error of the mean absolute error of the model with the smallest one."""
+    best = min(report.alignment, key=rank_by_error, default=None)
+    if best is None:
+        return
+    with_people = [cell for cell in report.audit.cells if cell.survey is not None]
+    sizes = len({cell.country for cell in with_people}), len({cell.topic for cell in with_people})
+    for row in report.variance:
+        if (row.model, row.method, row.figure) == (best.model, best.method, "MAE") and row.shares is not None:
+            label = SeriesLabels.of(report).label(row)
+            for option in islice(list_options(row, *sizes), 1):
+                yield f"To halve the standard error of the mean absolute error ({label}), plan {option}."
+
+
+def _name_thresholds(report: Report) -> str:
+    """Options of `auditor check` for what the audit measures: scores, opinions, or whether answers are usable."""
+    if report.alignment:
+        return "--max-mae YOURS --max-region-gap YOURS"
+    if thresholds := list_suggested_thresholds(report):
+        return " ".join(f"--{name.replace('_', '-')} YOURS" for name in thresholds)
+    return "--min-coverage YOURS" if report.task is None else "--min-accuracy YOURS"
+
 
 MAX_FINDINGS = 4
 """Findings of page one, besides the answer."""

@@ -11,15 +11,12 @@ from typing import IO
 
 from auditor.domain import Answer, Attempt, Outcome
 from auditor.errors import ModelSetupError
-from auditor.models.batches.call_translation import parse_batch_answer
-from auditor.models.batches.client import BatchRequestFailed
-from auditor.models.batches.provider import BatchCallResponse, BatchStatus
+from auditor.models.batches.provider import BatchCallResponse, BatchRequestFailed, BatchStatus, parse_batch_answer
 from auditor.models.failures import RequestFailure
 from auditor.models.provider_request import ProviderReply
 from auditor.models.responses import sanitize
 from auditor.models.transport import MAX_RECORDED_BYTES, MAX_RESPONSE_BYTES
-from auditor.run.batches.manager import BatchManager, rejected_batch_error
-from auditor.run.batches.model_queue import ModelBatchQueue, OpenBatch, PendingCall
+from auditor.run.batches.manager import BatchManager, ModelBatchQueue, OpenBatch, PendingCall, rejected_batch_error
 from auditor.storage import batches
 
 MAX_POLL_FACTOR = 15

@@ -10,9 +10,8 @@ import pytest
 from aiohttp import web
 from hypothesis import given, strategies as st
 
-from auditor.models.batches.client import BatchClient
 from auditor.models.batches.gemini import GEMINI
-from auditor.models.batches.provider import BatchCallResponse
+from auditor.models.batches.provider import BatchCallResponse, BatchClient
 from auditor.models.litellm_client import close_http_clients
 from tests.support.fake_batches import FakeBatches
 from tests.support.fake_server import FakeServer

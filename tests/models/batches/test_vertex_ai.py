@@ -14,8 +14,7 @@ import httpx
 import pytest
 from hypothesis import given, strategies as st
 
-from auditor.models.batches.client import BatchClient, BatchRequestFailed
-from auditor.models.batches.provider import BatchCallResponse
+from auditor.models.batches.provider import BatchCallResponse, BatchClient, BatchRequestFailed
 from auditor.models.batches.vertex_ai import VertexBatches
 from auditor.models.litellm_client import close_http_clients
 from auditor.models.transport import SERVER_STUB

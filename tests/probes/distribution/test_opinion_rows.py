@@ -8,7 +8,7 @@ from pathlib import Path
 from auditor.domain import Cell, Outcome, Survey, SurveyCell
 from auditor.probes.distribution.opinion_rows import load_survey_shares, replace_opinions
 from auditor.probes.distribution.opinions import Opinion, OpinionMode, ScaleOrder
-from auditor.storage import audit_changes, audits
+from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 
@@ -37,6 +37,6 @@ def test_a_deleted_audit_has_no_opinions(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/a.db") as db:
         audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
         db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS, survey_shares="{}"))
-        audit_changes.delete_audit(db, audit)
+        audits.delete_audit(db, audit)
         assert load_records(db, audit.id, Opinion) == []
         assert load_survey_shares(db, audit.id) is None

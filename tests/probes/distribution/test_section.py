@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.probes.distribution.figures.schema import (
     DistributionBaselineRow,
     DistributionCellRow,

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
-from auditor.metrics.preference import commutativity, negation_invariance
-from auditor.metrics.transitive_subsets import transitivity
-from auditor.probes.logic.repair import list_flips, repair_comparisons
-from auditor.probes.logic.repair_stages import summarize_stages
-from auditor.probes.logic.repair_summary import summarize_repairs
+from auditor.metrics.logic.consistency import commutativity, negation_invariance
+from auditor.metrics.logic.transitivity import transitivity
+from auditor.probes.logic.repair import list_flips, repair_comparisons, summarize_stages
+from auditor.probes.logic.repair_command import summarize_repairs
 from auditor.storage.database import Database, open_database
 from tests.support.recorded_comparisons import NAMES, import_recorded_comparisons
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.metrics.preference_repair import RatingMethod
+from auditor.metrics.logic.ranking import RatingMethod
 from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.probes.logic.repair import repair_comparisons
 from auditor.storage.database import open_database

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from auditor.probes.logic.comparison_imports import import_comparisons
-from auditor.probes.logic.repair import RepairedAnswers, repair_comparisons
-from auditor.probes.logic.repair_stages import select_stage, summarize_stages
+from auditor.probes.logic.repair import RepairedAnswers, repair_comparisons, select_stage, summarize_stages
 from auditor.storage.database import open_database
 
 K = 4

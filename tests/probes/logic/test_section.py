@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from auditor.metrics.averaging import Averaging
-from auditor.metrics.logic import LogicEstimate
-from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.metrics.set_transitivity import PartialTransitivity
-from auditor.probes.logic.figures.schema import (
+from auditor.metrics.intervals.items import Averaging
+from auditor.metrics.logic.consistency import LogicEstimate
+from auditor.metrics.logic.transitivity import PartialTransitivity
+from auditor.metrics.people.over_models import ModelCorrelation
+from auditor.probes.logic.figures_schema import (
     InstanceMeans,
     JudgeConsistencyRow,
     LogicCorrelationRow,

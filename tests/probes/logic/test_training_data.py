@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from auditor.domain.identifiers import short_id
+from auditor.domain.terms import short_id
 from auditor.errors import UsageError
 from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.probes.logic.comparisons import Relation
-from auditor.probes.logic.repair import list_flips, repair_comparisons
-from auditor.probes.logic.repair_stages import select_stage
+from auditor.probes.logic.repair import list_flips, repair_comparisons, select_stage
 from auditor.probes.logic.training_data import build_training_rows, check_item_texts, write_training_rows
 from auditor.storage.database import Database, open_database
 

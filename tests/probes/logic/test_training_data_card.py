@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from auditor.probes.logic.repair import repair_comparisons
-from auditor.probes.logic.repair_stages import RepairStage, select_stage, summarize_stages
-from auditor.probes.logic.repair_summary import summarize_repairs
-from auditor.probes.logic.training_data import AnswerFormat, RepairSettings, build_training_rows
-from auditor.probes.logic.training_data_card import build_data_card
+from auditor.probes.logic.repair import RepairStage, repair_comparisons, select_stage, summarize_stages
+from auditor.probes.logic.repair_command import summarize_repairs
+from auditor.probes.logic.training_data import AnswerFormat, RepairSettings, build_data_card, build_training_rows
 from auditor.reports.output import render_document
 from auditor.storage.database import Database
 from tests.support.markdown_html import render_pages

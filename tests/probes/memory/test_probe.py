@@ -12,7 +12,7 @@ import pytest
 
 from auditor import open_audit, run_audit
 from auditor.config import AuditConfig, load_config
-from auditor.cost_estimation.probe_calls import plan_calls
+from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.domain import LANGUAGES, Outcome
 from auditor.probe_interface import ProbeAnswer, ProbeAudit
 from auditor.probes.memory.figures import MemoryFigures, ModelMemory, is_verbatim

@@ -12,7 +12,7 @@ import pytest
 
 import auditor.probes as ap
 from auditor.config import AuditConfig, ModelSection, load_config
-from auditor.cost_estimation.probe_calls import plan_calls
+from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.domain import LANGUAGES, Outcome
 from auditor.errors import ConfigError
 from auditor.probe_interface import ProbeAudit, ProbeResult

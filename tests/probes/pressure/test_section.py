@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from auditor.config import load_config
-from auditor.metrics.estimate import Tested
+from auditor.metrics.intervals.estimate import Tested
 from auditor.probes.pressure.figures import PressureFigures, UnmeasuredModel
 from auditor.probes.pressure.probe import Pressure
 from auditor.probes.pressure.section import describe_slopes
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Document, Figure, Paragraph, Table
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from auditor.metrics.estimate import Tested
+from auditor.metrics.intervals.estimate import Tested
 from auditor.probes.pressure import statistics
 from auditor.probes.pressure.statistics import Dialogues
 from benchmarks.coverage.pressure_figures import DESIGNS, compare_flips, compare_region, to_dialogues

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from auditor.cli.app import build_app
 from auditor.config import AuditConfig, load_config
 from auditor.config.installed_probes import load_probe
-from auditor.cost_estimation.probe_calls import plan_calls
+from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.domain import Outcome
 from auditor.errors import ConfigError
 from auditor.probe_interface import ProbeAudit
 from auditor.probes.reasoning.figures import ReasoningFigures
 from auditor.reports.document import Code, Document, Figure, Paragraph, Table
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
 from auditor.run.survey_plan import check_probe_input, list_unmeasurable

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.metrics.multiple_testing import adjust_tests
+from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.probes.reasoning.statistics import (
     Pairs,
     adjust_slopes,

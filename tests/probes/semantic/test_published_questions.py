@@ -11,14 +11,14 @@ import pytest
 
 from auditor.config import TaskSection
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.published.registry import write_rows
-from auditor.imports.published.rows import (
+from auditor.imports.published import (
     ConversionOptions,
     PublishedKnownAnswer,
     PublishedQuestion,
     PublishedRule,
     PublishedTaskItem,
 )
+from auditor.imports.published_registry import write_rows
 from auditor.probes.semantic.published_questions import (
     HELLASWAG_QUESTION,
     read_gsm8k,

@@ -9,8 +9,8 @@ import pytest
 from auditor.domain import ENGLISH, LANGUAGES
 from auditor.errors import ImportFileError
 from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.answers import list_fingerprint_inputs
 from auditor.probes.semantic.call_builders import asked_text
-from auditor.probes.semantic.given_answers import list_fingerprint_inputs
 from auditor.probes.semantic.planned_calls import plan_semantic_calls
 from auditor.probes.semantic.questions import load_questions
 from auditor.run import EMPTY_SURVEY, run_audit

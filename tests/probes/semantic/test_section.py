@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.semantic import NullDistribution
-from auditor.probes.semantic.figures.cultures import LanguagePairRow
+from auditor.metrics.answers.semantic import NullDistribution
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.items import AveragedEstimate
 from auditor.probes.semantic.figures.schema import (
     BaselineSimilarityRow,
     FoundationRow,
     JudgedConsistencyRow,
+    LanguagePairRow,
     LeastConsistentRow,
     ScoreFormRow,
     SemanticDifferenceRow,

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.estimate import Tested
-from auditor.metrics.paired_difference import paired_difference
+from auditor.metrics.intervals.estimate import Tested
+from auditor.metrics.intervals.paired import paired_difference
 from auditor.probes.semantic.figures.experiment_rows import RuleFollowingRow
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_schema import Report
-from tests.probes.semantic.experiments.test_section_consistency import make_mean
+from tests.probes.semantic.experiments.test_sections_section_consistency import make_mean
 from tests.support.families_of_tests import check_families
 
 

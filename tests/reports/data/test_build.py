@@ -12,10 +12,9 @@ from scipy import stats
 from scipy.stats import binomtest
 
 from auditor.domain import Cell, CellScore, Outcome
-from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.errors import StorageError
-from auditor.metrics.estimate import ShareEstimate
-from auditor.metrics.proportion import proportion
+from auditor.metrics.intervals.estimate import ShareEstimate, proportion
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.storage import audits, results

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from auditor.config import CheckSection
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.gates.gate_check import check_report
-from auditor.reports.data.gates.schema import GateStatus
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.reports.data.gates.check import check_report
+from auditor.reports.data.gates.estimates import GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Row
 from auditor.reports.output import render_report
-from auditor.reports.paper_files import render_paper_files
+from auditor.reports.report_files import render_paper_files
 from auditor.reports.sections.agreement import classify_alignment, describe_alignment
 from auditor.reports.sections.run_summary import build_run_summary
 from auditor.storage.database import Database

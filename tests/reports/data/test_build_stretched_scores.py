@@ -10,13 +10,12 @@ import pytest
 from auditor.config import CheckSection
 from auditor.domain import Cell, CellScore
 from auditor.reports.data.build import build_report
-from auditor.reports.data.gates.gate_check import check_report
-from auditor.reports.data.gates.schema import CheckResult, GateStatus
+from auditor.reports.data.gates.check import check_report
+from auditor.reports.data.gates.estimates import CheckResult, GateStatus
 from auditor.reports.data.report_schema import Report
-from auditor.reports.junit import render_junit
 from auditor.reports.output import render_report
-from auditor.reports.paper_files import render_paper_files
-from auditor.reports.sections.tiers import describe_preference
+from auditor.reports.report_files import render_junit, render_paper_files
+from auditor.reports.sections.agreement import describe_preference
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.records import save_records

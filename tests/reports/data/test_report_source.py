@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.source_loading import SOURCE_QUERIES
+from auditor.reports.data.report_source import SOURCE_QUERIES, ReportSource
 
 LOADED_IF_NEEDED = {"n_addressing_traces", "n_shortened_traces", "sample_scores", "scored_traces", "task_answers"}
 

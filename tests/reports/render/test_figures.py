@@ -13,13 +13,13 @@ from xml.etree import ElementTree
 import pytest
 
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
-from auditor.reports.charts.scatter_plot import ScorePair, scatter_plot
+from auditor.reports.charts.scatter_plots import ScorePair, scatter_plot
 from auditor.reports.charts.theme import build_spec, clean_text
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
 from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
 from auditor.reports.document import Figure
 from auditor.reports.render import figures
-from auditor.reports.render.figure_batches import join_specs
+from auditor.reports.render.compact_svg import join_specs
 from auditor.reports.render.figures import (
     MIN_FONT_SIZE_PX,
     export_pdf,

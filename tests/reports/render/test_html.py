@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from auditor.reports.document import Document, Figure, Paragraph, Section
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.html import render_html
 from tests.support.html_page import Page, assert_well_formed_and_inert
 from tests.support.sample_document import hostile_document, sample_document

@@ -16,7 +16,7 @@ from auditor.reports.document import (
     Tag,
     Text,
 )
-from auditor.reports.render.html_blocks import HtmlBlocks
+from auditor.reports.render.html import HtmlBlocks
 
 BLOCKS = HtmlBlocks({})
 HEAT_MAP = HeatMap("Map", [], [], (0.1,), "low", "high", show_legend=False)

@@ -9,8 +9,7 @@ import json
 import re
 
 from auditor.reports.document import Document, Search, SearchFilter, SearchRecord, Tag
-from auditor.reports.render.html import CONTENT_SECURITY_POLICY, render_html, write_search_page
-from auditor.reports.render.html_search import load_search_script
+from auditor.reports.render.html import CONTENT_SECURITY_POLICY, load_search_script, render_html, write_search_page
 from tests.reports.hostile_report import EVIL, NAME
 from tests.support.html_page import Page, assert_well_formed_and_inert
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.reports.document import BarSegment, Cell, Column, Name, Reason, Row, Table
 from auditor.reports.render.html_tables import MAX_COLUMNS, render_html_table
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pytest
 from rich.cells import cell_len
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.document import Cell, Column, Document, Reason, Row, Section, Table
-from auditor.reports.render.plain_text import render_text
-from auditor.reports.render.text_tables import render_text_table
+from auditor.reports.render.plain_text import render_text, render_text_table
 from tests.support.sample_document import hostile_document, sample_document
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.metrics.attenuation import CorrectedCorrelation
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.people.survey_error import CorrectedCorrelation
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import LostSamples
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from auditor.reports.document import Block, Cell, Document, Row, Section, Table
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 
 BlockT = TypeVar("BlockT", bound=Block)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.replication import NotRun, PublishedCell, RecomputedCell
 
 

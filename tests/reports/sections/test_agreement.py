@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.metrics.estimate import BoundedEstimate, Estimate
+from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.coverage.lost_samples import WorstCaseFigures
 from auditor.reports.data.report_schema import Report
@@ -16,9 +16,9 @@ from auditor.reports.sections.agreement import (
     build_agreement_section,
     classify_alignment,
     describe_alignment,
+    describe_preference,
     summarize_alignment,
 )
-from auditor.reports.sections.tiers import describe_preference
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,

@@ -6,8 +6,7 @@ import pytest
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Disclosure, HeatMap, HeatMapCell
-from auditor.reports.sections.cells import MAX_OPEN_HEAT_MAPS, build_differences_section
-from auditor.reports.sections.profiles import SHADE_BOUNDS
+from auditor.reports.sections.cells import MAX_OPEN_HEAT_MAPS, SHADE_BOUNDS, build_differences_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.block_access import blocks_of

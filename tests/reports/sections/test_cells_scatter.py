@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.charts import scatter_plot
-from auditor.reports.charts.scatter_plot import ScorePair
+from auditor.reports.charts import scatter_plots
+from auditor.reports.charts.scatter_plots import ScorePair
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure
 from auditor.reports.sections import cells as cell_sections
@@ -42,4 +42,4 @@ def test_points_are_the_cells_with_both_scores(
     assert section is not None
     assert plotted == [ScorePair(0.0, 0.34, tooltip)]
     assert blocks_of(section, Figure)[0].caption == "r not available, 1 cell"
-    assert scatter_plot.MAX_TOOLTIPS_PER_PAGE == 4000
+    assert scatter_plots.MAX_TOOLTIPS_PER_PAGE == 4000

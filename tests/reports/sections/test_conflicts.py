@@ -6,9 +6,8 @@ from typing import Literal
 
 import pytest
 
-from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.metrics.proportion import proportion
-from auditor.reports.data.conflicts.schema import ConflictKindRow, ListedConflictReport, MethodConflictRow, VotingReport
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, proportion
+from auditor.reports.data.conflicts import ConflictKindRow, ListedConflictReport, MethodConflictRow, VotingReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Disclosure, Name, Paragraph, Quote, Row, Section, Table
 from auditor.reports.sections.conflicts import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.data.cost.savings import SavingsRow
-from auditor.reports.data.cost.schema import CostReport
+from auditor.reports.data.cost import CostReport, SavingsRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import format_usd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.coverage.schema import FinishReasonRow
+from auditor.reports.data.coverage.counts import FinishReasonRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import BarSegment, CountShare, Disclosure, Table
 from auditor.reports.sections.coverage import build_coverage_section

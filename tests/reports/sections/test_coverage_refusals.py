@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import ShareEstimate
-from auditor.reports.data.coverage.refusals import ReaskRow, RefusalRow, RefusalsReport
+from auditor.metrics.intervals.estimate import ShareEstimate
+from auditor.reports.data.coverage.build import ReaskRow, RefusalRow, RefusalsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.sections.coverage import MAX_PLOTTED_ROWS, build_refusals_section

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auditor.reports.data.cost.forecast import CostForecast, ForecastRange, ForecastRow, RecordedUsage
+from auditor.reports.data.cost import CostForecast, ForecastRange, ForecastRow, RecordedUsage
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from auditor.config import LabelSection
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.agreement.shortfalls import Shortfall, ShortfallsReport
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.reports.data.agreement.cultural_findings import Shortfall, ShortfallsReport
 from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.panel.certificate import describe_accuracy, write_certificate
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.reports.document import Figure, Section
 from auditor.reports.number_format import describe_estimate
 from auditor.reports.sections.caution import list_cautions

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Outcome, Verdict
-from auditor.metrics.estimate import Estimate, TestedShare
-from auditor.metrics.judge_difference import JudgeDifference, missing_difference
+from auditor.metrics.intervals.estimate import Estimate, TestedShare
+from auditor.metrics.judges.accuracy import JudgeDifference, missing_difference
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,

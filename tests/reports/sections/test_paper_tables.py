@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from auditor.reports.data.report_schema import Report
-from auditor.reports.paper_files import render_paper_files
+from auditor.reports.report_files import render_paper_files
 from auditor.reports.sections.paper_tables import build_paper_tables
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores

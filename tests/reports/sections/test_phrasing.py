@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import Cell, CellScore
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.build import build_report
 from auditor.reports.sections.phrasing import (
     SeriesLabels,

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from auditor.config import installed_probes
 from auditor.config.installed_probes import InstalledProbe, ProbeSource
 from auditor.errors import ProbeError
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.probe_interface import Headline, Probe
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.coverage.model_versions import ModelVersionRow
+from auditor.reports.data.coverage.counts import ModelVersionRow
 from auditor.reports.data.report_schema import Report, RewordingReport
 from auditor.reports.document import Table
 from auditor.reports.sections.provenance import build_provenance_section

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
+from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report

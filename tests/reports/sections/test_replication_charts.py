@@ -8,7 +8,7 @@ import pytest
 
 from auditor.reports.data.replication import ChartPoint, RecomputedCell, TableChart, TableLayout
 from auditor.reports.document import Figure, HeatMap, Paragraph
-from auditor.reports.sections.replication_charts import build_pictures
+from auditor.reports.sections.replication import build_pictures
 from tests.reports.sections.replicated_cells import filled, own_figure, published
 
 SCATTER = TableChart(x="SaGE", y="accuracy", points=(ChartPoint(x="s", y="a"),))

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.replication import RecomputedCell
 from auditor.reports.document import Footnoted, Printed, Reason, Row, Table
-from auditor.reports.render.cell_format import iterate_rows
+from auditor.reports.render.tables import iterate_rows
 from auditor.reports.sections.replication_table import WideTable, build_long_table, to_paper_unit
 from tests.reports.sections.replicated_cells import filled, missing, own_figure, published
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.coverage.model_versions import ModelVersionRow
-from auditor.reports.data.failures.schema import UnusableModel
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.reports.data.coverage.counts import ModelVersionRow
+from auditor.reports.data.failures import UnusableModel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.requests.capabilities import (
+from auditor.reports.data.requests import (
     CapabilityReportRow,
     FormSplitRow,
     RequestFormRow,

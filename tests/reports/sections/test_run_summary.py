@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Row, Table
 from auditor.reports.sections.run_summary import build_run_summary

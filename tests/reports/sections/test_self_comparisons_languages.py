@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.agreement.languages import (
     LanguageAgreementRow,
     LanguageCountriesRow,
@@ -14,7 +14,7 @@ from auditor.reports.data.agreement.languages import (
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import List, ListItem, Name, Table, Text
-from auditor.reports.document.traversal import flatten_inline
+from auditor.reports.document.blocks import flatten_inline
 from auditor.reports.sections.self_comparisons import build_languages_section, describe_languages
 from tests.reports.sections.block_access import cells_of
 

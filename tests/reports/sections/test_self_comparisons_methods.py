@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Tested
-from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.metrics.intervals.estimate import Tested
+from auditor.reports.data.agreement.languages import MethodDifferenceRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.sections.self_comparisons import build_methods_section, describe_method_difference

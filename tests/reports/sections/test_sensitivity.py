@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.agreement.sensitivity import Figure, GroupNoun, LeftOutFigure, SensitivityRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Table

@@ -6,21 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.agreement.cultural_findings import CulturalFinding
 from auditor.reports.data.build import build_report
 from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Paragraph, Section, Table
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.cultural_findings import (
+from auditor.reports.sections.report import build_report_document
+from auditor.reports.sections.summary import MAX_FINDINGS, MAX_STEPS, PAGE_ONE, build_summary_section, list_next_steps
+from auditor.reports.sections.weaknesses import (
     build_findings_block,
     describe_cultural_finding,
     list_page_one_places,
 )
-from auditor.reports.sections.next_steps import MAX_STEPS, list_next_steps
-from auditor.reports.sections.report import build_report_document
-from auditor.reports.sections.summary import MAX_FINDINGS, PAGE_ONE, build_summary_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.alignment_rows import make_alignment_row

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import AnswerKind, Cell
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.task.schema import ScoreAccuracy, TaskItemReport, TaskModelRow, TaskReport
-from auditor.reports.data.traces.schema import TracePages
+from auditor.reports.data.task import ScoreAccuracy, TaskItemReport, TaskModelRow, TaskReport
+from auditor.reports.data.traces import TracePages
 from auditor.reports.document import Figure, Link, Name, Section
 from auditor.reports.sections.task import MAX_LISTED_ITEMS, build_items_section, build_task_section
 from tests.reports.hostile_report import EVIL, NAME

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.reports.data.agreement.shortfalls import Shortfall, ShortfallsReport, Threshold
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.reports.data.agreement.cultural_findings import Shortfall, ShortfallsReport, Threshold
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.caution import list_cautions

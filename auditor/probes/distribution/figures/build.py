@@ -1,4 +1,4 @@
-"""Build the report on distributions of answers from the stored opinions."""
+"""Build the report on distributions of answers from the stored opinions, and the figures of its gates."""
 
 from __future__ import annotations
 
@@ -8,28 +8,67 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from auditor.domain import Cell
-from auditor.metrics.unit_means import mean_over_units
-from auditor.probes.distribution.figures.cell_rows import build_cell_rows
-from auditor.probes.distribution.figures.dimension_rows import build_dimension_rows
-from auditor.probes.distribution.figures.group_rows import GroupAnswers, GroupPeople, build_group_rows
-from auditor.probes.distribution.figures.model_rows import (
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.unit_means import mean_over_units
+from auditor.probes.distribution.figures.rows import (
+    GroupAnswers,
+    GroupPeople,
     ModelAnswers,
     build_baseline_rows,
+    build_cell_rows,
+    build_dimension_rows,
+    build_group_rows,
     build_model_row,
     squared_distances,
 )
-from auditor.probes.distribution.figures.scales import build_scale_grid
 from auditor.probes.distribution.figures.schema import DistributionGapRow, DistributionReport
-from auditor.probes.distribution.figures.series import FloatArray, Series, align_cells, combine_answers
+from auditor.probes.distribution.figures.series import (
+    FloatArray,
+    Series,
+    align_cells,
+    build_scale_grid,
+    combine_answers,
+)
 from auditor.probes.distribution.opinion_rows import load_survey_shares
-from auditor.probes.distribution.opinions import MIN_GROUP_RESPONDENTS, NO_COUNTRY, Opinion, OpinionMode
+from auditor.probes.distribution.opinions import (
+    MIN_GROUP_RESPONDENTS,
+    NO_COUNTRY,
+    OPINION_PURPOSE,
+    Opinion,
+    OpinionMode,
+)
 from auditor.probes.distribution.settings import DistributionProbe
-from auditor.reports.data.coverage.stage_coverage import StageCoverage
+from auditor.reports.data.coverage.counts import StageCoverage
+from auditor.reports.data.gates.estimates import SETTINGS_REASON, GatedFigure, count_lost, take_absolute
+from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.requests.sampling_settings import SamplingReport
+from auditor.reports.data.requests import SamplingReport
 from auditor.storage.database import Database
 from auditor.storage.records import load_records
 from auditor.surveys import SurveyDistributions, get_grouping
+
+
+def list_gate_figures(report: Report, threshold: str) -> list[GatedFigure]:
+    """A figure of each model's opinions, by mode; a shift counts in either direction.
+
+    The diversity of sampled answers has no value for models that were asked with other sampling settings than the
+    configuration's, if these differ between models.
+    """
+    distribution = report.find(DistributionReport)
+    if distribution is None:
+        return []
+    field = threshold.partition("_")[2]
+    refusing_models = report.sampling.refusing_models(OPINION_PURPOSE)
+    figures = []
+    for row in distribution.models:
+        estimate: Estimate = getattr(row, field)
+        if field == "order_effect":
+            estimate = take_absolute(estimate)
+        elif field == "variance_ratio" and row.is_sampled and row.model in refusing_models:
+            estimate = Estimate(None, 0, reason=SETTINGS_REASON)
+        lost = max(row.unusable, count_lost(report, "distribution", row.model))
+        figures.append(GatedFigure(f"{row.model} ({row.mode})", estimate, row.model, lost))
+    return figures
 
 
 def build_distribution_report(

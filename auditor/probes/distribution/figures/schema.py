@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.probes.distribution.opinions import OpinionMode
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.document import Column

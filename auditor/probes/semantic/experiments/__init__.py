@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from auditor.experiments.declaration import Experiment
-from auditor.probes.semantic.experiments.accuracy import accuracy
-from auditor.probes.semantic.experiments.judgements import judgements
-from auditor.probes.semantic.experiments.rules import rules
-from auditor.probes.semantic.experiments.temperature import temperature
+from auditor.experiments.stored_audit import Experiment
+from auditor.probes.semantic.experiments.runs import accuracy, judgements, rules, temperature
 
 EXPERIMENTS: tuple[Experiment, ...] = (temperature, rules, accuracy, judgements)
 """In the order of the command's help."""

@@ -9,22 +9,30 @@ from dataclasses import asdict
 import numpy as np
 
 from auditor.probes.semantic import answer_rows
-from auditor.probes.semantic.figures.cultures import BASELINE_METRICS, build_culture_rows
-from auditor.probes.semantic.figures.differences import build_difference_rows
-from auditor.probes.semantic.figures.forms import build_form_rows, score_questions_only
-from auditor.probes.semantic.figures.human_judgements import measure_human_judgements
-from auditor.probes.semantic.figures.judged_consistency import build_judged_rows
-from auditor.probes.semantic.figures.least_consistent import build_least_consistent_rows
-from auditor.probes.semantic.figures.model_rows import build_model_rows
-from auditor.probes.semantic.figures.people_labels import load_sampled_labels
-from auditor.probes.semantic.figures.schema import BaselineSimilarityRow, FoundationRow, SemanticReport
-from auditor.probes.semantic.figures.score_table import ScoreTable, mean_over_questions
+from auditor.probes.semantic.figures.experiment_rows import build_difference_rows
+from auditor.probes.semantic.figures.human_judgements import load_sampled_labels, measure_human_judgements
+from auditor.probes.semantic.figures.rows import (
+    build_form_rows,
+    build_judged_rows,
+    build_least_consistent_rows,
+    build_model_rows,
+    score_questions_only,
+)
+from auditor.probes.semantic.figures.schema import (
+    BASELINE_METRICS,
+    BaselineSimilarityRow,
+    FoundationRow,
+    ScoreTable,
+    SemanticReport,
+    build_culture_rows,
+    mean_over_questions,
+)
 from auditor.probes.semantic.records import FOUNDATIONS, QuestionScore
-from auditor.reports.data.coverage.stage_coverage import StageCoverage
+from auditor.reports.data.coverage.counts import StageCoverage
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.requests.sampling_settings import SamplingReport
+from auditor.reports.data.requests import SamplingReport
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import list_answering_models
+from auditor.storage.probe_results import list_answering_models
 from auditor.storage.records import load_records
 
 

@@ -1,14 +1,22 @@
-"""Rows of the experiments on consistency: temperatures, a rule to follow, and accuracy."""
+"""Rows of the experiments on consistency, counts of their answers, and differences of scores."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Annotated, Literal, TypeVar
 
+import numpy as np
 from pydantic import Field
 
-from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.model_correlation import ModelCorrelation
+from auditor.domain import Outcome
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.items import AveragedEstimate
+from auditor.metrics.intervals.paired import paired_difference
+from auditor.metrics.people.over_models import ModelCorrelation
+from auditor.probes.semantic.figures.schema import ScoreTable, SemanticDifferenceRow, bounds_of, mean_over_questions
+from auditor.probes.semantic.records import MORAL_PURPOSE
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_model import (
     P_VALUE_KEYS,
     R_KEYS,
@@ -19,8 +27,45 @@ from auditor.reports.data.report_model import (
     RowTest,
     p_column,
 )
+from auditor.reports.data.report_source import FloatArray
+from auditor.reports.data.requests import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.document import Column
 from auditor.reports.number_format import format_span
+
+
+def difference_over_questions(first: FloatArray, second: FloatArray, *, metric: str = "") -> Tested:
+    """Mean of second minus first, with an interval over questions.
+
+    Args:
+        first, second: scores, shape (questions,) each, nan where there is none.
+        metric: of both; see `mean_over_questions`.
+    """
+    low, high = bounds_of(metric)
+    bounds = (low - high, high - low)
+    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=bounds)
+
+
+def build_difference_rows(
+    models: Sequence[str], table: ScoreTable, sampling: SamplingReport
+) -> list[SemanticDifferenceRow]:
+    """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted.
+
+    Pairs with different sampling settings are listed without figures, and are no test that Holm's method counts.
+    """
+    pairs = sorted(
+        combinations(models, 2), key=lambda pair: not sampling.are_comparable(pair[0], pair[1], MORAL_PURPOSE)
+    )
+    rows = [
+        SemanticDifferenceRow(
+            first=first,
+            second=second,
+            difference=difference_over_questions(table.scores_of(first), table.scores_of(second))
+            if sampling.are_comparable(first, second, MORAL_PURPOSE)
+            else Tested(None, 0, reason=INCOMPARABLE_REASON),
+        )
+        for first, second in pairs
+    ]
+    return adjust_rows(rows, "difference", "differences in consistency")
 
 
 class AnswerCountRow(ReportModel):
@@ -144,3 +189,54 @@ class ConsistencyAccuracyRow(FlatRow):
     def wordings_author(self) -> str:
         """Who wrote the wordings, as far as it is known: a model, or the author of the file."""
         return self.paraphraser or "the file's author"
+
+
+MeasureRow = TypeVar("MeasureRow", MeasureByWordingRow, MeasureByRuleRow)
+Scores = Mapping[tuple[str, str], FloatArray]
+"""Scores over the questions in order, nan where there is none, by text and metric."""
+
+
+def compare_measures(row_class: type[MeasureRow], first: Scores, second: Scores) -> list[MeasureRow]:
+    """Compare two settings by every measure of both; the last three fields of a row are both means and the change."""
+    *_, first_name, second_name, change_name = row_class.model_fields
+    return [
+        row_class.model_validate(
+            {
+                "text": text,
+                "metric": metric,
+                first_name: mean_over_questions(first[text, metric], metric=metric),
+                second_name: mean_over_questions(second[text, metric], metric=metric),
+                change_name: difference_over_questions(first[text, metric], second[text, metric], metric=metric),
+            }
+        )
+        for text, metric in first
+        if (text, metric) in second
+    ]
+
+
+def count_losses(counts: Mapping[str, int]) -> dict[str, int]:
+    """Lost items by outcome, in the order of the outcomes; usable ones, and outcomes without any, are left out."""
+    return {
+        outcome.value: counts[outcome.value]
+        for outcome in Outcome
+        if outcome is not Outcome.OK and counts.get(outcome.value)
+    }
+
+
+def build_count_rows(outcomes_by_setting: Mapping[str, Mapping[str, Mapping[Outcome, int]]]) -> list[AnswerCountRow]:
+    """Build one row for each setting and kind of text.
+
+    Args:
+        outcomes_by_setting: number of texts with each outcome, by setting and kind of text.
+    """
+    return [
+        AnswerCountRow(
+            setting=setting,
+            text=text,
+            planned=sum(outcomes.values()),
+            ok=outcomes.get(Outcome.OK, 0),
+            losses=count_losses({outcome.value: n for outcome, n in outcomes.items()}),
+        )
+        for setting, outcomes_by_text in outcomes_by_setting.items()
+        for text, outcomes in outcomes_by_text.items()
+    ]

@@ -7,13 +7,12 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.attenuation import CorrectedCorrelation, crossed_corrected
-from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
-from auditor.metrics.confidence import bonferroni_level
-from auditor.metrics.correlation import pearson
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.jackknife import UnitLabels, bias_of_these_countries, crossed_jackknife, spearman_jackknife
-from auditor.metrics.wordings import error_of_one_wording, widen_for_wordings
+from auditor.metrics.designs.run_effects import error_of_one_wording, widen_for_wordings
+from auditor.metrics.intervals.correlation import pearson
+from auditor.metrics.intervals.estimate import Estimate, Tested, bonferroni_level
+from auditor.metrics.intervals.two_way import UnitLabels, bias_of_these_countries, crossed_jackknife, spearman_jackknife
+from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.people.survey_error import CorrectedCorrelation, crossed_corrected
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     LostSamplesShown,
@@ -22,11 +21,12 @@ from auditor.reports.data.coverage.lost_samples import (
     bound_figures,
     count_samples,
     has_large_loss,
+    missing_r_reason,
+    missing_score_reason,
+    with_missing_reason,
 )
-from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
 from auditor.reports.data.report_model import P_VALUE_KEYS, FlatRow, ModelName, PublishedAs, interval_keys
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.data.report_source import RESCALED_SCORES_REASON, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column
 
 

@@ -9,17 +9,15 @@ import numpy as np
 
 from auditor.domain import Cell
 from auditor.errors import AuditorError
-from auditor.metrics.cell_statistics import MAE, PEARSON
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Estimate, Tested
-from auditor.metrics.jackknife import crossed_jackknife, paired_jackknife
-from auditor.metrics.multiple_testing import holm, intersection_union
-from auditor.metrics.within_topic import within_topic_correlation
+from auditor.metrics.intervals.correlation import within_topic_correlation
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, Tested
+from auditor.metrics.intervals.multiple_testing import holm, intersection_union
+from auditor.metrics.intervals.two_way import crossed_jackknife, paired_jackknife
+from auditor.metrics.people.cell_statistics import MAE, PEARSON
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
+from auditor.reports.data.coverage.lost_samples import missing_score_reason, with_missing_reason
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel
-from auditor.reports.data.report_source import FloatArray, ReportSource
-from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.data.report_source import RESCALED_SCORES_REASON, FloatArray, ReportSource, has_rescaled_scores
 from auditor.surveys.baselines import (
     NEAREST_BY_NAME,
     compute_baselines as compute_leave_one_out_baselines,

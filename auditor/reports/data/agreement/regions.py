@@ -9,17 +9,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
-from auditor.metrics.correlation import pearson
-from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
-from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
-from auditor.metrics.max_gap import widest_gap
-from auditor.metrics.missing_bounds import ScoreRanges, bounded_gap
-from auditor.metrics.range_correction import RangeCorrection, range_corrected_gap
+from auditor.metrics.intervals.correlation import pearson
+from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
+from auditor.metrics.intervals.missing_bounds import ScoreRanges, bounded_gap
+from auditor.metrics.intervals.multiple_testing import widest_gap
+from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife
+from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.survey_error import RangeCorrection, range_corrected_gap
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     NO_RANGE_REASON,
     UNKNOWN_SIGN_REASON,
+    AnyEstimate,
     SampleCounts,
     WorstCaseDifferences,
     bound_figures,
@@ -27,16 +28,12 @@ from auditor.reports.data.coverage.lost_samples import (
     has_large_loss,
     has_unknown_sign,
     loss_differs,
-)
-from auditor.reports.data.coverage.missing_scores import (
-    AnyEstimate,
     missing_r_reason,
     missing_score_reason,
     with_missing_reason,
 )
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.data.report_source import RESCALED_SCORES_REASON, ReportSource, has_rescaled_scores
 from auditor.surveys.regions import get_grouping
 
 

@@ -8,12 +8,11 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.cell_statistics import MAE, PEARSON
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.tiers import ModelTiers, model_tiers
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.people.cell_statistics import MAE, PEARSON
+from auditor.metrics.people.tiers import ModelTiers, model_tiers
 from auditor.reports.data.report_model import ModelName, ReportModel
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.data.report_source import RESCALED_SCORES_REASON, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column
 from auditor.reports.number_format import format_percent
 from auditor.surveys.regions import get_grouping

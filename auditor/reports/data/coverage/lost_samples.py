@@ -1,23 +1,122 @@
-"""Planned samples without a usable score: how many there are, and the worst-case bounds of figures."""
+"""Planned samples without a usable score: how many of each model and cell, why, and bounds of figures."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
-from auditor.metrics.estimate import BoundedEstimate
-from auditor.metrics.missing_bounds import ScoreRanges, bounded_statistic, extreme_scores, planned_score_ranges
-from auditor.reports.data.coverage.score_coverage import measure_score_coverage
-from auditor.reports.data.coverage.stage_coverage import CoverageUnit
+from auditor.domain import Method
+from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate
+from auditor.metrics.intervals.missing_bounds import (
+    ScoreRanges,
+    bounded_statistic,
+    extreme_scores,
+    planned_score_ranges,
+)
+from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.prompts.language_data import load_sentence_pairs
+from auditor.reports.data.coverage.counts import (
+    OK,
+    CoverageUnit,
+    StageCoverage,
+    UnitOutcomeCount,
+    UnitRepeatCount,
+)
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.report_source import FloatArray, ReportSource
-from auditor.reports.data.rescaled_scores import has_rescaled_scores
+from auditor.reports.data.report_source import FloatArray, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column, CountShare
+from auditor.storage.count_queries import RepeatCount
+
+
+def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
+    """Measure the coverage of scores, one entry per method."""
+    methods = dict.fromkeys(method for method, _ in source.columns)
+    if source.config and source.config.probes.direct:
+        methods = {Method.DIRECT.value: None} | methods
+    if source.config and source.config.probes.logprob:
+        methods |= {Method.LOGPROB.value: None}
+    return [_score_coverage(source, method) for method in methods]
+
+
+def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
+    """Measure the coverage of one method: from traces, from comparisons of sentence pairs, or from imported scores."""
+    if method == Method.DIRECT and source.trace_counts:
+        return _trace_coverage(source)
+    if method == Method.LOGPROB and source.sentence_pair_counts:
+        outcome_counts = [
+            UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+            for count in source.sentence_pair_counts
+        ]
+        planned = _planned_samples(source, method)
+        repeats = list(map(_to_unit_repeats, source.sentence_pair_repeats))
+        return StageCoverage.of_first_outcomes("direct", method, planned, outcome_counts, repeats)
+    return _imported_score_coverage(source, method)
+
+
+def _trace_coverage(source: ReportSource) -> StageCoverage:
+    """Measure the coverage of direct samples; without a configuration, the recorded ones were planned and no others."""
+    outcome_counts = [
+        UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+        for count in source.trace_counts
+    ]
+    n_recorded = Counter[CoverageUnit]()
+    for count in outcome_counts:
+        n_recorded[count.unit] += count.n
+    planned = _planned_samples(source, Method.DIRECT) or dict(n_recorded)
+    repeats = list(map(_to_unit_repeats, source.trace_repeats))
+    return StageCoverage.of_first_outcomes("direct", Method.DIRECT.value, planned, outcome_counts, repeats)
+
+
+def _to_unit_repeats(count: RepeatCount) -> UnitRepeatCount:
+    """Convert a count of a cell's questions that were asked again."""
+    unit = CoverageUnit(count.model, count.country, count.topic)
+    return UnitRepeatCount(unit, count.first_outcome, count.n, count.answered)
+
+
+def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage:
+    """Coverage of imported scores: each row of the file was planned, and one with an empty score was lost.
+
+    What the file does not mention was not planned: an import of some of the survey's cells is an audit of these cells.
+    """
+    unit_scores = [(CoverageUnit(score.model, *score.cell), score) for score in source.scores if score.method == method]
+    planned = _planned_samples(source, method) if method in tuple(Method) else {}
+    return StageCoverage(
+        stage="direct",
+        method=method,
+        planned=planned or {unit: score.n_planned for unit, score in unit_scores},
+        recorded=[UnitOutcomeCount(unit, OK, score.n_ok) for unit, score in unit_scores],
+    )
+
+
+def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, int]:
+    """Planned items of each model and cell with a survey score: samples in each language, or all sentence pairs.
+
+    Samples that depend on earlier answers count as planned only once they are asked for.
+    """
+    if source.config is None:
+        return {}
+    if method == Method.LOGPROB:
+        n_samples = load_sentence_pairs().pairs_per_cell
+        return {
+            CoverageUnit(model.name, *cell): n_samples
+            for model in source.config.models
+            for cell in source.survey.asked_cells
+        }
+    samples_by_cell = source.config.samples_by_cell(source.survey, guaranteed_only=True)
+    if source.config.direct.target_width is not None:  # cells that no model was asked about were skipped by design
+        asked_cells = set(source.cells)
+        samples_by_cell = {cell: n_samples for cell, n_samples in samples_by_cell.items() if cell in asked_cells}
+    return {
+        CoverageUnit(model.name, *cell): n_samples
+        for model in source.config.models
+        for cell, n_samples in samples_by_cell.items()
+    }
+
 
 MAX_LOST_SHARE = 0.05
 """Share of lost samples above which figures have worst-case bounds."""
@@ -198,3 +297,69 @@ def _bound_figure(
         source.cluster_countries(np.where(in_scope, source.survey_scores, np.nan), ranges.low)[in_scope],
         source.topic_index[in_scope],
     )
+
+
+AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
+
+CONSTANT_SERIES_REASONS = {
+    "x constant": "the model gives every cell the same score",
+    "y constant": "people’s score is the same in every cell",
+    "x and y constant": "the scores of the model and of people are the same in every cell",
+}
+"""Plain text of a metric's `reason`, where x is the model and y the survey."""
+
+
+def missing_score_reason(source: ReportSource, column: int) -> str | None:
+    """Return the reason why a series has no score on any cell with a survey score; None where it has one.
+
+    Args:
+        column: index into `source.columns`, a pair of method and model.
+    """
+    method, model = source.columns[column]
+    has_truth = ~np.isnan(source.survey_scores)
+    if not has_truth.any():
+        return "people were asked about none of the cells"
+    if (~np.isnan(source.score_matrix[column]) & has_truth).any():
+        return None
+    if method == Method.LOGPROB:
+        return _missing_logprob_reason(source, model)
+    if method == Method.DIRECT and source.config is not None:
+        has_samples = any(count.model == model for count in source.trace_counts)
+        return "no sample has a usable score" if has_samples else "no sample has been taken"
+    return "no score is recorded"
+
+
+def _missing_logprob_reason(source: ReportSource, model: str) -> str:
+    """Return the reason why a model has no scaled log-probability score."""
+    model_scores = [score for score in source.scores if (score.method, score.model) == (Method.LOGPROB.value, model)]
+    n_complete_cells = sum(score.raw is not None for score in model_scores)
+    if n_complete_cells > 1:
+        return "its log-probabilities differ equally on every cell, so they cannot be scaled to [-1, 1]"
+    if n_complete_cells == 1:
+        return "only one cell has all its comparisons, so it cannot be scaled to [-1, 1]"
+    if not any(score.measure for score in model_scores):
+        return "the model's log-probabilities cannot be measured"
+    return "no cell has all its comparisons"
+
+
+def missing_r_reason(correlation: Estimate, score_reason: str | None = None) -> str | None:
+    """Return the reason why a correlation with people, or its interval, is missing; None where both exist.
+
+    Args:
+        score_reason: why the model has no scores at all, from `missing_score_reason`.
+    """
+    if score_reason is not None and correlation.value is None:
+        return score_reason
+    return None if correlation.reason is None else CONSTANT_SERIES_REASONS.get(correlation.reason, correlation.reason)
+
+
+def with_missing_reason(estimate: AnyEstimate, missing_reason: str | None) -> AnyEstimate:
+    """Replace the reason of an estimate without a value, where a more specific reason is known."""
+    return (
+        estimate if missing_reason is None or estimate.value is not None else replace(estimate, reason=missing_reason)
+    )
+
+
+def replace_reason(estimate: AnyEstimate, labels: Mapping[str, str]) -> AnyEstimate:
+    """The estimate with its reason in the words of `labels`, by the metric's reason; unchanged if it has no label."""
+    return replace(estimate, reason=labels.get(estimate.reason or "", estimate.reason))

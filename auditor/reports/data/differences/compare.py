@@ -1,20 +1,25 @@
-"""Compare series of scores cell by cell: differences of r and MAE, with intervals and tests."""
+"""Compare series of scores cell by cell: differences of r and MAE, with intervals and tests, and non-inferiority."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from itertools import islice
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.config import load_stored_config
-from auditor.domain import Method
-from auditor.metrics.cell_statistics import CONCORDANCE, MAE, PEARSON
-from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
-from auditor.metrics.missing_bounds import bounded_difference
-from auditor.reports.data.agreement.model_attributes import (
+from auditor.domain import Cell, Method
+from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
+from auditor.metrics.intervals.missing_bounds import bounded_difference
+from auditor.metrics.intervals.paired import paired_error
+from auditor.metrics.intervals.two_way import UnitLabels, paired_jackknife
+from auditor.metrics.people.cell_statistics import CONCORDANCE, MAE, PEARSON, Statistic
+from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.data.agreement.over_models import (
     AttributesReport,
     build_attributes_report,
     collect_score_figures,
@@ -26,35 +31,264 @@ from auditor.reports.data.coverage.lost_samples import (
     has_large_loss,
     loss_differs,
 )
-from auditor.reports.data.differences.corrected_shares import compare_corrected_shares
-from auditor.reports.data.differences.differences import (
-    adjust_differences,
-    estimate_difference,
-    estimate_group_differences,
-    estimate_region_differences,
-)
-from auditor.reports.data.differences.judge_drift import compare_judges_with_people
-from auditor.reports.data.differences.label_figures import LabelFigures
-from auditor.reports.data.differences.non_inferiority import check_non_inferiority
-from auditor.reports.data.differences.resolutions import compare_resolutions
 from auditor.reports.data.differences.schema import (
+    ChangeLabel,
     ComparedSeries,
     DifferenceReport,
+    NonInferiorityReport,
+    RegionMarginRow,
+    RegistrationState,
     SeriesDifference,
     SeriesPairDifferences,
 )
 from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesPair, SeriesTarget, match_series_pairs
-from auditor.reports.data.differences.shared_cells import SharedCells, select_shared_cells
-from auditor.reports.data.differences.verdict_differences import (
+from auditor.reports.data.differences.verdicts import (
     DEFAULT_MAX_LISTED,
+    LabelFigures,
+    compare_corrected_shares,
+    compare_judges_with_people,
+    compare_resolutions,
     compare_same_judges,
     compare_two_judges,
 )
-from auditor.reports.data.report_source import FloatArray
-from auditor.reports.data.requests.sampling_settings import settings_differ
-from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.data.report_source import (
+    RESCALED_SCORES_REASON,
+    FloatArray,
+    cluster_countries,
+    has_rescaled_scores,
+)
+from auditor.reports.data.requests import settings_differ
 from auditor.storage import audits
+from auditor.storage.audits import load_registrations
 from auditor.storage.database import Database
+from auditor.surveys.regions import get_grouping, get_zones
+
+
+@dataclass(frozen=True)
+class SharedCells:
+    """Scores of two series on their common cells, those for which both surveys have the same score of people.
+
+    Attributes:
+        first, second: scores of the series, shape (cells,); nan where there is none.
+        survey_scores: people's scores, shape (cells,).
+        n_survey_differs: cells left out because people's scores differ between the surveys.
+        zone_by_country: cultural zones, as the first audit stored them.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    survey_scores: FloatArray
+    cells: Sequence[Cell]
+    n_survey_differs: int
+    zone_by_country: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def scored_by_both(self) -> NDArray[np.bool_]:
+        """Cells on which both series have a score, shape (cells,)."""
+        return ~np.isnan(self.first) & ~np.isnan(self.second)
+
+    def clustered_scores(self) -> tuple[FloatArray, FloatArray, FloatArray, UnitLabels, NDArray[np.str_]]:
+        """The arguments of a paired test: both series' scores, people's scores, zones or countries, and topics, each
+        (cells,)."""
+        countries = [cell.country for cell in self.cells]
+        topics = np.array([cell.topic for cell in self.cells], dtype=np.str_)
+        clusters = cluster_countries(countries, self.zone_by_country, self.scored_by_both)
+        return self.first, self.second, self.survey_scores, clusters, topics
+
+
+def select_shared_cells(first: ScoreSeries, second: ScoreSeries) -> SharedCells:
+    """Scores of two series on the cells in which both surveys have the same score of people (within 1e-9)."""
+    first_truth, second_truth = first.survey_scores, second.survey_scores
+    common_cells = [cell for cell in first_truth if cell in second_truth]
+    cells = [cell for cell in common_cells if abs(first_truth[cell] - second_truth[cell]) < 1e-9]
+    survey_scores = np.array([first_truth[cell] for cell in cells], dtype=np.float64)
+    return SharedCells(
+        first.scores_on(cells),
+        second.scores_on(cells),
+        survey_scores,
+        cells,
+        len(common_cells) - len(cells),
+        get_zones(first.survey),
+    )
+
+
+def estimate_difference(
+    name: str, statistic: Statistic, shared: SharedCells, *, larger_is_better: bool
+) -> SeriesDifference:
+    """Difference of a statistic, second minus first, over shared cells, with a jackknife interval and test."""
+    first, second, survey_scores, countries, topics = shared.clustered_scores()
+    # The jackknife gives its first argument less its second, so the second series comes first.
+    interval = paired_jackknife(statistic, second, first, survey_scores, countries, topics)
+    first_value, second_value = (
+        _statistic_value(statistic, scores[shared.scored_by_both], survey_scores[shared.scored_by_both])
+        for scores in (first, second)
+    )
+    return SeriesDifference(
+        name=name,
+        first=first_value,
+        second=second_value,
+        difference=interval,
+        change=_classify_change(interval, larger_is_better),
+    )
+
+
+def _statistic_value(statistic: Statistic, scores: FloatArray, survey_scores: FloatArray) -> float | None:
+    """A statistic of a model's scores against people's; None if it is undefined."""
+    # A statistic is computed from sums over cells of the moments, shape (1, moments) here.
+    value = float(statistic.value(statistic.moments(scores, survey_scores).sum(axis=0, keepdims=True))[0])
+    return None if np.isnan(value) else value
+
+
+def estimate_region_differences(first: ScoreSeries, shared: SharedCells) -> list[SeriesDifference]:
+    """Differences of MAE, one per region of the survey's grouping that has a shared cell."""
+    grouping = get_grouping(first.survey)
+    differences = []
+    for region in grouping.regions:
+        cell_indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
+        if cell_indices:
+            region_cells = SharedCells(
+                shared.first[cell_indices],
+                shared.second[cell_indices],
+                shared.survey_scores[cell_indices],
+                [shared.cells[i] for i in cell_indices],
+                0,  # n_survey_differs, which no difference uses
+                shared.zone_by_country,
+            )
+            differences.append(estimate_difference(region.name, MAE, region_cells, larger_is_better=False))
+    return differences
+
+
+def estimate_group_differences(
+    shared: SharedCells, group_of: Callable[[Cell], str], unit: str
+) -> list[SeriesDifference]:
+    """Differences of MAE by country or topic, sorted by the difference, largest increase first.
+
+    Args:
+        unit: over which the intervals are: `topic` for countries, `country` for topics.
+    """
+    names = np.array([group_of(cell) for cell in shared.cells], dtype=np.str_)
+    differences = []
+    for name in dict.fromkeys(names.tolist()):
+        is_in_group = (names == name) & shared.scored_by_both
+        first_scores, second_scores, survey_scores = (
+            shared.first[is_in_group],
+            shared.second[is_in_group],
+            shared.survey_scores[is_in_group],
+        )
+        mean_errors = [  # MAE of the first series, of the second; None where both never have a score
+            float(np.abs(scores - survey_scores).mean()) if len(scores) else None
+            for scores in (first_scores, second_scores)
+        ]
+        paired = paired_error(first_scores, second_scores, survey_scores, unit)
+        differences.append(
+            SeriesDifference(
+                name=name,
+                first=mean_errors[0],
+                second=mean_errors[1],
+                difference=paired,
+                change=_classify_change(paired, larger_is_better=False),
+            )
+        )
+    return sorted(differences, key=lambda difference: -(difference.difference.value or 0.0))
+
+
+def adjust_differences(
+    differences: Sequence[SeriesDifference], family: str, *, larger_is_better: bool
+) -> list[SeriesDifference]:
+    """Copy the differences with p-values adjusted for their number, and the change they imply."""
+    return [
+        row.model_copy(update={"change": _classify_change(row.difference, larger_is_better)})
+        for row in adjust_rows(differences, "difference", family)
+    ]
+
+
+def _classify_change(difference: Tested, larger_is_better: bool) -> ChangeLabel:
+    """Whether the second series is better or worse than the first, given the number of tests.
+
+    Args:
+        difference: second minus first.
+        larger_is_better: whether a positive difference is an improvement, as for r but not for MAE.
+    """
+    if difference.value is None:
+        return "not measurable"
+    if not difference.is_significant:
+        return "not told apart"
+    return "better" if (difference.value > 0) == larger_is_better else "worse"
+
+
+def check_non_inferiority(
+    db: Database, pairs: Sequence[SeriesPair], margin: float | None
+) -> list[NonInferiorityReport]:
+    """Test each pair whose margin is given, or whose later audit's configuration states one for the first audit.
+
+    Args:
+        margin: of all pairs; None for those that the configurations state.
+    """
+    reports = []
+    for first, second in pairs:
+        pair_margin = _stated_margin(db, first, second) if margin is None else margin
+        if pair_margin is not None and not (has_rescaled_scores(first.method) or has_rescaled_scores(second.method)):
+            reports.append(_test_pair(db, first, second, pair_margin))
+    return reports
+
+
+def _stated_margin(db: Database, first: ScoreSeries, second: ScoreSeries) -> float | None:
+    """The margin that the second audit's configuration states for the first as its baseline."""
+    config = load_stored_config(audits.get_audit(db, second.audit).config)
+    claim = config.compare.non_inferiority if config else None
+    return claim.margin if claim and claim.baseline == first.audit else None
+
+
+def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: float) -> NonInferiorityReport:
+    """Test each region of the first series' survey."""
+    shared = select_shared_cells(first, second)
+    rows = []
+    for region in get_grouping(first.survey).regions:
+        indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
+        if indices:
+            cells = SharedCells(
+                shared.first[indices], shared.second[indices], shared.survey_scores[indices],
+                [shared.cells[i] for i in indices], 0, shared.zone_by_country,
+            )  # fmt: skip
+            first_scores, second_scores, truth, countries, topics = cells.clustered_scores()
+            difference = paired_jackknife(MAE, second_scores, first_scores, truth, countries, topics)
+            change: Tested = difference.against_margin(margin)
+            rows.append(RegionMarginRow(region=region.name, change=change, passes=False))
+    rows = adjust_rows(rows, "change", f"non-inferiority of {second.label}, by region")
+    state, registered_at, registered_margin = _find_registration(db, first, second, margin)
+    return NonInferiorityReport(
+        first=first.label,
+        second=second.label,
+        margin=margin,
+        registration=state,
+        registered_at=registered_at,
+        registered_margin=registered_margin,
+        regions=[
+            row.model_copy(
+                update={
+                    "passes": row.change.is_significant
+                    and row.change.ci_high is not None
+                    and row.change.ci_high < margin
+                }
+            )
+            for row in rows
+        ],
+    )
+
+
+def _find_registration(
+    db: Database, first: ScoreSeries, second: ScoreSeries, margin: float
+) -> tuple[RegistrationState, str | None, float | None]:
+    """Whether the chain has the claim, when it was added, and its margin."""
+    entries = [entry for entry in load_registrations(db, second.audit_id) if entry.baseline == first.audit]
+    if not entries:
+        return "not registered", None, None
+    first_equal = next((entry for entry in entries if entry.margin == margin), None)
+    if first_equal is None or entries[0] is not first_equal:
+        return "other margin", entries[0].registered_at, entries[0].margin
+    state: RegistrationState = "registered late" if first_equal.n_answers else "registered"
+    return state, first_equal.registered_at, margin
+
 
 ERROR_NOT_MEASURABLE = SeriesDifference(
     name="all",

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
-from auditor.reports.data.agreement.model_attributes import AttributesReport
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
+from auditor.reports.data.agreement.over_models import AttributesReport
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.report_model import FlatRow, JudgeName, ReportModel, RowTest, p_column
 from auditor.reports.document import Column, CountShare
-from auditor.storage.paired_verdicts import VerdictFlip
+from auditor.storage.votes import VerdictFlip
 
 ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
 """How the second series differs from the first, at the 5% level after Holm's correction."""

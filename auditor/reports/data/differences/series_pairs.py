@@ -16,10 +16,10 @@ from auditor.domain import Cell, Method, Survey
 from auditor.errors import UsageError
 from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
-from auditor.reports.data.requests.sampling_settings import SamplingSettingsRow, build_sampling_rows
+from auditor.reports.data.requests import SamplingSettingsRow, build_sampling_rows
 from auditor.storage import audits, results
+from auditor.storage.capabilities import load_direct_alterations
 from auditor.storage.database import Database
-from auditor.storage.request_forms import load_direct_alterations
 
 SeriesPair = tuple["ScoreSeries", "ScoreSeries"]
 TASK_COMPARISON_HINT = (

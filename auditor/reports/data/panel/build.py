@@ -1,22 +1,25 @@
-"""Self-consistency of models, and the panel section."""
+"""Self-consistency of models, peer agreement with people's, and the panel section."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from auditor.config import AuditConfig
 from auditor.domain import Method, Purpose
-from auditor.metrics.confidence import bonferroni_level
-from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.metrics.sample_consistency import influences
-from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
+from auditor.domain.decisions import REVIEW_ASPECTS
+from auditor.metrics.answers.samples import influences
+from auditor.metrics.intervals.estimate import CONFIDENCE_LEVEL, Estimate, ShareEstimate, bonferroni_level
+from auditor.metrics.intervals.unit_means import ShareTable, mean_over_units, shares_over_units
+from auditor.metrics.people.over_models import ModelCorrelation, correlate_models
 from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.coverage.missing_scores import replace_reason
-from auditor.reports.data.coverage.planned_verdicts import count_reviewable_traces
+from auditor.reports.data.coverage.counts import count_reviewable_traces
+from auditor.reports.data.coverage.lost_samples import replace_reason
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
-from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow
+from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow, ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.copying import build_copying_report, find_groups
 from auditor.reports.data.panel.judge_statistics import (
@@ -33,13 +36,177 @@ from auditor.reports.data.panel.judge_tests import (
     build_restatement_rows,
     build_self_review_rows,
 )
-from auditor.reports.data.panel.peer_alignment import compute_peer_alignment
-from auditor.reports.data.panel.schema import PanelReport
-from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix
-from auditor.reports.data.panel.voting_rules import build_vote_rows
-from auditor.reports.data.report_source import FloatArray, ReportSource
-from auditor.reports.data.requests.sampling_settings import SamplingReport
-from auditor.reports.data.sampling_units import cell_units
+from auditor.reports.data.panel.schema import PanelReport, PeerAlignmentRow
+from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix, build_vote_rows, find_family
+from auditor.reports.data.report_source import FloatArray, ReportSource, cell_units, sampling_units
+from auditor.reports.data.requests import SamplingReport
+from auditor.storage.votes import VoteArrays
+
+
+def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
+    """Compute the share of VALID verdicts, and of those that find each aspect met, for each model that was judged.
+
+    Only verdicts of judges that were asked in any case count: an adaptive panel asks its other judges about disputed
+    traces only.
+    """
+    judged_models = {count.model for count in source.judge_counts}
+    models = [model for model in source.models if model in judged_models]
+    counts = _CellCounts(source.votes, models)
+    is_valid = source.votes.valid == 1
+    valid, given = counts.count_verdicts(is_valid), counts.count_verdicts(np.ones_like(is_valid))
+    agreement = counts.estimate_shares(valid, given, "no verdict is usable")
+    aspects = {aspect.name: _aspect_shares(source.votes, counts, aspect.name) for aspect in REVIEW_ASPECTS}
+    return [
+        PeerAgreementRow(
+            model=model,
+            given=int(given[counts.positions[model]].sum()),
+            valid=int(valid[counts.positions[model]].sum()),
+            agreement=agreement[i],
+            **{name: shares[i] for name, shares in aspects.items()},
+        )
+        for i, model in enumerate(models)
+    ]
+
+
+def estimate_valid_shares(source: ReportSource, confidence_level: float) -> dict[str, ShareEstimate]:
+    """The shares of VALID verdicts of `compute_peer_agreement` by model, with intervals at another level."""
+    judged_models = {count.model for count in source.judge_counts}
+    models = [model for model in source.models if model in judged_models]
+    counts = _CellCounts(source.votes, models)
+    is_valid = source.votes.valid == 1
+    valid, given = counts.count_verdicts(is_valid), counts.count_verdicts(np.ones_like(is_valid))
+    shares = counts.estimate_shares(valid, given, "no verdict is usable", confidence_level)
+    return dict(zip(models, shares, strict=True))
+
+
+def _aspect_shares(votes: VoteArrays, counts: _CellCounts, aspect: str) -> list[ShareEstimate]:
+    """Shares of verdicts that find an aspect met, among those that rate it, one per model."""
+    is_met = np.array([ratings.get(aspect, False) for ratings in votes.ratings], dtype=np.bool_)
+    is_rated = np.array([aspect in ratings for ratings in votes.ratings], dtype=np.bool_)
+    met, rated = (counts.count_verdicts(flags[votes.rating_index]) for flags in (is_met, is_rated))
+    return counts.estimate_shares(met, rated, "no verdict rates this aspect")
+
+
+class _CellCounts:
+    """Counts of the verdicts that were asked for in any case, by model judged and cell.
+
+    Attributes:
+        positions: positions of each model's cells in the counts, by model.
+        units: countries and topics, or items, of each model's cells, by model.
+        n_traces: number of traces with a counted verdict, shape (counts,).
+    """
+
+    def __init__(self, votes: VoteArrays, models: Sequence[str]) -> None:
+        keys = sorted({trace[:3] for trace in votes.traces})  # model, country, topic
+        index_by_key = {key: i for i, key in enumerate(keys)}
+        self._votes = votes
+        self._index_by_trace = np.array([index_by_key[trace[:3]] for trace in votes.traces], dtype=np.intp)
+        self._n_counts = len(keys)
+        self.positions = {
+            model: np.array([i for i, key in enumerate(keys) if key[0] == model], int) for model in models
+        }
+        self.units = {
+            model: sampling_units([keys[i][1] for i in positions], [keys[i][2] for i in positions])
+            for model, positions in self.positions.items()
+        }
+        self.n_traces = self._count(np.unique(votes.trace_index[votes.always]))
+
+    def _count(self, traces: NDArray[np.intp]) -> FloatArray:
+        """Count by model and cell, shape (counts,), from the position in `votes.traces` of each case."""
+        return np.bincount(self._index_by_trace[traces], minlength=self._n_counts).astype(float)
+
+    def count_verdicts(self, is_hit: NDArray[np.bool_]) -> FloatArray:
+        """Number of counted verdicts that are hits, shape (counts,); `is_hit` has the shape (verdicts,)."""
+        return self._count(self._votes.trace_index[self._votes.always & is_hit])
+
+    def estimate_shares(
+        self,
+        hits: FloatArray,
+        totals: FloatArray,
+        missing_reason: str,
+        confidence_level: float = CONFIDENCE_LEVEL,
+    ) -> list[ShareEstimate]:
+        """Shares of hits, one per model; `hits` and `totals` have the shape (counts,).
+
+        Verdicts on one trace are not independent of each other, so the independent cases are the traces.
+        """
+        tables = [
+            ShareTable(hits[positions], totals[positions], self.units[model], self.n_traces[positions])
+            for model, positions in self.positions.items()
+        ]
+        return shares_over_units(tables, empty_reason=missing_reason, confidence_level=confidence_level)
+
+
+MIN_MODELS = 3
+"""Fewest models for a row on self-consistency: a correlation needs as many."""
+EQUAL_ALIGNMENT_REASON = "all models agree equally with people"
+
+
+def compute_peer_alignment(
+    config: AuditConfig | None, peer_rows: Sequence[PeerAgreementRow], alignment_rows: Sequence[AlignmentRow]
+) -> list[PeerAlignmentRow]:
+    """Correlate peer agreement with r against people over models, for each method."""
+    agreement_by_model = {row.model: row.agreement.value for row in peer_rows}
+    return [
+        PeerAlignmentRow(
+            method=method,
+            r=_correlate_with_alignment(
+                config, agreement_by_model, method, alignment_rows, "judges find all models equally VALID"
+            ),
+        )
+        for method in dict.fromkeys(row.method for row in alignment_rows)
+        if peer_rows
+    ]
+
+
+def compute_consistency_alignment(
+    config: AuditConfig | None,
+    consistency_rows: Sequence[ConsistencyRow],
+    alignment_rows: Sequence[AlignmentRow],
+) -> list[ConsistencyAlignmentRow]:
+    """Correlate self-consistency, and the variance of the samples, with r against people over models, by method.
+
+    Empty for fewer than three models with both.
+    """
+    rows = []
+    for method in dict.fromkeys(row.method for row in consistency_rows):
+        method_rows = [row for row in consistency_rows if row.method == method]
+        for figure, values in (
+            ("cosine", {row.model: row.cosine.value for row in method_rows}),
+            ("variance", {row.model: row.variance.value for row in method_rows}),
+        ):
+            r = _correlate_with_alignment(
+                config, values, method, alignment_rows, "all models are equally consistent with themselves"
+            )
+            if r.models >= MIN_MODELS:
+                rows.append(ConsistencyAlignmentRow(method=method, figure=figure, r=r))
+    return rows
+
+
+def _correlate_with_alignment(
+    config: AuditConfig | None,
+    figure_by_model: Mapping[str, float | None],
+    method: str,
+    alignment_rows: Sequence[AlignmentRow],
+    constant_reason: str,
+) -> ModelCorrelation:
+    """Correlate a figure with r against people, by one method, over models that have both.
+
+    Args:
+        constant_reason: why there is no correlation where the figure is the same for all models.
+    """
+    method_rows = [row for row in alignment_rows if row.method == method and row.model in figure_by_model]
+    figures, r_with_people = (
+        np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        for values in (
+            [figure_by_model[row.model] for row in method_rows],
+            [row.pearson_r.value for row in method_rows],
+        )
+    )
+    families = [find_family(config, row.model) for row in method_rows]
+    correlation = correlate_models(figures, r_with_people, families)
+    return replace_reason(correlation, {"x constant": constant_reason, "y constant": EQUAL_ALIGNMENT_REASON})
+
 
 MAX_VARIANCE = 2.0
 """Sample variance of two scores at opposite ends of the scale."""

@@ -3,22 +3,206 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Tested
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Tested
+from auditor.metrics.judges.accuracy import JudgeDifference
+from auditor.metrics.judges.copying import LABELS_FOR_SHARED_ERRORS, MIN_LABELS, MIN_SHARED_TRACES
 from auditor.reports.data.judge_quality.schema import JudgeAccuracyRow, JudgeQualityReport
-from auditor.reports.data.panel.bias_sentences import describe_adjustment, describe_biases
-from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
-from auditor.reports.data.panel.schema import JudgeRow, PanelReport
+from auditor.reports.data.panel.schema import CopyingReport, JudgePairRow, JudgeRow, PanelReport
 from auditor.reports.number_format import (
+    describe_adjusted_p_value,
     describe_estimate,
     describe_interval,
     describe_model_correlation,
     describe_p_value,
     format_number,
     format_percent,
+    format_signed,
     pluralize,
 )
+
+LENIENT, OFTEN, LENGTH = ("more lenient", "stricter"), ("more", "less"), ("longer", "shorter")
+PHRASES = {
+    ("padding", "experiment"): ("says VALID {} often when the same trace is padded", OFTEN),
+    ("leniency", "truth"): ("says VALID {} often than the known truth of the same answers", OFTEN),
+    ("leniency", "panel"): ("is {} than the median judge on the same traces", LENIENT),
+    ("verbosity_against_truth", "truth"): ("favours {} traces beyond what the truth of the answers explains", LENGTH),
+    ("verbosity", "association"): ("says VALID {} often for longer traces", OFTEN),
+    ("own_family", "association"): ("is {} with its own model family", LENIENT),
+    ("order", "association"): ("is {} in the later half of its verdicts", LENIENT),
+}
+"""By field of `JudgeRow` and kind of evidence: a phrase, and its words for differences above and below 0."""
+Finding = tuple[str, str, JudgeDifference]
+"""A judge, a field of `JudgeRow`, and its difference."""
+
+
+def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
+    """Yield sentences on tests of biases and on associations, which are no biases.
+
+    They name the judges whose p-value, adjusted for the number of all tests, is below 0.05.
+    """
+    if not judges:
+        return
+    fields = dict.fromkeys(field for field, _ in PHRASES)
+    differences = [(row.judge, field, getattr(row, field)) for field in fields for row in judges]
+    tested = [item for item in differences if item[2].adjusted_p_value is not None]
+    associations = [item for item in tested if item[2].evidence == "association"]
+    bias_tests = [item for item in tested if item[2].evidence != "association"]
+    adjustment = describe_adjustment(len(tested))
+    yield _describe_bias_tests(bias_tests, adjustment)
+    if named := _select_significant(associations):
+        yield (
+            f"Associations: {_join(named)}. They do not show a bias, since traces differ in other ways too, such as "
+            f"quality. {adjustment}"
+        )
+    elif associations:
+        yield (
+            "No association of verdicts with length, model family or order is statistically distinguishable from zero "
+            f"(none of {pluralize(len(associations), 'test')}). {adjustment}"
+        )
+
+
+def _describe_bias_tests(bias_tests: Sequence[Finding], adjustment: str) -> str:
+    """State which biases are shown, that none is, or that none was tested."""
+    if not bias_tests:
+        return "No bias of the judges was tested."
+    named = _select_significant(bias_tests)
+    if not named:
+        return f"No judge is shown to have a bias (none of {pluralize(len(bias_tests), 'test')}). {adjustment}"
+    assumption = (
+        " A difference from the median judge is a bias if more than half of the judges have none."
+        if any(difference.evidence == "panel" for *_, difference in named)
+        else ""
+    )
+    return f"Biases beyond chance: {_join(named)}.{assumption} {adjustment}"
+
+
+def _select_significant(tested: Sequence[Finding]) -> list[Finding]:
+    """Those that are significant given the number of tests."""
+    return [item for item in tested if item[2].is_significant]
+
+
+def _join(named: Sequence[Finding]) -> str:
+    """The findings with their figures, separated by semicolons."""
+    return "; ".join(f"{judge} {_describe_difference(field, difference)}" for judge, field, difference in named)
+
+
+def _describe_difference(field: str, difference: JudgeDifference) -> str:
+    """Describe a difference in words, with its figures in percentage points."""
+    value, low, high = (100 * (figure or 0.0) for figure in (difference.value, difference.ci_low, difference.ci_high))
+    phrase, (above, below) = PHRASES[field, difference.evidence]
+    points = replace(difference, value=value, ci_low=low, ci_high=high)
+    p_text = describe_adjusted_p_value(difference)
+    return (
+        f"{phrase.format(above if value > 0 else below)} ({format_signed(value, 0)} percentage points, "
+        f"{describe_interval(points, 0, 'signed')}, {p_text})"
+    )
+
+
+def describe_adjustment(n_tests: int) -> str:
+    """Say what the p-values are adjusted for."""
+    return f"P-values are adjusted for {pluralize(n_tests, 'test')} (Holm)."
+
+
+MAX_NAMED_PAIRS = 6
+"""Pairs that a sentence names; more would be unreadable."""
+
+
+def describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
+    """Yield sentences on pairs whose errors are alike, on copies, and on the effective number of judges.
+
+    Args:
+        is_task: whether the audit is of a task, into whose answers no faults are planted.
+    """
+    alike = [pair for pair in copying.pairs if pair.verdict == "errors more alike"]
+    if alike:
+        labels = pluralize(copying.labels, "labelled trace")
+        yield (
+            "The errors of some judges are more alike than those of other pairs: "
+            f"{_join_pairs(alike, with_excess=True)}. This was tested on {labels} ({copying.label_source}); the 95% "
+            "CIs hold for all pairs jointly. Partial copying cannot be told from shared training. Each judge keeps its "
+            "vote."
+        )
+    copies = [pair for pair in copying.pairs if pair.verdict == "copies"]
+    if copies:
+        yield (
+            f"Copies: {_join_pairs(copies, with_excess=False)} give equal verdicts on at least 99% of "
+            f"{MIN_SHARED_TRACES} or more traces. Judges that are both always right look the same."
+        )
+    if (alpha := copying.alpha_without_alike) is not None:
+        yield (
+            f"With only one judge of each such group, the panel’s {describe_estimate('Krippendorff’s alpha', alpha)}: "
+            "judges that depend on each other agree without being independent evidence."
+        )
+    if copying.groups:
+        groups = "; ".join(_join_names(group) for group in copying.groups)
+        yield (
+            f"Judges that share one vote: {groups}. This applies to all voting rules except the majority and "
+            "configured weights. Stored outcomes of conflicts are not changed."
+        )
+    yield _describe_effective_number(copying, is_task)
+    shared_models = [pair for pair in copying.pairs if pair.same_model and pair.verdict != "copies"]
+    if shared_models:
+        yield (
+            f"{_join_pairs(shared_models, with_excess=False)} are the same model. Only labelled traces can show "
+            "whether their errors are independent."
+        )
+
+
+def describe_copied_outcomes(copying: CopyingReport) -> Iterator[str]:
+    """Yield a sentence on majorities and conflicts that copies settle alone; nothing where there is none."""
+    n_traces, n_conflicts = copying.traces_settled_by_copies, copying.conflicts_settled_by_copies
+    if n_traces or n_conflicts:
+        conflicts = "" if n_conflicts is None else f" and {pluralize(n_conflicts, 'conflict')}"
+        yield (
+            f"Copies outvote the other judges on {pluralize(n_traces, 'trace')}{conflicts}. With one vote for each "
+            "group, the outcome would be open or the opposite."
+        )
+
+
+def _describe_effective_number(copying: CopyingReport, is_task: bool) -> str:
+    """Write the effective number of judges, or why it is not known."""
+    number = copying.effective_judges
+    if number.value is None:
+        advice = (
+            ""
+            if is_task
+            else f" `auditor experiment planted --sample {LABELS_FOR_SHARED_ERRORS // 4}` makes labelled traces."
+        )
+        cause = f": {number.reason}" if copying.label_source else " without labelled traces"
+        return (
+            f"The effective number of judges, and whether their errors are alike, are not known{cause}. Verdicts alone "
+            f"cannot show this.{advice}"
+        )
+    few = (
+        f" With fewer than {LABELS_FOR_SHARED_ERRORS} labels, a judge that shares 30% of its verdicts may be missed."
+        if MIN_LABELS <= number.n < LABELS_FOR_SHARED_ERRORS
+        else ""
+    )
+    return (
+        f"As votes are counted, {pluralize(len(copying.effective_of), 'judge')} of the panel are worth "
+        f"{format_number(number.value, 1)} judges with independent errors ({describe_interval(number, 1)}). This was "
+        f"estimated on {pluralize(number.n, 'labelled trace')} ({copying.label_source}).{few}"
+    )
+
+
+def _join_pairs(pairs: list[JudgePairRow], *, with_excess: bool) -> str:
+    """Name pairs, with the excess of their error correlation where asked for."""
+    texts = [
+        f"{pair.first} and {pair.second}"
+        + (f" ({describe_estimate('excess correlation', pair.excess)})" if with_excess else "")
+        for pair in pairs[:MAX_NAMED_PAIRS]
+    ]
+    if len(pairs) > MAX_NAMED_PAIRS:
+        texts.append(f"{len(pairs) - MAX_NAMED_PAIRS} more pairs")
+    return "; ".join(texts)
+
+
+def _join_names(names: list[str]) -> str:
+    """Join names, such as "a, b and c"."""
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
 
 FIRM_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 """Smallest alpha for firm and for tentative conclusions: Krippendorff, Content Analysis, 4th ed. 2019, ch. 12."""

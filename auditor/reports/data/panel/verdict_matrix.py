@@ -1,4 +1,4 @@
-"""Verdicts as matrices of judges by traces, the input of the statistics on judges."""
+"""Verdicts as matrices of judges by traces, votes on traces, and their outcome under several voting rules."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.reports.data.report_source import FloatArray, ReportSource
-from auditor.reports.data.sampling_units import Units, sampling_units
+from auditor.domain import Cell, Outcome, Ruling
+from auditor.metrics.intervals.estimate import ShareEstimate
+from auditor.metrics.intervals.unit_means import share_over_units
+from auditor.metrics.judges.copying import split_weights
+from auditor.metrics.judges.votes import agreement_with_others, dawid_skene
+from auditor.reports.data.panel.schema import LabelSource, VotingRuleRow
+from auditor.reports.data.report_source import FloatArray, ReportSource, Units, sampling_units
+from auditor.reports.data.task import select_model_answers
 from auditor.storage.votes import TraceKey, VoteArrays
 
 
@@ -143,3 +150,212 @@ def build_verdict_matrix(source: ReportSource) -> VerdictMatrix:
         else {(trace.model, *trace.cell, trace.sample): judges for trace, judges in source.judges_by_trace.items()}
     )
     return VerdictMatrix(source.config, source.judge_names, source.votes, assignments)
+
+
+@dataclass(frozen=True)
+class LabelledVerdicts:
+    """Verdicts on traces, of which some have a known truth.
+
+    Attributes:
+        source: None without labelled traces.
+        verdicts: shape (judges, traces): 1 VALID, 0 INVALID, nan without a verdict.
+        truth: shape (traces,): 1, 0, or nan where unknown.
+        units: of the traces.
+        kinds: the planted fault of each trace; None for a task.
+    """
+
+    source: LabelSource | None
+    verdicts: FloatArray
+    truth: FloatArray
+    units: Units
+    kinds: NDArray[np.str_] | None = None
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labelled traces with a verdict."""
+        return int((~np.isnan(self.truth) & (~np.isnan(self.verdicts)).any(axis=0)).sum())
+
+
+def load_labelled_verdicts(source: ReportSource, matrix: VerdictMatrix) -> LabelledVerdicts:
+    """Collect the labelled traces of an audit: the answers to its task, or its traces with a planted fault."""
+    if source.survey.task is None:
+        return _collect_planted_faults(source)
+    truth = load_task_truth(source, matrix)
+    label_source: LabelSource | None = None if np.isnan(truth).all() else "truth of the task"
+    return LabelledVerdicts(label_source, matrix.unconditional_verdicts, truth, matrix.units)
+
+
+def load_task_truth(source: ReportSource, matrix: VerdictMatrix) -> FloatArray:
+    """Whether the answer of each trace is right, shape (traces,): 1, 0, or nan where unknown, as in a survey."""
+    truth = np.full(len(matrix.traces), np.nan)
+    if source.survey.task is None:
+        return truth
+    answers = select_model_answers(source, source.survey.task)
+    if answers.accuracy_missing_reason is None:
+        for column, (model, country, topic, sample) in enumerate(matrix.traces):
+            is_right = answers.correctness.get((model, Cell(country, topic), sample))
+            truth[column] = np.nan if is_right is None else float(is_right)
+    return truth
+
+
+def _collect_planted_faults(source: ReportSource) -> LabelledVerdicts:
+    """Collect the verdicts on traces with a planted fault, whose truth is INVALID."""
+    tests = [
+        test for test in source.judge_tests if test.has_fault and test.outcome is Outcome.OK and test.ruling is not None
+    ]
+    traces = sorted({(test.alteration, test.model, test.cell, test.sample) for test in tests})
+    columns = {key: column for column, key in enumerate(traces)}
+    rows = {judge: row for row, judge in enumerate(source.judge_names)}
+    verdicts = np.full((len(rows), len(traces)), np.nan)
+    for test in tests:
+        if test.judge in rows:
+            column = columns[test.alteration, test.model, test.cell, test.sample]
+            verdicts[rows[test.judge], column] = float(test.ruling is Ruling.VALID)
+    cells = [cell for _, _, cell, _ in traces]
+    return LabelledVerdicts(
+        "planted faults" if traces else None,
+        verdicts,
+        np.zeros(len(traces)),
+        sampling_units([cell.country for cell in cells], [cell.topic for cell in cells]),
+        np.array([fault for fault, *_ in traces], dtype=np.str_),
+    )
+
+
+def decide_by_weight(matrix: VerdictMatrix, weights: FloatArray) -> FloatArray:
+    """Weighted majority of each trace, shape (traces,): 1 VALID, 0 INVALID, nan if neither has over half the weight.
+
+    Args:
+        weights: shape (judges, traces), or (judges, 1); those of all assigned judges are in the denominator.
+    """
+    verdicts = matrix.all_verdicts
+    weight_by_side = [(weights * (verdicts == ruling)).sum(axis=0) for ruling in (1, 0)]
+    total = (weights * matrix.is_assigned).sum(axis=0)
+    # The factor absorbs rounding: half is no majority.
+    return np.where(
+        weight_by_side[0] > total / 2 * (1 + 1e-12),
+        1.0,
+        np.where(weight_by_side[1] > total / 2 * (1 + 1e-12), 0.0, np.nan),
+    )
+
+
+def share_weights(matrix: VerdictMatrix, groups: Sequence[Sequence[int]], weights: FloatArray) -> FloatArray:
+    """Weights, shape (judges, traces), where the members of a group that are assigned to a trace share one vote.
+
+    Args:
+        groups: judges that share one vote; together they have all judges.
+        weights: shape (judges,).
+    """
+    is_assigned = matrix.is_assigned
+    shared = np.repeat(weights[:, None], is_assigned.shape[1], axis=1)
+    for group in groups:
+        members = list(group)
+        shared[members] /= np.maximum(is_assigned[members].sum(axis=0), 1)
+    return shared
+
+
+Groups = Sequence[Sequence[int]]
+REFERENCE_REASON = "it is the reference for the other rules"
+
+
+def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups) -> list[VotingRuleRow]:
+    """Apply each voting rule to the traces, one row per rule; the majority of the assigned judges comes first.
+
+    The others are the majority where each group has one vote (only if there are groups), votes weighted by agreement
+    with the rest, weighted as configured, and Dawid and Skene's model. Empty without verdicts.
+
+    Args:
+        groups: positions of judges that share one vote; together they have all judges.
+    """
+    if not matrix.traces:
+        return []
+    ones = np.ones(len(matrix.judges))
+    majority = decide_by_weight(matrix, ones[:, None])
+    majority_row = _build_vote_row("majority", majority, majority, {}, matrix.units)
+    rows = [majority_row.model_copy(update={"differs": ShareEstimate(None, 0, reason=REFERENCE_REASON)})]
+    if len(groups) < len(matrix.judges):
+        split = decide_by_weight(matrix, share_weights(matrix, groups, ones))
+        weights = dict(zip(matrix.judges, split_weights(groups).tolist(), strict=True))
+        rows.append(_build_vote_row("copies split", split, majority, weights, matrix.units))
+    rows.append(_build_agreement_row(matrix, majority, groups))
+    if source.config is not None and source.config.panel.weights:
+        configured = np.array([source.config.panel.weights.get(name, 1.0) for name in matrix.judges])
+        rows.append(_build_weighted_vote_row(matrix, majority, "weighted as configured", configured))
+    return [*rows, _build_latent_model_row(matrix, majority, groups)]
+
+
+def _build_agreement_row(matrix: VerdictMatrix, majority: FloatArray, groups: Groups) -> VotingRuleRow:
+    """Weight votes by agreement with the judges outside the own group; the members of a group share its weight."""
+    agreement_shares = agreement_with_others(matrix.unconditional_verdicts, matrix.units, groups)
+    log_odds_weights = [_log_odds_weight(round((share.value or 0) * share.n), share.n) for share in agreement_shares]
+    weights = np.array(log_odds_weights) * split_weights(groups)
+    return _build_weighted_vote_row(matrix, majority, "weighted by agreement with the rest", weights)
+
+
+def _build_latent_model_row(matrix: VerdictMatrix, majority: FloatArray, groups: Groups) -> VotingRuleRow:
+    """Apply Dawid and Skene's model, in which a group is one witness."""
+    latent_model = dawid_skene(matrix.all_verdicts, groups=groups)
+    if latent_model.reason is not None:
+        return _build_vote_row("dawid-skene", None, majority, {}, matrix.units, latent_model.reason)
+    accuracy = {
+        name: float(judge_accuracy)
+        for name, judge_accuracy in zip(matrix.judges, latent_model.accuracy, strict=True)
+        if not np.isnan(judge_accuracy)
+    }
+    return _build_vote_row("dawid-skene", latent_model.labels(), majority, accuracy, matrix.units)
+
+
+def _log_odds_weight(n_agreed: int, n_traces: int) -> float:
+    """Optimal weight of an independent judge (Nitzan and Paroush 1982), log(p / (1 - p)), never below 0.
+
+    p is the share of traces on which the judge agrees with the others, smoothed by one success and one failure.
+    """
+    p = (n_agreed + 1) / (n_traces + 2)
+    return max(log(p / (1 - p)), 0.0)
+
+
+def _build_weighted_vote_row(
+    matrix: VerdictMatrix, majority: FloatArray, rule: str, weights: FloatArray
+) -> VotingRuleRow:
+    """Apply a weighted majority, with weights, shape (judges,), scaled to a mean of 1."""
+    if not weights.sum() > 0:
+        return _build_vote_row(rule, None, majority, {}, matrix.units, "no judge has any weight")
+    scaled = weights / weights.mean()
+    weights_by_judge = dict(zip(matrix.judges, scaled.tolist(), strict=True))
+    return _build_vote_row(rule, decide_by_weight(matrix, scaled[:, None]), majority, weights_by_judge, matrix.units)
+
+
+def _build_vote_row(
+    rule: str,
+    decisions: FloatArray | None,
+    majority: FloatArray,
+    weights: Mapping[str, float],
+    units: Units,
+    reason: str | None = None,
+) -> VotingRuleRow:
+    """Summarise one voting rule.
+
+    Args:
+        decisions: 1 VALID, 0 INVALID, nan open, shape (traces,); None where the rule cannot be applied.
+        majority: decisions of the plain majority.
+        units: of the traces.
+        reason: why `decisions` is None.
+    """
+    if decisions is None:
+        return VotingRuleRow(
+            rule=rule,
+            valid=0,
+            invalid=0,
+            open=len(majority),
+            differs=ShareEstimate(None, 0, reason=reason or "not available"),
+            weights={},
+            reason=reason,
+        )
+    both_decide = ~np.isnan(decisions) & ~np.isnan(majority)
+    return VotingRuleRow(
+        rule=rule,
+        valid=int((decisions == 1).sum()),
+        invalid=int((decisions == 0).sum()),
+        open=int(np.isnan(decisions).sum()),
+        differs=share_over_units(both_decide & (decisions != majority), both_decide, units),
+        weights=dict(weights),
+    )

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.intervals.multiple_testing import holm
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.measurement_schema import RegionsReport
 from auditor.reports.data.report_schema import Report

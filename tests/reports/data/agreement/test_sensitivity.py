@@ -9,8 +9,7 @@ import pytest
 
 from auditor.domain import CellScore
 from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.records import save_records

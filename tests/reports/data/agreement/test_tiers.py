@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking
-from auditor.reports.sections.tiers import describe_preference
+from auditor.reports.sections.agreement import describe_preference
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.support.synthetic_audit import COUNTRIES, TOPICS

@@ -12,7 +12,7 @@ from auditor.domain import Outcome, Trace
 from auditor.domain.audit_records import Audit
 from auditor.imports.recorded_audits import import_scores as import_file, import_traces
 from auditor.reports.data.build import build_report
-from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.gates.check import check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
@@ -20,7 +20,7 @@ from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, count_queries, results
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import table_of
 from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores
 from tests.support.synthetic_audit import populate

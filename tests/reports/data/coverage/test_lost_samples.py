@@ -7,12 +7,11 @@ import pytest
 
 from auditor.domain import CellScore, Outcome
 from auditor.reports.data.agreement.alignment import compute_alignment
-from auditor.reports.data.agreement.groups import compute_country_errors
+from auditor.reports.data.agreement.cultural_findings import compute_country_errors
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.coverage.lost_samples import LostSamples, count_samples, has_large_loss, loss_differs
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

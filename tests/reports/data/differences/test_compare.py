@@ -11,10 +11,10 @@ from statsmodels.stats.multitest import multipletests
 
 from auditor.domain import Cell, CellScore
 from auditor.errors import UsageError
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.intervals.multiple_testing import holm
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.series_pairs import parse_target
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import load_source
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.records import save_records

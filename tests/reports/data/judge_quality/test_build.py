@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_accuracy import judge_quality
-from auditor.metrics.prediction_powered import prediction_powered_mean
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.judges.accuracy import judge_quality
+from auditor.metrics.labels.prediction_powered import prediction_powered_mean
 from auditor.reports.data.judge_quality.build import build_judge_quality
-from auditor.reports.data.judge_quality.label_columns import merge_small_strata
+from auditor.reports.data.judge_quality.labelled_traces import merge_small_strata
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport, TransportRow
-from auditor.reports.data.label_records import LabelRecords
-from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import LabelRecords, ReportSource, load_source
 from auditor.storage.database import open_database
 from tests.support.planted_labels import find_majorities, plant_labels, plant_truth
 from tests.support.synthetic_audit import populate

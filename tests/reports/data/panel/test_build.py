@@ -11,11 +11,11 @@ from scipy import stats
 from statsmodels.stats.inter_rater import fleiss_kappa
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.build import build_report
-from auditor.reports.data.panel.peer_alignment import compute_peer_alignment
+from auditor.reports.data.panel.build import compute_peer_alignment
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import load_source
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.report_schema import Report
 

@@ -21,7 +21,7 @@ from auditor.domain import (
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.judge_copying import build_copying_tables
+from auditor.reports.sections.panel import build_copying_tables
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling
-from auditor.metrics.estimate import Tested
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.intervals.estimate import Tested
+from auditor.metrics.intervals.multiple_testing import holm
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.judge_tests import (
     build_blinding_rows,
@@ -27,7 +27,7 @@ from auditor.reports.data.panel.schema import (
     RestatementShiftRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.sampling_units import cell_units
+from auditor.reports.data.report_source import cell_units
 
 CELLS = [Cell(f"country {i}", f"topic {(i + j) % 40}") for i, j in product(range(40), range(4))]
 JUDGES = [f"judge {i:02}" for i in range(20)]

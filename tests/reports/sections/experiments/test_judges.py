@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import TestedShare
-from auditor.metrics.holdout import PeerHoldout
-from auditor.metrics.judge_difference import JudgeDifference
+from auditor.metrics.intervals.estimate import TestedShare
+from auditor.metrics.judges.accuracy import JudgeDifference
+from auditor.metrics.people.holdout import PeerHoldout
 from auditor.reports.data.panel.certificate import describe_fault_detection
-from auditor.reports.data.panel.judge_experiments import HoldoutRow
+from auditor.reports.data.panel.judge_tests import HoldoutRow
 from auditor.reports.data.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure
 from auditor.reports.sections.experiments import judges
-from tests.probes.semantic.experiments.test_section_consistency import HOSTILE, checked_finding, make_estimate
+from tests.probes.semantic.experiments.test_sections_section_consistency import HOSTILE, checked_finding, make_estimate
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import iterate_blocks, tables_of
 

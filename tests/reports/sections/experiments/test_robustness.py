@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.robustness import DesignRun, DesignScore
-from auditor.reports.data.sampling.robustness import RobustnessReport, build_robustness
+from auditor.metrics.designs.robustness import DesignRun, DesignScore
+from auditor.reports.data.robustness import RobustnessReport, build_robustness
 from auditor.reports.document import Paragraph, Quote, Table
-from auditor.reports.document.traversal import iterate_blocks
-from auditor.reports.render.cell_format import iterate_rows
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.plain_text import render_text
+from auditor.reports.render.tables import iterate_rows
 from auditor.reports.sections.experiments.robustness import build_robustness_document
 from benchmarks.coverage.worlds.design import Design
 from benchmarks.coverage.worlds.run_worlds import RunWorld

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.sampling.experiment import SamplingExperiment, SettingRow
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.reports.data.sampling import SamplingExperiment, SettingRow
 from auditor.reports.document import Figure
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.experiments.sampling import build_sampling_document, describe_changes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.reports.data.cost.savings_study import SamplingPlanRow, SavingsStudy
+from auditor.reports.data.savings_study import SamplingPlanRow, SavingsStudy
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.experiments.sampling import build_savings_document, describe_cheapest_plan
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from auditor.domain import Cell, Outcome, SentencePairScore, TaskItem
-from auditor.reports.data.traces.schema import CellTraces, PromptMessage, SentencePairTrace
+from auditor.reports.data.traces import CellTraces, PromptMessage, SentencePairTrace
 from auditor.reports.document import Disclosure, Name, Quote, Table
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.html import render_html
 from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
-from tests.reports.sections.traces.test_answer import trace
+from tests.reports.sections.traces.test_cell_page_answer import trace
 
 GERMAN = [PromptMessage(role="system", content="Du"), PromptMessage(role="user", content="Wie?")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.domain import AnswerKind, Cell, Task, TaskItem
 from auditor.reports.document import Table
-from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.html import render_html
 from auditor.reports.sections.traces.cell_page import PageAudit
 from auditor.reports.sections.traces.index_page import MAX_LINKS_PER_OUTCOME, build_index_document

@@ -1,1 +1,0 @@
-"""What is known of providers before they are asked: the record of one, and the table of all."""

@@ -1,0 +1,1 @@
+"""Several answers of a model to one question: how consistent and how diverse they are."""

@@ -1,0 +1,1 @@
+"""Distributions of answers: distances, simple guesses, groups of people."""

@@ -1,0 +1,1 @@
+"""Estimates with intervals and tests: over countries and topics, units, pairs of measurements, lost observations."""

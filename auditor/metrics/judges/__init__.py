@@ -1,0 +1,1 @@
+"""Judges of traces: agreement, accuracy, bias, consistency, dependence, and the votes of panels."""

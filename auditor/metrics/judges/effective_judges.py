@@ -1,0 +1,249 @@
+"""The effective number of judges: how many judges that err independently are worth as much as a panel's equal votes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditor.metrics.intervals.estimate import Estimate, Floats
+from auditor.metrics.intervals.jackknife_interval import (
+    LOG,
+    Labels,
+    estimate_from_replicates,
+    leave_one_out_sums,
+    replicate_over_units,
+)
+from auditor.metrics.judges.copying import MIN_ERRORS, MIN_LABELS, N_SUMS, judge_pairs, pooled_phi, sum_pairs
+
+
+class EffectiveJudges(NamedTuple):
+    """The effective number of judges.
+
+    Attributes:
+        number: from 1 to the number of counted judges; n counts labelled traces.
+        counted: positions of the judges that it is about: those with at least 10 errors and 10 right verdicts.
+    """
+
+    number: Estimate
+    counted: list[int]
+
+
+def effective_number(correlations: ArrayLike) -> Floats:
+    """n² / 1ᵀR1: the precision of the mean of n correlated votes, in judges that err independently.
+
+    It is the variance of one judge divided by that of the mean with equal weights, as votes are counted (Kish's
+    effective sample size; Survey Sampling, 1965, section 8.1). The number of judges if they are uncorrelated; 1 if all
+    are copies; seven copies and two other judges are worth 1.6.
+
+    Args:
+        correlations: shape (..., judges, judges).
+
+    Returns:
+        Shape (...), from 1 to n², above n where correlations are negative; nan where a correlation is nan.
+    """
+    matrices = np.asarray(correlations, dtype=np.float64)
+    numbers: Floats = matrices.shape[-1] ** 2 / np.maximum(matrices.sum(axis=(-2, -1)), 1.0)
+    return numbers
+
+
+def effective_judges(verdicts: ArrayLike, truth: ArrayLike, units: Labels) -> EffectiveJudges:
+    """Estimate the effective number of judges from their errors on labelled traces.
+
+    Errors are compared within the truth (VALID or INVALID), over all topics: topics that are hard for all judges make
+    them count for less. The interval is over countries and topics, or items, on the logarithmic scale.
+
+    Args:
+        verdicts, truth, units: as for `judge_copying.compare_errors`.
+    """
+    table, labels = np.asarray(verdicts, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    is_labelled = ~np.isnan(labels) & (~np.isnan(table)).any(axis=0)
+    errors = np.where(np.isnan(table[:, is_labelled]), np.nan, table[:, is_labelled] != labels[is_labelled])
+    n, n_errors = (~np.isnan(errors)).sum(axis=1), np.nansum(errors, axis=1)
+    counted = [int(i) for i in np.flatnonzero(np.minimum(n_errors, n - n_errors) >= MIN_ERRORS)]
+    n_traces = int(is_labelled.sum())
+    reason = _undefined_reason(n_traces, len(counted))
+    if reason is not None:
+        return EffectiveJudges(Estimate(None, n_traces, reason=reason), counted)
+    return EffectiveJudges(_estimate_number(errors[counted], labels[is_labelled], units, is_labelled), counted)
+
+
+def _estimate_number(errors: Floats, labels: Floats, units: Labels, is_labelled: NDArray[np.bool_]) -> Estimate:
+    """Estimate the number from the errors on the labelled traces, shape (judges, traces)."""
+    unit_labels = {unit: np.asarray(values)[is_labelled] for unit, values in units.items()}
+    codes = np.stack([np.unique(values, return_inverse=True)[1].ravel() for values in unit_labels.values()])
+    cell_codes, cell = np.unique(codes, axis=1, return_inverse=True)
+    stratum = np.unique(labels, return_inverse=True)[1].ravel()
+    sums = sum_pairs(errors, cell.ravel(), stratum)
+    n_judges, n_strata, n_pairs = len(errors), int(stratum.max()) + 1, len(judge_pairs(len(errors)))
+    moments = np.zeros((len(sums.sums), n_strata, n_pairs, N_SUMS))
+    moments[np.arange(len(moments)), sums.stratum] = sums.sums
+    flat = moments.reshape(len(moments), -1)
+
+    def number(flat_sums: Floats) -> Floats:
+        """The effective number from sums, shape (replicates, strata * pairs * 4)."""
+        phi = pooled_phi(flat_sums.reshape(-1, n_strata, n_pairs, N_SUMS))
+        return effective_number(_to_matrices(phi, judge_pairs(n_judges), n_judges))
+
+    group_units = {unit: cell_codes[row][sums.cell] for row, unit in enumerate(unit_labels)}
+    replicates = replicate_over_units(flat, number, group_units)
+    [value] = number(flat.sum(axis=0)[None])
+    if np.isnan(value):
+        return Estimate(None, errors.shape[1], reason="two judges have no labelled trace in common")
+    return _limit(
+        estimate_from_replicates(
+            float(value), errors.shape[1], replicates.units, LOG, (1.0, n_judges), replicates.cells
+        ),
+        n_judges,
+    )
+
+
+def _to_matrices(values: Floats, pairs: Sequence[tuple[int, int]], n_judges: int) -> Floats:
+    """Arrange values of pairs, shape (..., pairs), in symmetric matrices with ones on the diagonal."""
+    matrices = np.broadcast_to(np.eye(n_judges), (*values.shape[:-1], n_judges, n_judges)).copy()
+    for k, (i, j) in enumerate(pairs):
+        matrices[..., i, j] = matrices[..., j, i] = values[..., k]
+    return matrices
+
+
+def _limit(estimate: Estimate, n_judges: int) -> Estimate:
+    """Limit the value to the number of judges: errors that are negatively correlated by chance add no judge."""
+    if estimate.value is None or estimate.value <= n_judges:
+        return estimate
+    return Estimate(float(n_judges), estimate.n, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled)
+
+
+def _undefined_reason(n_traces: int, n_counted: int) -> str | None:
+    """Why the number is not estimated; None where it is."""
+    if n_traces < MIN_LABELS:
+        return f"{MIN_LABELS} labelled traces are needed, but there are {n_traces}"
+    if n_counted < 2:
+        return f"two judges with at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts are needed"
+    return None
+
+
+class PanelAccuracy(NamedTuple):
+    """How often a panel's majority is right, beside its judges; intervals are over cells, such as countries × topics.
+
+    Attributes:
+        majority: accuracy of the strict majority of the verdicts; `n` counts labelled traces with one.
+        best: position of the judge with the highest accuracy.
+        gain: the majority's accuracy minus that of the best judge, on all traces that each decides. The best judge is
+            chosen by the same labels, so its accuracy is too high, and the gain too low, where judges are alike.
+        independent: accuracy of a majority of judges with the same sensitivity and specificity that err independently.
+        loss: the majority's accuracy minus `independent`: what shared errors cost.
+    """
+
+    majority: Estimate
+    best: int
+    gain: Estimate
+    independent: Estimate
+    loss: Estimate
+
+
+def panel_accuracy(verdicts: ArrayLike, labels: ArrayLike, units: Labels, weights: ArrayLike) -> PanelAccuracy | None:
+    """Compare the majority of a panel with its best judge, and with independent judges of the same accuracy.
+
+    Args:
+        verdicts: shape (judges, traces): 1 VALID, 0 INVALID, nan without a verdict.
+        labels: shape (traces,), people's, in [0, 1]; nan without a label. They are a random sample.
+        units: for each of one or two kinds of units, such as `country`, the unit of each trace, shape (traces,).
+        weights: shape (traces,), of the labelled traces, such as 1 / inclusion probability.
+
+    Returns:
+        None with fewer than two judges with labels of both kinds, or without a majority.
+    """
+    table, truth = np.asarray(verdicts, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    is_labelled = ~np.isnan(truth) & (~np.isnan(table)).any(axis=0)
+    table, truth, weight = table[:, is_labelled], truth[is_labelled], np.asarray(weights, dtype=np.float64)[is_labelled]
+    n_verdicts = (~np.isnan(table)).sum(axis=0)
+    share = np.nansum(table, axis=0) / n_verdicts
+    majority = np.where(share == 0.5, np.nan, (share > 0.5).astype(np.float64))
+    moments = _sum_hits(np.vstack([table, majority]), truth, weight)
+    labelled = moments.sum(axis=0)[[0, 2]]  # labels VALID, and INVALID, of each judge and of the majority
+    usable = np.flatnonzero((labelled[:, :-1] > 0).all(axis=0))
+    if len(usable) < 2 or not (labelled[:, -1] > 0).all():
+        return None
+    panels, panel_of = np.unique(~np.isnan(table[usable]), axis=1, return_inverse=True)
+    panels = panels.T
+    in_panel = np.eye(len(panels))[panel_of.ravel()] * weight[:, None]
+    columns = [*usable.tolist(), len(table)]
+    flat = np.hstack(
+        [moments[:, :, columns].reshape(len(truth), -1), in_panel * truth[:, None], in_panel * (1 - truth)[:, None]]
+    )
+
+    def compute(sums: Floats) -> Floats:
+        """The majority's accuracy, each judge's, and that of independent judges, shape (replicates, judges + 2)."""
+        hits = sums[:, : 4 * len(columns)].reshape(len(sums), 4, len(columns))
+        n_positive, n_negative = np.split(sums[:, 4 * len(columns) :], 2, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            accuracy = (hits[:, 1] + hits[:, 3]) / (hits[:, 0] + hits[:, 2])
+            rates = hits[:, [1, 3], :-1] / hits[:, [0, 2], :-1]
+        right, decided = np.zeros(len(sums)), np.zeros(len(sums))
+        for number, judges in enumerate(panels):
+            for side, n_labels in enumerate((n_positive, n_negative)):
+                of_panel = _majority_probabilities(rates[:, side, judges])
+                right += n_labels[:, number] * of_panel[0]
+                decided += n_labels[:, number] * of_panel.sum(axis=0)
+        return np.column_stack([accuracy, right / decided])
+
+    [value] = compute(flat.sum(axis=0)[None])
+    codes = [np.unique(np.asarray(names)[is_labelled], return_inverse=True)[1].ravel() for names in units.values()]
+    cells = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
+    replicates = compute(leave_one_out_sums(flat, cells))
+    unit, n = "cell" if len(units) > 1 else next(iter(units)), int((~np.isnan(majority)).sum())
+    best, of_majority, of_independent = int(np.argmax(value[:-2])), len(usable), len(usable) + 1
+
+    def estimate(plus: int, minus: int | None = None) -> Estimate:
+        """The estimate of one column, or of a difference of two."""
+        figures = [column[..., plus] - (0 if minus is None else column[..., minus]) for column in (value, replicates)]
+        bounds = (0.0 if minus is None else -1.0, 1.0)
+        return estimate_from_replicates(float(figures[0]), n, {unit: figures[1]}, bounds=bounds)
+
+    return PanelAccuracy(
+        estimate(of_majority),
+        int(usable[best]),
+        estimate(of_majority, best),
+        estimate(of_independent),
+        estimate(of_majority, of_independent),
+    )
+
+
+def _sum_hits(rows: Floats, truth: Floats, weight: Floats) -> Floats:
+    """Weighted labels VALID, those of them found VALID, labels INVALID, and those found INVALID.
+
+    Args:
+        rows: shape (rows, traces), verdicts of judges and of a majority.
+
+    Returns:
+        Shape (traces, 4, rows).
+    """
+    has_verdict, is_valid = ~np.isnan(rows), np.nan_to_num(rows)
+    positive, negative = has_verdict * truth * weight, has_verdict * (1 - truth) * weight
+    moments: Floats = np.stack([positive, positive * is_valid, negative, negative * (1 - is_valid)])
+    return moments.transpose(2, 0, 1)
+
+
+def _majority_probabilities(rates: Floats) -> Floats:
+    """Probabilities that more than half of independent judges are right, and that more than half are wrong.
+
+    Args:
+        rates: shape (replicates, judges), of being right.
+
+    Returns:
+        Shape (2, replicates); a tie is neither.
+    """
+    n_judges = rates.shape[1]
+    n_right = np.zeros((len(rates), n_judges + 1))  # the distribution of the number of judges that are right
+    n_right[:, 0] = 1
+    for judge in range(n_judges):
+        rate = rates[:, judge, None]
+        n_right[:, 1:] = n_right[:, 1:] * (1 - rate) + n_right[:, :-1] * rate
+        n_right[:, 0] *= 1 - rate[:, 0]
+    counts = np.arange(n_judges + 1)
+    probabilities: Floats = np.stack(
+        [n_right[:, 2 * counts > n_judges].sum(axis=1), n_right[:, 2 * counts < n_judges].sum(axis=1)]
+    )
+    return probabilities

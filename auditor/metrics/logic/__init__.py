@@ -1,0 +1,1 @@
+"""Comparisons of items: consistency, transitivity, cycles, rankings, and PairS."""

@@ -1,1 +1,0 @@
-"""Logical consistency of judges' preferences."""

@@ -1,1 +1,0 @@
-"""Conflicts: contradictions between models, or between methods, and how they were resolved."""

@@ -1,1 +1,0 @@
-"""Cost of an audit: forecast, recorded cost, and savings from smaller designs."""

@@ -1,0 +1,304 @@
+"""Counts of planned and recorded answers and verdicts by stage: their schema, and versions of models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from auditor.config import AuditConfig
+from auditor.config.installed_probes import list_built_in_names, load_built_in
+from auditor.domain import Cell, Method, Outcome
+from auditor.reports.data.report_model import ReportModel
+from auditor.storage.costs import CallCounts
+from auditor.storage.count_queries import OutcomeCount
+
+
+class CoverageRow(ReportModel):
+    """Planned and recorded items of one group. Planned = ok + all losses + missing."""
+
+    stage: Annotated[str, Field(json_schema_extra={"examples": ["direct", "review", *list_built_in_names()]})]
+    """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
+    questions, rules of thumb, and judgements of pairs. `logic`: comparisons of items. Any other: the answers of the
+    probe of this name, from another package."""
+    method: str | None
+    """Method of scores; `answers`, `rules` or `judgements` (of pairs) for the probe `semantic`; null for verdicts and
+    comparisons of items."""
+    name: str | None
+    """The model, country, topic or judge; null for the total."""
+    planned: int
+    ok: int
+    losses: dict[str, int]
+    """Lost items by outcome; only outcomes that occurred. Items that were asked for again count by their first
+    outcome."""
+    missing: int
+    """Items neither ok nor lost for a recorded cause: not asked yet, or absent from an import."""
+    asked_again: int = 0
+    """Lost items that were asked for again, once each (`auditor run --ask-again`)."""
+    answered_again: int = 0
+    """Those of them with a usable second answer. Figures use it, although the item counts as lost here."""
+
+    @property
+    def counted_label(self) -> str:
+        """Name of the counted items, in the plural."""
+        if self.stage == "direct":
+            return f"{self.method} comparisons" if self.method == Method.LOGPROB else "answers"
+        if self.stage == "review":
+            return "verdicts"
+        if self.stage in list_built_in_names():
+            return load_built_in(self.stage).counted_labels[self.method]
+        return f"{self.stage} answers"
+
+
+class FinishReasonRow(ReportModel):
+    """Answers of one model with one undocumented finish reason."""
+
+    name: str
+    reason: str
+    """Finish reason as the provider wrote it."""
+    answers: int
+
+
+class ExclusionRow(ReportModel):
+    """Answers that a person declared invalid. They are in no figure, and count as lost."""
+
+    id: int
+    model: str | None
+    """Null for all models; the same holds for the next three, and for the probe."""
+    country: str | None
+    topic: str | None
+    sample: int | None
+    reason: str
+    excluded_at: str
+    answers: int
+    """Recorded answers that are excluded."""
+    probe: str | None = None
+    """`direct` for direct answers."""
+
+
+class CoverageReport(ReportModel):
+    """Coverage in total, and by model, country, topic and judge."""
+
+    total: list[CoverageRow]
+    models: list[CoverageRow]
+    """Coverage by model; for verdicts, the model whose traces were judged."""
+    countries: list[CoverageRow]
+    """Moral questions and comparisons of items belong to no country or topic, so they are left out here."""
+    topics: list[CoverageRow]
+    judges: list[CoverageRow]
+    undocumented_finish_reasons: list[FinishReasonRow]
+    """Finish reasons that are not documented. Such an answer is usable only where it could be read in full."""
+    unplanned_cells: int = 0
+    """Cells of the configured countries and topics that are not asked about, because of `limits.max_cells`. They are
+    not planned, so they are not missing."""
+    exclusions: list[ExclusionRow] = Field(default_factory=list)
+    """Declarations in force, the oldest first."""
+    shortened_traces: dict[str, int]
+    """Traces longer than `probes.review.max_trace_chars`, by model; judges saw their beginning and end. Only models
+    with such traces are listed."""
+    addressing_traces: dict[str, int] = Field(default_factory=dict)
+    """Usable traces that address their judge, by model, in audits with verdicts. Only models with such traces are
+    listed."""
+
+
+OK = Outcome.OK.value
+
+
+class CoverageUnit(NamedTuple):
+    """Smallest unit of coverage: a model's (or judge's) name, a country and a topic; empty where not applicable."""
+
+    name: str
+    country: str
+    topic: str
+
+
+class UnitOutcomeCount(NamedTuple):
+    """Samples or verdicts of one unit that ended in one outcome."""
+
+    unit: CoverageUnit
+    outcome: str
+    n: int
+
+
+class UnitRepeatCount(NamedTuple):
+    """Items of one unit that were asked for again since their first answer had one outcome.
+
+    `answered` of the `n` items had a usable second answer.
+    """
+
+    unit: CoverageUnit
+    first_outcome: str
+    n: int
+    answered: int
+
+
+@dataclass(frozen=True)
+class StageCoverage:
+    """Planned and recorded items of one stage and method, by unit.
+
+    Attributes:
+        recorded: by outcome; items that were asked for again count by their first outcome.
+        repeats: the items that were asked for again.
+    """
+
+    stage: str
+    method: str | None
+    planned: Mapping[CoverageUnit, int]
+    recorded: Sequence[UnitOutcomeCount]
+    repeats: Sequence[UnitRepeatCount] = ()
+
+    @classmethod
+    def of_first_outcomes(
+        cls,
+        stage: str,
+        method: str | None,
+        planned: Mapping[CoverageUnit, int],
+        recorded: Iterable[UnitOutcomeCount],
+        repeats: Sequence[UnitRepeatCount],
+    ) -> StageCoverage:
+        """Coverage of a stage whose items, as `recorded` counts them, may have been asked for again."""
+        counts = Counter[tuple[CoverageUnit, str]]()
+        for unit, outcome, n in recorded:
+            counts[unit, outcome] += n
+        for repeat in repeats:
+            counts[repeat.unit, OK] -= repeat.answered
+            counts[repeat.unit, repeat.first_outcome] += repeat.answered
+        outcome_counts = [UnitOutcomeCount(unit, outcome, n) for (unit, outcome), n in counts.items() if n]
+        return cls(stage, method, planned, outcome_counts, repeats)
+
+    @cached_property
+    def usable(self) -> Mapping[CoverageUnit, int]:
+        """Items of each unit with a usable answer, be it the second one."""
+        usable = Counter[CoverageUnit]({unit: n for unit, outcome, n in self.recorded if outcome == OK})
+        for repeat in self.repeats:
+            usable[repeat.unit] += repeat.answered
+        return usable
+
+    @classmethod
+    def by_model(
+        cls, stage: str, method: str | None, rows: Iterable[tuple[str, int, int, Mapping[str, int]]]
+    ) -> StageCoverage:
+        """Coverage of a probe whose answers belong to no cell.
+
+        Args:
+            stage: name of the probe.
+            method: key of `BuiltInProbe.counted_labels`.
+            rows: of each model, its name, and the numbers of planned, usable, and lost answers; the last by outcome.
+        """
+        planned, recorded = {}, []
+        for name, n_planned, n_ok, losses in rows:
+            unit = CoverageUnit(name, "", "")
+            planned[unit] = n_planned
+            recorded += [UnitOutcomeCount(unit, outcome, n) for outcome, n in {OK: n_ok, **losses}.items() if n]
+        return cls(stage, method, planned, recorded)
+
+    @cached_property
+    def planned_totals(self) -> Mapping[CoverageUnit, int]:
+        """Planned items of each unit, at least as many as are recorded."""
+        recorded = Counter[CoverageUnit]()
+        for unit, _, n in self.recorded:
+            recorded[unit] += n
+        return {unit: max(self.planned.get(unit, 0), recorded[unit]) for unit in {**self.planned, **recorded}}
+
+
+def count_planned_verdicts(
+    config: AuditConfig, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
+) -> dict[CoverageUnit, int]:
+    """Count verdicts that are certain to be asked for, by unit; for an adaptive panel the smallest majority.
+
+    Args:
+        traces: counts of traces by outcome.
+        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
+    """
+    verdicts_per_trace = {model.name: config.panel_size(model.name) for model in config.models}
+    if config.panel.adaptive:
+        from auditor.metrics.judges.votes import min_majority
+
+        verdicts_per_trace = {model: min_majority(n) for model, n in verdicts_per_trace.items()}
+    n_traces_by_unit = count_reviewable_traces(config, traces, scored_traces)
+    return {
+        unit: n * verdicts_per_trace[unit.name]
+        for unit, n in n_traces_by_unit.items()
+        if verdicts_per_trace.get(unit.name)
+    }
+
+
+def count_reviewable_traces(
+    config: AuditConfig | None, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
+) -> dict[CoverageUnit, int]:
+    """Count the traces of each model and cell that judges review: those with a score, up to `probes.review.traces`.
+
+    Args:
+        traces: counts of traces by outcome.
+        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
+    """
+    if config is not None and config.review_varies_by_trace:
+        from auditor.panel_assignment import TraceKey, select_reviewed
+
+        return Counter(
+            CoverageUnit(trace.model, *trace.cell)
+            for trace in select_reviewed(config, (TraceKey(*key) for key in scored_traces))
+        )
+    limit = config.probes.review.traces if config else "all"
+    scored = {CoverageUnit(count.model, count.country, count.topic): count.n for count in traces if count.outcome == OK}
+    return {unit: n if limit == "all" else min(n, limit) for unit, n in scored.items()}
+
+
+VERSION_FIELDS = ("name", "served_model", "fingerprint", "altered", "form")
+read_version = attrgetter(*VERSION_FIELDS)
+"""Returns what answers of one version have in common, in the order of these fields."""
+
+
+class ModelVersionRow(ReportModel):
+    """Answers of one model with the same reported version, altered parameters and form of structured answers."""
+
+    name: str
+    served_model: str | None
+    """Model name that the provider reports; null where it reports none."""
+    fingerprint: str | None
+    """Identifier that the provider reports for the serving configuration."""
+    altered: str | None
+    """Parameters that were not sent as configured: `name` if dropped, `name=value` if changed. Null where unknown."""
+    form: str | None = None
+    """Form in which structured answers were requested, read from the requests as sent: `json_schema`, `json_object`,
+    `tool` or `text`; null for free texts, and where it is unknown."""
+    answers: int
+    first_at: str
+    last_at: str
+
+
+def build_model_version_rows(call_counts: Iterable[CallCounts]) -> list[ModelVersionRow]:
+    """Group answers by model, reported version, altered parameters and form; sorted by model, then earliest answer."""
+    counts_by_version: dict[tuple[str | None, ...], list[CallCounts]] = {}
+    for counts in call_counts:
+        if counts.answers and counts.is_current:
+            counts_by_version.setdefault(read_version(counts), []).append(counts)
+    rows = [
+        ModelVersionRow(
+            **dict(zip(VERSION_FIELDS, version, strict=True)),
+            answers=sum(counts.answers for counts in group),
+            first_at=min(counts.first_at or "" for counts in group),
+            last_at=max(counts.last_at or "" for counts in group),
+        )
+        for version, group in counts_by_version.items()
+    ]
+    return sorted(rows, key=lambda row: (row.name, row.first_at, *(field or "" for field in read_version(row))))
+
+
+def count_versions_by_model(rows: Iterable[ModelVersionRow]) -> dict[str, int]:
+    """Count the reported versions of each model; 0 where its provider reports none."""
+    versions_by_model: dict[str, set[tuple[str | None, str | None]]] = {}
+    for row in rows:
+        version = {(row.served_model, row.fingerprint)} if row.served_model or row.fingerprint else set()
+        versions_by_model.setdefault(row.name, set()).update(version)
+    return {name: len(versions) for name, versions in sorted(versions_by_model.items())}
+
+
+def find_models_with_version_changes(rows: Iterable[ModelVersionRow]) -> list[str]:
+    """List the models with more than one reported version."""
+    return [name for name, n in count_versions_by_model(rows).items() if n > 1]

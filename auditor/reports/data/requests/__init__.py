@@ -1,1 +1,0 @@
-"""How models were asked: what their servers accept, forms of structured answers, and sampling settings."""

@@ -1,1 +1,0 @@
-"""Sampling experiment: accuracy, stability and cost at several settings of the direct probe."""

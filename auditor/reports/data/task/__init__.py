@@ -1,1 +1,0 @@
-"""Answers to a user-defined task."""

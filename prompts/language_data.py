@@ -1,0 +1,233 @@
+"""What the program knows of prompt languages: words for blinding, refusals, addresses of a judge, sentence pairs."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping
+from importlib import resources
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from auditor.domain.terms import ENGLISH
+from auditor.prompts.loader import PLACEHOLDER
+
+BLINDING_FILE = "blinding.toml"
+
+
+class BlindingTerms(BaseModel):
+    """Contents of one language's `blinding.toml`.
+
+    Attributes:
+        strip: pattern of the ending that is removed from a term before matching.
+        before, after: patterns of prefixes and endings that grammar may add to the stem.
+        introduces: pattern of the words that introduce a name ("my name is "), including the space after them.
+        short: ordinary words of two and three letters, folded to lower case without accents.
+        myself: patterns of a model's descriptions of itself.
+        countries: terms by alpha-3 code. A term that ends in `*` matches any ending.
+        topics: terms by the topic's English label, likewise.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    strip: str
+    before: str
+    after: str
+    introduces: str
+    short: frozenset[str]
+    myself: tuple[re.Pattern[str], ...]
+    countries: Mapping[str, tuple[str, ...]]
+    topics: Mapping[str, tuple[str, ...]] = {}
+
+    @field_validator("countries", "topics", mode="before")
+    @classmethod
+    def _split_terms(cls, terms_by_keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Split keys and terms at `|`: each of the keys in one entry gets all its terms."""
+        return {
+            key: tuple(joined_terms.split("|"))
+            for joined_keys, joined_terms in terms_by_keys.items()
+            for key in joined_keys.split("|")
+        }
+
+    @field_validator("short", mode="before")
+    @classmethod
+    def _split_words(cls, joined_words: str) -> list[str]:
+        """Split a text into its words."""
+        return joined_words.split()
+
+    @field_validator("myself", mode="before")
+    @classmethod
+    def _compile_patterns(cls, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
+        """Compile patterns that match in any case."""
+        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+
+
+@functools.cache
+def load_blinding_terms(language: str) -> BlindingTerms:
+    """Load the file of one of the `LANGUAGES`."""
+    text = (resources.files("auditor.prompts") / language / BLINDING_FILE).read_text(encoding="utf-8")
+    return BlindingTerms.model_validate(tomllib.loads(text))
+
+
+REFUSALS_FILE = "refusals.toml"
+
+
+class RefusalPatterns(BaseModel):
+    """One language's patterns of a refusal; matched in any case, against text with straight apostrophes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    refuses: tuple[re.Pattern[str], ...]
+
+    @field_validator("refuses", mode="before")
+    @classmethod
+    def _compile_patterns(cls, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
+        """Compile patterns that match in any case."""
+        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+
+
+@functools.cache
+def load_refusal_patterns(language: str) -> RefusalPatterns:
+    """Load the patterns of one of the `LANGUAGES`."""
+    text = (resources.files("auditor.prompts") / language / REFUSALS_FILE).read_text(encoding="utf-8")
+    return RefusalPatterns.model_validate(tomllib.loads(text))
+
+
+ADDRESS_FILE = "judge_address.toml"
+_ANCHORS = ("override", "reviewer", "verdict")
+_KINDS = ("override", "text", "reviewer", "verdict", "reader", "order")
+MIN_KINDS = 3
+"""Kinds of words in one sentence from which on it addresses the judge."""
+_UNSPACED_LANGUAGES = frozenset({"ja", "zh"})
+_VERDICT_IN_CAPITALS = re.compile(r"(?<![A-Za-z])(?:IN)?VALID(?![A-Za-z])")
+_SENTENCE_ENDS = re.compile(r"[\n.!?;。!?;؟।]+")
+_IGNORED_CHARACTERS = re.compile("[\u00ad\u0640\u064b-\u0652\u200b-\u200f\u2060-\u2064\ufeff]")
+"""Invisible characters, and Arabic marks of vowels, which few texts have."""
+
+
+class JudgeAddressPatterns(BaseModel):
+    """One language's patterns of the words of an address to the judge; matched against text in lower case."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reviewer: tuple[str, ...]
+    verdict: tuple[str, ...]
+    order: tuple[str, ...]
+    reader: tuple[str, ...]
+    text: tuple[str, ...]
+    override: tuple[str, ...]
+
+    @field_validator("*")
+    @classmethod
+    def _check_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        """Check that there are patterns, and that each of them compiles."""
+        for pattern in patterns:
+            re.compile(pattern)
+        if not patterns:
+            raise ValueError("has no pattern")
+        return patterns
+
+
+class _LanguageRule:
+    """The compiled patterns of one language, for texts in lower case."""
+
+    def __init__(self, patterns: JudgeAddressPatterns, *, has_spaces: bool) -> None:
+        start = r"\b" if has_spaces else ""
+        by_kind = {kind: "|".join(getattr(patterns, kind)) for kind in _KINDS}
+        # A word counts for the first kind that it matches, so that no word counts twice.
+        self._words = re.compile(start + "(?:" + "|".join(f"(?P<{kind}>{by_kind[kind]})" for kind in _KINDS) + ")")
+        self._anchor = re.compile(start + "(?:" + "|".join(by_kind[kind] for kind in _ANCHORS) + ")")
+
+    def marks(self, text: str) -> bool:
+        """Whether a sentence of a text has a call to ignore instructions, or words of enough kinds."""
+        if not self._anchor.search(text):
+            return False
+        return any(map(self._marks_sentence, _SENTENCE_ENDS.split(text)))
+
+    def _marks_sentence(self, sentence: str) -> bool:
+        kinds = {match.lastgroup for match in self._words.finditer(sentence)}
+        return "override" in kinds or (len(kinds) >= MIN_KINDS and not kinds.isdisjoint(_ANCHORS))
+
+
+def addresses_judge(text: str, language: str) -> bool:
+    """Whether a trace addresses its judge by the rule of this module; `language` is one of the `LANGUAGES`."""
+    text = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFKC", text))
+    if _VERDICT_IN_CAPITALS.search(text):
+        return True
+    lower_case = text.lower()
+    return any(_load_rule(code).marks(lower_case) for code in dict.fromkeys((language, ENGLISH)))
+
+
+@functools.cache
+def _load_rule(language: str) -> _LanguageRule:
+    """Load and compile the patterns of one of the `LANGUAGES`."""
+    text = (resources.files("auditor.prompts") / language / ADDRESS_FILE).read_text(encoding="utf-8")
+    patterns = JudgeAddressPatterns.model_validate(tomllib.loads(text))
+    return _LanguageRule(patterns, has_spaces=language not in _UNSPACED_LANGUAGES)
+
+
+REQUIRED_FIELDS = {"country", "topic"}
+
+
+class SentencePairTemplates(BaseModel):
+    """Beginnings of sentences, and pairs of endings (positive, negative); all combinations are used."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    version: int
+    purpose: str
+    beginnings: Annotated[tuple[str, ...], Field(min_length=1)]
+    ends: Annotated[tuple[tuple[str, str], ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check_placeholders(self) -> Self:
+        """Raise a ValueError if a beginning lacks a placeholder or has an unknown one."""
+        for text in self.beginnings:
+            if set(PLACEHOLDER.findall(text)) != REQUIRED_FIELDS:
+                raise ValueError(f"'{text}' must use {sorted(REQUIRED_FIELDS)}")
+        return self
+
+    @property
+    def pairs_per_cell(self) -> int:
+        """Number of sentence pairs per cell: every beginning with every pair of endings."""
+        return len(self.beginnings) * len(self.ends)
+
+
+@functools.cache
+def load_sentence_pairs() -> SentencePairTemplates:
+    """Load the built-in sentences, which are in English regardless of the language of the audit."""
+    file = resources.files("auditor.prompts") / ENGLISH / "logprob.toml"
+    return SentencePairTemplates.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+
+
+PREFLIGHT_FILE = "preflight.toml"
+
+
+class StandInTrace(BaseModel):
+    """Contents of `preflight.toml`.
+
+    Attributes:
+        id, version: of the text; the version rises whenever it changes.
+        text: the trace, as blinded ones are.
+        score: the score that it ends with.
+        answer: the answer that it ends with, in audits of a task.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    version: int
+    text: str
+    score: float
+    answer: str
+
+
+@functools.cache
+def load_stand_in_trace() -> StandInTrace:
+    """Load the trace, which is in English as all prompts of judges."""
+    text = (resources.files("auditor.prompts") / "en" / PREFLIGHT_FILE).read_text(encoding="utf-8")
+    return StandInTrace.model_validate(tomllib.loads(text))

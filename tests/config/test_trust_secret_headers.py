@@ -1,0 +1,107 @@
+"""Secrets in headers are named by environment variables, sent to trusted servers only, and stored and shown nowhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import run_audit
+from auditor.config import AuditConfig, ModelSection
+from auditor.config.trust import refuse_literal_secrets, require_trust, required_bindings, secret_header_variables
+from auditor.errors import ConfigError
+from tests.support.audit_configs import KEY_VARIABLE, config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer, answer, completion
+
+SECRET, VARIABLE = "secret-of-the-second-gate", "GATE_SECRET"
+REFERENCE = f"os.environ/{VARIABLE}"
+
+
+def model(**params: Any) -> ModelSection:
+    return ModelSection(name="m", model="openai/x", api_base="https://models.example.org/v1", params=params)
+
+
+def with_header(url: str, name: str, value: str) -> AuditConfig:
+    """A config of one model whose requests have this header."""
+    audit = config(url)
+    section = audit.models[0].model_copy(update={"params": {"extra_headers": {name: value, "X-Team": "blue"}}})
+    return audit.model_copy(update={"models": [section], "judges": []})
+
+
+LITERAL_SECRETS = {
+    "X-Api-Key": "PLAIN", "x-auth": "a", "Authorization": "Bearer abcdefgh123", "Cookie": "a=b", "X-Token": "t",
+    "client-secret": "s", "X-Plain": "sk-abcdefgh1234", "X-Other": "ghp_abcdefgh1234", "X-Google": "AIzaSyA1234567",
+    "X-Jwt": "eyJhbGciOiJIUzI1NiJ9.e30.abc", "X-Basic": "Basic YWRhOnNlY3JldA==", "X-Aws": "AKIAIOSFODNN7EXAMPLE",
+    "X-Hf": "hf_abcdefghijk", "X-Mixed": "token=gsk_abcdefghijk", "X-Broken": "os.environ/NO SUCH",
+}  # fmt: skip
+PLAIN_HEADERS = {"X-Team": "blue", "X-Trace": "sketch-1", "HTTP-Referer": "https://example.org", "X-Title": "An audit"}
+
+
+@pytest.mark.parametrize("name", LITERAL_SECRETS)
+def test_a_literal_secret_is_refused_and_not_shown(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"the header '{name}' in params.extra_headers holds a secret") as refused:
+        refuse_literal_secrets(model(extra_headers={name: LITERAL_SECRETS[name]}))
+    assert "os.environ/NAME" in (refused.value.how_to_fix or "")
+    assert len(LITERAL_SECRETS[name]) < 6 or LITERAL_SECRETS[name] not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", PLAIN_HEADERS)
+def test_other_headers_are_accepted(name: str) -> None:
+    refuse_literal_secrets(model(extra_headers={name: PLAIN_HEADERS[name]}))
+
+
+def test_a_reference_is_accepted_and_read() -> None:
+    section = model(extra_headers={"X-Api-Key": REFERENCE, "X-Team": "blue"})
+    refuse_literal_secrets(section)
+    assert secret_header_variables(section) == {"X-Api-Key": VARIABLE}
+    with pytest.raises(ConfigError, match="holds a secret"):
+        refuse_literal_secrets(model(default_headers={"X-Api-Key": REFERENCE}))
+
+
+def test_no_command_that_asks_models_accepts_a_literal_secret(tmp_path: Path, server: FakeServer) -> None:
+    file = tmp_path / "audit.yaml"
+    audit = with_header(server.url, "X-Api-Key", "literal-secret-value")
+    file.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
+    for command in (["run"], ["run", "--dry-run"], ["estimate"]):
+        refused = auditor(*command, file, "--storage", f"sqlite:///{tmp_path}/a.db")
+        assert (refused.returncode, "holds a secret" in refused.stderr) == (2, True), command
+        assert "literal-secret-value" not in refused.stdout + refused.stderr
+    assert not list(tmp_path.glob("a.db*"))
+    assert server.requests == []
+
+
+def test_a_secret_needs_trust_and_is_sent_redacted_and_not_stored(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = with_header(server.url, "X-Gate", REFERENCE)
+    assert f"{VARIABLE}@127.0.0.1" in " ".join(str(binding) for binding in required_bindings(audit))
+    monkeypatch.setenv(VARIABLE, SECRET)
+    with pytest.raises(ConfigError, match=f"would send the key {VARIABLE} to 127"):
+        run_audit(audit, storage=storage)
+    assert server.requests == []
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1,{VARIABLE}@127.0.0.1")
+    server.script = lambda request: completion(f"I saw {request.headers['x-gate']}. SCORE = 0.5")
+    run_audit(audit, storage=storage)
+    assert {(request.headers["x-gate"], request.headers["x-team"]) for request in server.requests} == {(SECRET, "blue")}
+    folder = Path(storage.removeprefix("sqlite:///")).parent
+    assert not [path for path in folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
+def test_a_variable_that_is_not_set_is_named_before_anything_is_sent(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1,{VARIABLE}@127.0.0.1")
+    server.script = answer
+    with pytest.raises(ConfigError, match=VARIABLE):
+        run_audit(with_header(server.url, "X-Gate", REFERENCE), storage=storage)
+    assert server.requests == []
+
+
+def test_without_an_address_a_header_goes_to_the_providers_own_servers() -> None:
+    section = ModelSection(name="m", model="openai/x", params={"extra_headers": {"X-Api-Key": REFERENCE}})
+    audit = config("https://h/v1").model_copy(update={"models": [section]})
+    assert required_bindings(audit) == []
+    require_trust(audit)

@@ -1,0 +1,75 @@
+"""Answers that other audits of the database have are not counted as calls of a new one."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.cost_estimation.audit_estimate import estimate_audit
+from auditor.reports.data.cost import CostForecast
+from auditor.reports.sections.forecast import describe_forecast
+from auditor.run import load_planned_survey, run_audit
+from auditor.storage.database import open_database
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
+
+pytestmark = pytest.mark.usefixtures("first")
+
+
+@pytest.fixture
+def first(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> AuditConfig:
+    """An audit that was run, with all reviews."""
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = config(server.url)
+    run_audit(audit, storage=storage)
+    return audit
+
+
+def forecast(audit: AuditConfig, storage: str) -> CostForecast:
+    survey = load_planned_survey(audit)
+    with open_database(storage, create=False) as db:
+        return estimate_audit(audit, survey, list(survey.asked_cells), db)
+
+
+def test_an_audit_with_another_name_has_nothing_left_to_send(server: FakeServer, storage: str) -> None:
+    second = config(server.url, name="second")
+    estimate = forecast(second, storage)
+    assert estimate.calls.expected > 50
+    assert estimate.remaining is not None
+    n_preflight = sum(row.calls.high for row in estimate.rows if row.stage == "preflight")
+    assert (estimate.remaining.expected, estimate.is_remaining_sampled) == (0, True)
+    assert estimate.remaining.high <= n_preflight
+    assert "None seems to be left to send: by a sample of the calls, other audits" in describe_forecast(estimate)
+    n_requests = len(server.requests)
+    run_audit(second, storage=storage)
+    assert len(server.requests) == n_requests
+
+
+def test_a_larger_audit_has_about_its_further_cells_left(server: FakeServer, first: AuditConfig, storage: str) -> None:
+    assert first.survey is not None
+    countries = ["Germany", "Japan", "Nigeria", "Australia", "Canada", "Turkey"]
+    survey = first.survey.model_dump() | {"countries": countries}
+    estimate = forecast(config(server.url, name="larger", survey=survey), storage)
+    assert estimate.remaining is not None
+    assert 0.3 * estimate.calls.expected < estimate.remaining.expected < 0.7 * estimate.calls.expected
+    assert " seem to be left to send: by a sample" in describe_forecast(estimate)
+
+
+def test_reviews_of_another_kind_are_left_to_send(server: FakeServer, storage: str) -> None:
+    estimate = forecast(
+        config(server.url, name="other", probes={"direct": {"samples": 1}, "review": {"max_words": 20}}), storage
+    )
+    reviews = sum(row.calls.expected for row in estimate.rows if row.stage == "review")
+    assert estimate.remaining is not None
+    assert estimate.remaining.expected == pytest.approx(reviews)
+
+
+def test_other_questions_have_no_answer(server: FakeServer, storage: str) -> None:
+    estimate = forecast(config(server.url, name="other", seed=8), storage)
+    assert (estimate.remaining, estimate.is_remaining_sampled) == (None, False)
+
+
+def test_an_audit_that_was_run_is_counted_exactly(first: AuditConfig, storage: str) -> None:
+    estimate = forecast(first, storage)
+    assert estimate.remaining is not None
+    assert (estimate.remaining.high, estimate.is_remaining_sampled) == (0, False)

@@ -1,0 +1,127 @@
+"""Answers are shown as they are stored, and judges are named only when no conflict is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Cell, ConflictState, Outcome, SentencePairScore
+from auditor.exports.traces import TraceFilter, TraceReader, write_trace_pages
+from auditor.reports.data.traces import TraceReport
+from auditor.storage import results
+from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
+from auditor.storage.transcripts import load_transcripts
+from tests.support.inspect_logs import SyntheticDatabase
+from tests.support.synthetic_audit import populate
+
+
+@pytest.fixture
+def settled(tmp_path: Path) -> Iterator[Database]:
+    """An audit without open conflicts."""
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, models=3, countries=3, topics=3)
+        conflicts = results.load_conflicts(db, audit.id)
+        closed = [replace(conflict, state=ConflictState.MAJORITY, winner=conflict.left) for conflict in conflicts]
+        results.replace_conflicts(db, audit.id, closed)
+        yield db
+
+
+def read_all(reader: TraceReader) -> list[TraceReport]:
+    """All answers of an audit."""
+    return [trace for cell_traces in reader.iterate_cells(reader.select()) for trace in cell_traces.traces]
+
+
+def test_every_answer_is_shown_as_it_is_stored(made_audit: SyntheticDatabase) -> None:
+    db = made_audit.db
+    reader = TraceReader(db, "population")
+    stored = {(t.model, *t.cell, t.sample): t for t in results.load_traces(db, reader.audit.id)}
+    shown = read_all(reader)
+    assert len(shown) == len(stored) == reader.n_traces
+    transcripts = load_transcripts(db, [trace.key for trace in stored.values() if trace.key])
+    for trace in shown:
+        original = stored[trace.model, trace.country, trace.topic, trace.sample]
+        call = transcripts[original.key or ""]
+        assert (trace.outcome, trace.score, trace.text) == (original.outcome, original.score, original.text)
+        assert trace.survey == reader.survey.scores[original.cell]
+        assert [(message.role, message.content) for message in trace.prompt] == [
+            (message.role, message.content) for message in call.messages
+        ]
+        assert (trace.cost_usd, trace.requests, trace.error) == (call.cost_usd, call.attempts, call.error)
+    assert {trace.outcome for trace in shown} == set(Outcome)
+    assert any(trace.cost_usd for trace in shown)
+
+
+def test_judges_are_named_when_no_conflict_is_open(settled: Database) -> None:
+    reader = TraceReader(settled, "population")
+    assert reader.n_open_conflicts == 0
+    stored = results.load_verdicts(settled, reader.audit.id)
+    for trace in read_all(reader):
+        expected = [
+            (verdict.judge, verdict.outcome.value, verdict.ruling and verdict.ruling == "VALID", verdict.justification)
+            for verdict in stored
+            if (verdict.model, *verdict.cell, verdict.sample) == (trace.model, trace.country, trace.topic, trace.sample)
+        ]
+        shown = [(verdict.judge, verdict.outcome, verdict.valid, verdict.justification) for verdict in trace.verdicts]
+        assert shown == expected
+
+
+def test_judges_are_numbered_while_a_conflict_is_open(made_audit: SyntheticDatabase) -> None:
+    reader = TraceReader(made_audit.db, "population")
+    assert reader.n_open_conflicts > 0
+    stored = results.load_verdicts(made_audit.db, reader.audit.id)
+    verdicts = [verdict for trace in read_all(reader) for verdict in trace.verdicts]
+    assert len(verdicts) == len(stored) > 100
+    assert {verdict.judge for verdict in verdicts} == {"judge 1", "judge 2"}
+    assert sum(verdict.valid is True for verdict in verdicts) == sum(v.ruling == "VALID" for v in stored)
+
+
+def test_answers_are_filtered(made_audit: SyntheticDatabase) -> None:
+    reader = TraceReader(made_audit.db, "population")
+    everything = read_all(reader)
+    selection = reader.select(TraceFilter(["BIRCH"], ["br", "Egypt"], ["Divorce"], ["ok", "timeout"]))
+    selected = [trace for cell_traces in reader.iterate_cells(selection) for trace in cell_traces.traces]
+    assert selected == [
+        trace
+        for trace in everything
+        if trace.model == "birch"
+        and trace.country in ("Brazil", "Egypt")
+        and trace.topic == "divorce"
+        and trace.outcome in ("ok", "timeout")
+    ]
+    assert selection.n_traces == len(selected) > 0
+    for outcome in Outcome:
+        selection = reader.select(TraceFilter(outcomes=[outcome.value]))
+        expected = [trace for trace in everything if trace.outcome == outcome]
+        assert [t for cell in reader.iterate_cells(selection) for t in cell.traces] == expected
+
+
+def make_comparison(model: str, cell: Cell, number: int) -> SentencePairScore:
+    """A comparison without a recorded call."""
+    return SentencePairScore(model, cell, number, "right", "wrong", Outcome.OK, 0.5 + number)
+
+
+def test_comparisons_of_sentences_stand_on_the_page_of_their_cell(settled: Database) -> None:
+    reader = TraceReader(settled, "population")
+    cell, model = reader.select().cells[0], reader.models[1]
+    rows = [make_comparison(model, cell, number) for number in (1, 0)]
+    save_records(settled, reader.audit.id, [*rows, make_comparison("gone", cell, 0)])
+    first, second, *_ = reader.iterate_cells(reader.select())
+    assert [row.score for row in first.sentence_pairs] == rows[::-1]
+    assert [row.prompt for row in first.sentence_pairs] == ["", ""]
+    assert not second.sentence_pairs
+
+
+def test_an_audit_by_log_probabilities_alone_has_pages(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, models=3, countries=3, topics=3)
+        traces = results.load_traces(db, audit.id)
+        results.delete_traces(db, audit.id, [(trace.model, trace.cell, trace.sample) for trace in traces])
+        save_records(db, audit.id, [make_comparison(traces[0].model, traces[0].cell, 0)])
+        reader = TraceReader(db, "population")
+        [cell_traces] = reader.iterate_cells(reader.select())
+        assert (cell_traces.cell, len(cell_traces.sentence_pairs), len(cell_traces.traces)) == (traces[0].cell, 1, 0)
+        assert write_trace_pages(db, "population", tmp_path / "pages").links.by_cell

@@ -1,0 +1,105 @@
+"""The core of all intervals over units: against textbook intervals, written out by hand, and in degenerate cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.metrics.intervals.jackknife_interval import (
+    FISHER_Z,
+    LOG,
+    combine_variances,
+    estimate_from_replicates,
+    jackknife_interval,
+    too_few_reason,
+)
+
+X = np.random.default_rng(0).normal(2.0, 1.0, 12)
+
+
+def without_each(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The mean without each value."""
+    replicates: np.ndarray[tuple[int], np.dtype[np.float64]] = (values.sum() - values) / (len(values) - 1)
+    return replicates
+
+
+def test_of_a_mean_over_one_kind_of_units_it_is_students_interval() -> None:
+    interval = jackknife_interval(float(X.mean()), {"item": without_each(X)})
+    reference = stats.ttest_1samp(X, 0)
+    expected = reference.confidence_interval(0.95)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert interval.p_value == pytest.approx(reference.pvalue)
+    wide = jackknife_interval(float(X.mean()), {"item": without_each(X)}, confidence_level=1 - 0.05 / 7)
+    expected = reference.confidence_interval(1 - 0.05 / 7)
+    assert (wide.low, wide.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_over_two_kinds_variances_add_up_less_half_of_that_of_cells() -> None:
+    a, b, c = X[:6], X[6:], np.random.default_rng(1).normal(size=36)
+    spread = [(len(v) - 1) / len(v) * ((v - v.mean()) ** 2).sum() for v in (a, b, c)]
+    value = (a.mean() + b.mean()) / 2
+    plain = jackknife_interval(value, {"country": a, "topic": b})
+    assert plain.std_error == pytest.approx((spread[0] + spread[1]) ** 0.5)
+    assert plain.df == 5
+    reduced = jackknife_interval(value, {"country": a, "topic": b}, cells=c / 10)
+    assert reduced.std_error == pytest.approx((spread[0] + spread[1] - spread[2] / 200) ** 0.5)
+    floored = jackknife_interval(value, {"country": a, "topic": b}, cells=c * 100)
+    assert floored.std_error == pytest.approx(max(spread[:2]) ** 0.5)
+
+
+def test_strata_add_up_and_the_smallest_gives_the_degrees_of_freedom() -> None:
+    a, b, t = X[:5], X[5:], np.random.default_rng(2).normal(size=20)
+    interval = jackknife_interval(0.0, {"country": [a, b], "topic": t})
+    spread = sum((len(v) - 1) / len(v) * ((v - v.mean()) ** 2).sum() for v in (a, b, t))
+    assert interval.std_error == pytest.approx(spread**0.5)
+    assert interval.df == 4
+
+
+def test_combined_variances_are_taken_element_by_element() -> None:
+    country, topic, cell = np.array([[1.0, 4.0]]), np.array([[2.0, 1.0]]), np.array([[1.0, 8.0]])
+    assert combine_variances([country, topic], cell).tolist() == [[2.5, 4.0]]
+
+
+@pytest.mark.parametrize(("value", "replicates", "reason"), [
+    (0.5, {"country": X[:4], "topic": X}, "5 countries and 5 topics, but there are 4 countries"),
+    (0.5, {"country": [X[:1], X], "topic": X}, "5 countries in each group and 5 topics, but there is 1 country"),
+    (0.5, {"country": X[:2], "topic": X[:1]}, "but there are 2 countries and 1 topic"),
+    (0.5, {"country": X[:1], "topic": X[:2]}, "but there is 1 country and 2 topics"),
+    (0.5, {"item": np.array([0.1, 0.2, np.nan, 0.3, 0.4])}, "the figure is undefined without one of the units"),
+    (0.5, {"item": np.full(8, 0.5)}, "the same whichever unit is left out"),
+])  # fmt: skip
+def test_what_has_no_interval_says_why(value: float, replicates: dict[str, object], reason: str) -> None:
+    estimate = estimate_from_replicates(value, 10, replicates)  # type: ignore[arg-type]
+    assert (estimate.value, estimate.ci_low, estimate.ci_high, estimate.resampled) == (value, None, None, ())
+    assert reason in (estimate.reason or "")
+
+
+def test_an_estimate_names_its_units_and_population() -> None:
+    estimate = estimate_from_replicates(2.0, 12, {"country": X[:6] + 5, "topic": X[6:] + 5}, LOG)
+    assert estimate.resampled == ("country", "topic")
+    assert estimate.generalizes_to == "other countries and topics like these"
+    assert estimate.ci_low is not None
+    assert estimate.ci_low > 0
+
+
+def test_bounds_clip_the_ends_and_a_correlation_stays_within_one() -> None:
+    replicates = {"item": np.array([0.9, 0.99, 0.95, 0.6, 0.97, 0.8])}
+    interval = jackknife_interval(0.93, replicates, bounds=(0.0, 1.0))
+    assert interval.high == 1.0
+    fisher = jackknife_interval(0.93, replicates, FISHER_Z)
+    assert fisher.low is not None
+    assert fisher.high is not None
+    assert -1 < fisher.low < fisher.high < 1
+
+
+def test_enough_units_need_no_reason() -> None:
+    assert too_few_reason({"item": [5]}) is None
+
+
+def test_a_statistic_that_differs_from_0_by_rounding_only_has_no_interval() -> None:
+    noise = np.random.default_rng(4).normal(size=12) * 1e-17
+    for transform in (LOG, FISHER_Z):
+        interval = jackknife_interval(2e-17, {"item": np.abs(noise)}, transform)
+        assert interval.low is None, transform
+        assert "cannot be estimated" in (interval.reason or "")

@@ -1,0 +1,57 @@
+"""Roots and ranks equal scipy's, bit by bit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.optimize import brentq, isotonic_regression
+from scipy.special import stdtr
+from scipy.stats import rankdata
+
+from auditor.metrics.intervals.special_functions import average_ranks, find_root
+from auditor.metrics.labels.calibration import _pool_adjacent_violators
+
+
+@given(
+    st.floats(0.6, 60.0),
+    st.floats(0.51, 0.9999),
+    st.floats(-30.0, 0.0),
+    st.floats(1.0, 700.0),
+    st.sampled_from([0.1, 3]),
+)
+def test_a_root_is_brents(df: float, level: float, low: float, high: float, power: float) -> None:
+    def function(x: float) -> float:
+        difference = float(stdtr(df, x)) - level
+        return math.copysign(abs(difference) ** power, difference)
+
+    if function(low) * function(high) > 0:
+        with pytest.raises(ValueError, match="the same sign"):
+            find_root(function, low, high)
+        return
+    for tolerance in (2e-12, 1e-10):
+        expected, details = brentq(function, low, high, xtol=tolerance, full_output=True, disp=False)
+        if details.converged:
+            assert find_root(function, low, high, tolerance) == expected
+        else:
+            with pytest.raises(RuntimeError, match="no root"):
+                find_root(function, low, high, tolerance)
+
+
+def test_an_end_of_the_interval_may_be_the_root() -> None:
+    assert find_root(lambda x: x - 1, 1.0, 4.0) == 1.0
+    assert find_root(lambda x: x - 1, -2.0, 1.0) == 1.0
+
+
+@given(st.lists(st.integers(-5, 5) | st.floats(-1e9, 1e9), max_size=40))
+def test_ranks_are_scipys(values: list[float]) -> None:
+    assert average_ranks(np.array(values, dtype=float)).tolist() == rankdata(values).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9) | st.floats(-9, 9), st.integers(1, 9)), min_size=1, max_size=40))
+def test_the_isotonic_curve_is_scipys(points: list[tuple[float, int]]) -> None:
+    means, weights = np.array(points, dtype=float).T
+    curve = _pool_adjacent_violators(means, weights.astype(np.intp))
+    np.testing.assert_allclose(curve, isotonic_regression(means, weights=weights).x, rtol=1e-13, atol=1e-13)

@@ -1,0 +1,190 @@
+"""Intervals by leaving one out: written out by hand, degenerate tables, and how often they hold the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.metrics.intervals.jackknife_interval import IDENTITY
+from auditor.metrics.intervals.two_way import (
+    STATISTIC_TRANSFORMS,
+    UnitLabels,
+    crossed_jackknife,
+    gap_jackknife,
+    paired_jackknife,
+    spearman_jackknife,
+)
+from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from tests.support.two_way_tables import World
+
+NAN = float("nan")
+
+
+def spread(values: list[float]) -> float:
+    x = np.array(values)
+    return (len(x) - 1) / len(x) * float(((x - x.mean()) ** 2).sum())
+
+
+@pytest.mark.parametrize("missing", [0, 9])
+def test_it_is_what_leaving_out_by_hand_gives(missing: int) -> None:
+    w = World(3, 9, 7)
+    x = w.first.copy()
+    x[np.random.default_rng(0).permutation(x.size)[:missing]] = NAN
+
+    def r(keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+        inside = keep & ~np.isnan(x)
+        return float(np.arctanh(stats.pearsonr(x[inside], w.truth[inside]).statistic))
+
+    z = r(np.ones(x.size, dtype=np.bool_))
+    without_country = [r(w.countries != c) for c in range(9)]
+    without_topic = [r(w.topics != t) for t in range(7)]
+    present = np.nonzero(~np.isnan(x))[0]
+    cell = spread([r(np.arange(x.size) != i) for i in present])
+    country, topic = spread(without_country), spread(without_topic)
+    half = stats.t.ppf(0.975, 6) * max(country + topic - cell / 2, country, topic) ** 0.5
+    estimate = crossed_jackknife(PEARSON, x, w.truth, w.countries, w.topics)
+    assert estimate.ci_low == pytest.approx(np.tanh(z - half))
+    assert estimate.ci_high == pytest.approx(np.tanh(z + half))
+    assert estimate.p_value == pytest.approx(2 * stats.t.sf(abs(z) / (half / stats.t.ppf(0.975, 6)), 6))
+    assert (estimate.n, estimate.resampled) == (63 - missing, ("country", "topic"))
+
+
+def test_a_paired_p_value_says_what_the_interval_says() -> None:
+    w = World(5, 12, 9)
+    for second in (w.second, w.uneven):
+        difference = paired_jackknife(MAE, w.first, second, w.truth, w.countries, w.topics)
+        assert difference.ci_low is not None
+        assert difference.ci_high is not None
+        assert difference.p_value is not None
+        assert (difference.p_value < 0.05) == (difference.ci_low > 0 or difference.ci_high < 0)
+    same = paired_jackknife(MAE, w.first, w.first, w.truth, w.countries, w.topics)
+    assert (same.value, same.ci_low) == (0.0, None)
+    assert same.reason
+
+
+def test_two_correlations_are_at_most_two_apart() -> None:
+    for seed in range(40):
+        w = World(seed, 5, 5)
+        difference = paired_jackknife(PEARSON, w.first, -w.second, w.truth, w.countries, w.topics)
+        assert difference.ci_low is None or (
+            difference.ci_high is not None and -2 <= difference.ci_low <= difference.ci_high <= 2
+        )
+
+
+def test_a_gap_has_its_sign_and_is_the_difference_of_the_groups() -> None:
+    w = World(1, 14, 8)
+    gap = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, w.group)
+    d = np.abs(w.uneven - w.truth)
+    assert gap.value == pytest.approx(d[w.group].mean() - d[~w.group].mean())
+    other = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, ~w.group)
+    assert other.ci_low == pytest.approx(-(gap.ci_high or 0))
+    assert other.ci_high == pytest.approx(-(gap.ci_low or 0))
+
+
+@pytest.mark.parametrize("statistic", [PEARSON, MAE, RMSE, BIAS])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda w: (w.truth[:32], w.truth[:32], w.countries[:32], w.topics[:32]), "5 countries"),
+        (lambda w: (w.truth * NAN, w.truth, w.countries, w.topics), "no cell"),
+        (lambda w: (w.truth, w.truth, w.countries, w.topics), ""),
+    ],
+)
+def test_what_has_no_interval_says_why(statistic: Statistic, change: object, reason: str) -> None:
+    estimate = crossed_jackknife(statistic, *change(World(0, 9, 8)))  # type: ignore[operator]
+    assert estimate.ci_low is None
+    assert estimate.ci_high is None
+    assert reason in (estimate.reason or "no reason")
+    assert estimate.reason
+
+
+def test_errors_have_intervals_above_zero() -> None:
+    for seed in range(20):
+        w = World(seed, 6, 5)
+        for statistic in (MAE, RMSE):
+            estimate = crossed_jackknife(statistic, w.first, w.truth, w.countries, w.topics)
+            assert estimate.ci_low is None or 0 < estimate.ci_low < (estimate.value or 0) < (estimate.ci_high or 0)
+
+
+def test_ties_are_ties_in_spite_of_rounding_errors() -> None:
+    w = World(2, 8, 6)
+    truth, tied = w.truth.round(1), w.first.round(1)
+    noisy = tied + 1e-13 * np.random.default_rng(0).normal(size=tied.size)
+    exact, rounded = (spearman_jackknife(scores, truth, w.countries, w.topics) for scores in (tied, noisy))
+    assert exact == rounded
+    assert exact.value == pytest.approx(stats.spearmanr(tied, truth).statistic)
+    assert exact.value != stats.spearmanr(noisy, truth).statistic
+
+
+def test_spearmans_interval_is_what_leaving_out_by_hand_gives() -> None:
+    w = World(6, 8, 6)
+
+    def rho(keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+        return float(np.arctanh(stats.spearmanr(w.first[keep], w.truth[keep]).statistic))
+
+    z = rho(np.ones(w.truth.size, dtype=np.bool_))
+    without_country, without_topic = ([rho(labels != i) for i in set(labels)] for labels in (w.countries, w.topics))
+    half = stats.t.ppf(0.975, 5) * (spread(without_country) + spread(without_topic)) ** 0.5
+    estimate = spearman_jackknife(w.first, w.truth, w.countries, w.topics)
+    assert (estimate.ci_low, estimate.ci_high) == pytest.approx((np.tanh(z - half), np.tanh(z + half)))
+
+
+@pytest.mark.parametrize("jackknife", [spearman_jackknife, partial(crossed_jackknife, PEARSON)])
+def test_a_perfect_correlation_has_no_interval(jackknife: Callable[..., TwoWayEstimate]) -> None:
+    w = World(0, 6, 6)
+    estimate = jackknife(w.truth, w.truth, w.countries, w.topics)
+    assert estimate.value == pytest.approx(1.0)
+    assert (estimate.ci_low, estimate.ci_high) == (None, None)
+    assert estimate.reason
+
+
+def test_differences_of_unequal_correlations_are_covered() -> None:
+    """True r of .91 and .73: an interval of z1 - z2, transformed back at the mean of both, covers 82 to 91%."""
+    n_covered = n_consistent = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+
+        def effects(country: float, topic: float, cell: float, rng: np.random.Generator = rng) -> np.ndarray:
+            scales = ((country, (20, 1)), (topic, (1, 10)), (cell, (20, 10)))
+            return np.asarray(sum(scale * rng.normal(size=shape) for scale, shape in scales)).ravel()
+
+        truth = effects(0.25, 0.45, 0.15)
+        first, second = truth + 0.5 * effects(0.2, 0.3, 0.2), truth + effects(0.2, 0.3, 0.2)
+        people, error = 0.25**2 + 0.45**2 + 0.15**2, 0.2**2 + 0.3**2 + 0.2**2
+        true = (people / (people + error / 4)) ** 0.5 - (people / (people + error)) ** 0.5
+        countries, topics = (index.ravel() for index in np.indices((20, 10)))
+        difference = paired_jackknife(PEARSON, first, second, truth, countries, topics)
+        assert difference.ci_low is not None
+        assert difference.ci_high is not None
+        n_covered += difference.ci_low <= true <= difference.ci_high
+        n_consistent += ((difference.p_value or 0.0) < 0.05) == (difference.ci_low > 0 or difference.ci_high < 0)
+    assert n_consistent == 150
+    assert n_covered >= stats.binom.ppf(0.001, 150, 0.95)
+
+
+@pytest.mark.parametrize("statistic", [PEARSON, MAE, BIAS])
+def test_zones_are_left_out_whole_and_no_variance_of_cells_is_subtracted(statistic: Statistic) -> None:
+    w = World(3, 14, 9)
+    zones = UnitLabels(w.countries % 7, "zone")
+    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY).forward
+
+    def figure(keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+        value = statistic.value(statistic.moments(w.first[keep], w.truth[keep]).sum(axis=0)[None])
+        return float(transform(value)[0])
+
+    variance = spread([figure(w.countries % 7 != zone) for zone in range(7)])
+    variance += spread([figure(w.topics != topic) for topic in range(9)])
+    estimate = crossed_jackknife(statistic, w.first, w.truth, zones, w.topics)
+    assert estimate.interval is not None
+    assert estimate.interval.std_error == pytest.approx(variance**0.5)
+    assert (estimate.interval.df, estimate.resampled) == (6, ("zone", "topic"))
+    assert estimate.generalizes_to == "other cultural zones and topics like these"
+    missing = w.first.copy()
+    missing[w.countries % 7 == 3] = np.nan
+    assert crossed_jackknife(statistic, missing, w.truth, zones, w.topics).interval.df == 5  # type: ignore[union-attr]
+    paired = paired_jackknife(statistic, w.first, w.second, w.truth, zones, w.topics)
+    assert (paired.interval.df, paired.resampled) == (6, ("zone", "topic"))  # type: ignore[union-attr]

@@ -1,0 +1,85 @@
+"""Correlations among topics: figures by hand, and how often structure is found in scores with and without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.metrics.people.structure import Structure, compare_structure
+
+N_COUNTRIES, N_TOPICS = 17, 10
+
+
+def draw_people(rng: np.random.Generator) -> np.ndarray:
+    """People's scores, with three factors among topics and an effect of country."""
+    loadings = 0.2 * np.random.default_rng(1).normal(size=(N_TOPICS, 3))
+    by_country = 0.15 * rng.normal(size=(N_COUNTRIES, 1))
+    noise = 0.12 * rng.normal(size=(N_COUNTRIES, N_TOPICS))
+    return np.asarray(by_country + rng.normal(size=(N_COUNTRIES, 3)) @ loadings.T + noise)
+
+
+def compare(model: np.ndarray, people: np.ndarray) -> Structure:
+    countries, topics = (index.ravel() for index in np.indices(people.shape))
+    return compare_structure(model.ravel(), people.ravel(), countries, topics)
+
+
+def square_by_hand(model: np.ndarray, people: np.ndarray) -> float:
+    difference = np.corrcoef(model.T) - np.corrcoef(people.T)
+    return float((difference[np.triu_indices(len(difference), 1)] ** 2).mean())
+
+
+def test_the_distance_is_the_jackknife_by_hand() -> None:
+    rng = np.random.default_rng(0)
+    people = draw_people(rng)
+    model = people + 0.2 * rng.normal(size=people.shape)
+    result = compare(model, people)
+    centred = [side - side.mean(axis=1, keepdims=True) for side in (model, people)]
+    for form, (a, b) in ((result.raw, (model, people)), (result.without_country_means, centred)):
+        without = np.array([square_by_hand(np.delete(a, i, 0), np.delete(b, i, 0)) for i in range(N_COUNTRIES)])
+        corrected = 15 * square_by_hand(a, b) - 14 * without.mean()
+        assert form.value == pytest.approx(corrected**0.5)
+        assert form.ci_high == pytest.approx(
+            (corrected + 2.119905 * (16 / 17 * ((without - without.mean()) ** 2).sum()) ** 0.5) ** 0.5
+        )
+        assert form.p_value == pytest.approx(0.001)
+    assert result.is_found
+
+
+def test_structure_is_not_found_where_there_is_none() -> None:
+    rng = np.random.default_rng(5)
+    n_runs, n_found = 15, dict.fromkeys(("shuffled", "country effect", "people and noise"), 0)
+    for _ in range(n_runs):
+        people = draw_people(rng)
+        models = {
+            "shuffled": rng.permuted(people, axis=0),
+            "country effect": people.mean(axis=1, keepdims=True) + 0.15 * rng.normal(size=people.shape),
+            "people and noise": people + 0.15 * rng.normal(size=people.shape),
+        }
+        for name, model in models.items():
+            n_found[name] += compare(model, people).is_found
+    assert n_found["shuffled"] <= 3
+    assert n_found["country effect"] <= 3
+    assert n_found["people and noise"] >= 12
+
+
+def test_missing_cells_leave_out_countries_by_pair() -> None:
+    rng = np.random.default_rng(2)
+    people = draw_people(rng)
+    model = people + 0.1 * rng.normal(size=people.shape)
+    complete = compare(model, people)
+    model[0, 0], people[3, 4] = np.nan, np.nan
+    incomplete = compare(model, people)
+    assert incomplete.is_found
+    assert incomplete.raw.value == pytest.approx(complete.raw.value, abs=0.05)
+
+
+def test_few_countries_and_constant_scores_have_a_reason() -> None:
+    rng = np.random.default_rng(3)
+    people = draw_people(rng)
+    few = compare(people[:11], people[:11])
+    assert few.raw.value is None
+    assert "at least 12 countries" in (few.raw.reason or "")
+    assert not few.is_found
+    assert compare(np.full_like(people, 0.3), people).raw.value is None
+    perfect = compare(people, people)
+    assert (perfect.raw.value, perfect.is_found) == (0.0, True)

@@ -1,0 +1,229 @@
+"""Streamed answers: joined into the response that would have come in one piece, found out at first contact, bounded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.errors import ConfigError
+from auditor.models.gateway import Gateway
+from auditor.models.response_body import is_event_stream, join_events
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+
+ANSWER = json.dumps({"norms": "a", "reasoning": "b", "score": 0.5})
+USAGE = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
+STREAM_ONLY = "This model only supports stream mode, please enable the stream parameter to access the model."
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A chunk of a chat completion."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m-1", "usage": None}
+    return {**head, "choices": [choice], **fields}
+
+
+def events(*chunks: dict[str, Any] | str, newline: str = "\n") -> bytes:
+    """A stream of events with these data."""
+    lines = [f"data: {part if isinstance(part, str) else json.dumps(part)}" for part in chunks]
+    return "".join(f"{line}{newline}{newline}" for line in lines).encode()
+
+
+def answer_chunks(text: str = ANSWER, usage: bool = True) -> list[dict[str, Any] | str]:
+    """The chunks of a whole answer, a few characters each."""
+    pieces = [chunk({"content": text[start : start + 7]}) for start in range(0, len(text), 7)]
+    last = [{**chunk({}), "choices": [], "usage": USAGE}] if usage else []
+    return [chunk({"role": "assistant", "content": ""}), *pieces, chunk({}, "stop"), *last, "[DONE]"]
+
+
+def streamed(body: bytes, content_type: str = "text/event-stream") -> Reply:
+    """A response with a stream of events."""
+    return Reply(raw=body, headers={"content-type": content_type})
+
+
+# --- joining ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_the_pieces_of_an_answer_are_joined_with_the_usage_of_the_last_chunk(newline: str) -> None:
+    joined = join_events(b": comment" + newline.encode() * 2 + events(*answer_chunks(), newline=newline))
+    assert joined is not None
+    assert joined["object"] == "chat.completion"
+    assert joined["usage"] == USAGE
+    assert joined["model"] == "m-1"
+    [choice] = joined["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == (ANSWER, "stop")
+
+
+def test_reasoning_refusals_tool_calls_and_log_probabilities_are_joined() -> None:
+    call = {"index": 0, "id": "t1", "type": "function", "function": {"name": "Reply", "arguments": '{"a"'}}
+    rest_of_call = {"index": 0, "function": {"arguments": ": 1}"}}
+    first = chunk({"reasoning_content": "Let ", "tool_calls": [call]})
+    first["choices"][0]["logprobs"] = {"content": [{"token": "x"}]}
+    second = chunk({"reasoning_content": "me see.", "refusal": "No.", "tool_calls": [rest_of_call]}, "tool_calls")
+    second["choices"][0]["logprobs"] = {"content": [{"token": "y"}]}
+    joined = join_events(events(first, second))
+    assert joined is not None
+    [choice] = joined["choices"]
+    assert choice["logprobs"] == {"content": [{"token": "x"}, {"token": "y"}]}
+    message = choice["message"]
+    assert (message["reasoning_content"], message["refusal"], message["content"]) == ("Let me see.", "No.", None)
+    assert message["tool_calls"][0]["function"] == {"name": "Reply", "arguments": '{"a": 1}'}
+
+
+def test_a_whole_answer_in_one_event_is_read() -> None:
+    joined = join_events(events(completion(ANSWER).body, "[DONE]"))
+    assert joined is not None
+    assert joined["choices"][0]["message"]["content"] == ANSWER
+
+
+def test_a_stream_without_an_end_is_no_answer() -> None:
+    all_chunks = answer_chunks()
+    for n_chunks in range(len(all_chunks) - 2):
+        assert join_events(events(*all_chunks[:n_chunks])) is None
+    assert join_events(events(*all_chunks[:-1])) is not None, "the finish reason ends an answer too"
+    assert join_events(events(chunk({"content": "SCORE = 0.5"}), "[DONE]")) is None, "a proxy ends what it lost so"
+    body = events(*all_chunks)
+    finish_at = body.index(b'"stop"')
+    for size in range(0, finish_at, 97):
+        assert join_events(body[:size]) is None
+
+
+def test_the_last_event_of_the_responses_api_holds_the_response() -> None:
+    response = {"object": "response", "status": "completed", "output": []}
+    started = {"type": "response.created", "response": {"object": "response", "status": "in_progress"}}
+    assert join_events(events(started, {"type": "response.completed", "response": response})) == response
+    assert join_events(events(started)) is None
+
+
+def test_an_error_in_a_stream_is_the_response() -> None:
+    assert join_events(events(*answer_chunks()[:3], {"error": {"message": "Overloaded"}})) == {
+        "error": {"message": "Overloaded"}
+    }
+
+
+@given(st.binary(max_size=300) | st.lists(st.text(max_size=20)).map(lambda parts: events(*parts)))
+def test_no_body_breaks_the_reading(body: bytes) -> None:
+    joined = join_events(body)
+    assert joined is None or isinstance(joined, dict)
+    is_event_stream("", body)
+
+
+# --- asking -----------------------------------------------------------------------------------------------------
+
+
+async def ask(server: FakeServer, **settings: Any) -> list[Answer]:
+    """The answers to two questions, one after the other."""
+    keys = {"name": "m", "model": "openai/m", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+    section = ModelSection.model_validate({**keys, "price": {"input": 10, "output": 10}, **settings})
+    gateway = Gateway([section], Limits(max_attempts=1))
+    try:
+        return [await gateway.complete(question(section, number)) for number in range(2)]
+    finally:
+        await gateway.close()
+
+
+def question(section: ModelSection, number: int) -> Call:
+    """A question with a structured answer."""
+    return Call(
+        "m",
+        section.model,
+        (Message("user", f"Question {number}?"),),
+        Purpose.DIRECT,
+        sample=number,
+        params={"max_tokens": 400},
+        schema="ReasonedJudgement",
+        max_words=60,
+        server=section.api_base,
+    )
+
+
+def stream_only(request: Request) -> Reply:
+    """A server that answers only by streams."""
+    if not request.body.get("stream"):
+        return error(400, STREAM_ONLY, code="invalid_parameter_error")
+    return streamed(events(*answer_chunks(usage="stream_options" in request.body)))
+
+
+async def test_a_server_that_only_streams_is_found_out_at_first_contact(server: FakeServer) -> None:
+    server.script = stream_only
+    answers = await ask(server)
+    assert [(answer.outcome, answer.text) for answer in answers] == [(Outcome.OK, ANSWER)] * 2
+    assert [len(answer.attempts) for answer in answers] == [2, 1]
+    assert [request.body.get("stream") for request in server.requests] == [None, True, True]
+    assert server.requests[-1].body["stream_options"] == {"include_usage": True}
+    assert (answers[1].prompt_tokens, answers[1].completion_tokens) == (70, 30)
+    assert answers[1].cost_usd == pytest.approx(100 * 10 / 1e6)
+
+
+async def test_with_the_setting_the_first_request_asks_for_a_stream(server: FakeServer) -> None:
+    server.script = stream_only
+    answers = await ask(server, stream=True)
+    assert [len(answer.attempts) for answer in answers] == [1, 1]
+    assert answers[0].finish_reason == "stop"
+
+
+async def test_a_server_that_refuses_to_send_the_usage_is_asked_without_it(server: FakeServer) -> None:
+    def script(request: Request) -> Reply:
+        if "stream_options" in request.body:
+            return error(400, "Unrecognized request argument supplied: stream_options")
+        return stream_only(request)
+
+    server.script = script
+    answers = await ask(server, stream=True)
+    assert [answer.outcome for answer in answers] == [Outcome.OK, Outcome.OK]
+    assert "stream_options" not in server.requests[-1].body
+
+
+@pytest.mark.parametrize("content_type", ["text/event-stream; charset=utf-8", "application/json", "text/plain"])
+async def test_a_server_may_stream_although_it_was_not_asked_to(server: FakeServer, content_type: str) -> None:
+    server.script = lambda _: streamed(events(*answer_chunks()), content_type)
+    answers = await ask(server)
+    assert [(answer.outcome, answer.text, len(answer.attempts)) for answer in answers] == [(Outcome.OK, ANSWER, 1)] * 2
+
+
+async def test_a_stream_that_breaks_off_is_no_answer(server: FakeServer) -> None:
+    server.script = lambda _: streamed(events(*answer_chunks()[:-3]))
+    [answer, _] = await ask(server, stream=True)
+    assert (answer.outcome, answer.text) == (Outcome.SERVER_ERROR, None)
+    assert "a stream that breaks off" in (answer.error or "")
+
+
+async def test_an_error_in_a_stream_has_the_servers_words(server: FakeServer) -> None:
+    server.script = lambda _: streamed(
+        events(*answer_chunks()[:2], {"error": {"message": "The engine is overloaded."}})
+    )
+    [answer, _] = await ask(server, stream=True)
+    assert (answer.outcome, answer.text) == (Outcome.SERVER_ERROR, None)
+    assert "The engine is overloaded." in (answer.error or "")
+
+
+async def test_a_stream_of_more_than_8_mb_is_refused(server: FakeServer) -> None:
+    server.script = lambda _: streamed(events(*answer_chunks("x" * 400_000)))
+    [answer, _] = await ask(server, stream=True)
+    assert answer.outcome is Outcome.SERVER_ERROR
+    assert "larger than 8 MB" in (answer.error or "")
+
+
+async def test_the_deadline_holds_for_a_stream_that_never_ends(server: FakeServer) -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+    pieces = [part for _ in range(200) for part in (events(chunk({"content": "x"})), 0.1)]
+    server.script = lambda _: Reply(wire=(head, *pieces))
+    [answer, _] = await ask(server, stream=True, timeout_s=1.5)
+    assert answer.outcome is Outcome.TIMEOUT  # not the error for a stream that breaks off, as this one does at last
+
+
+async def test_an_ordinary_server_is_not_asked_for_a_stream(server: FakeServer) -> None:
+    server.script = lambda _: completion(ANSWER)
+    await ask(server)
+    assert all("stream" not in request.body for request in server.requests)
+
+
+async def test_a_provider_with_a_protocol_of_its_own_is_not_asked_for_streams(server: FakeServer) -> None:
+    with pytest.raises(ConfigError, match="stream = true"):
+        await ask(server, model="anthropic/m", stream=True)

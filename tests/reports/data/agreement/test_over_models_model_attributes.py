@@ -1,0 +1,127 @@
+"""Figures by attributes of models: groups, trends, and audits that are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.config import AuditConfig, load_stored_config
+from auditor.domain import canonical_json
+from auditor.reports.data.agreement.over_models import build_attributes_report
+from auditor.reports.data.build import build_report
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import SeriesTarget
+from auditor.reports.output import render_document
+from auditor.reports.sections.differences_document import build_difference_document
+from auditor.reports.sections.over_models import NO_TREND
+from auditor.reports.sections.report import build_report_document
+from auditor.storage import audits
+from auditor.storage.database import Database
+from tests.support.synthetic_audit import NAMES, populate
+
+SIZES = np.logspace(8, 11, 8)
+
+
+def configure(n_models: int = 8, **attributes: object) -> AuditConfig:
+    """A configuration of models of one family with growing numbers of parameters."""
+    models = [
+        {
+            "name": f"m{i}", "model": f"openai/m{i}", "family": "pythia",
+            "attributes": {"parameters": float(SIZES[i]), "tuning": "base" if i % 2 else "instruct", **attributes},
+        }
+        for i in range(n_models)
+    ]  # fmt: skip
+    return AuditConfig.model_validate({"name": "a", "survey": {"source": "wvs7-sample"}, "models": models})
+
+
+CONFIG = configure()
+
+
+@pytest.mark.parametrize(("slope", "is_named"), [(2.0, True), (0.0, False)])
+def test_a_family_in_which_consistency_grows_is_named_and_one_in_which_it_does_not_is_not(
+    slope: float, is_named: bool
+) -> None:
+    """Eight models; two standard deviations between models per decade, or none. Three other figures do not grow."""
+    n_audits, counts = 400, np.zeros(2, dtype=np.intp)
+    for seed in range(n_audits):
+        rng = np.random.default_rng(seed)
+        names = [f"m{i}" for i in range(8)]
+        mae, r = (dict(zip(names, rng.normal(0.3, 0.1, 8).tolist(), strict=True)) for _ in range(2))
+        growing = 0.1 * (rng.normal(0, 1, 8) + slope * np.log10(SIZES))
+        consistency = dict(zip(names, growing.tolist(), strict=True))
+        report = build_attributes_report([CONFIG], {"mae": mae, "pearson_r": r, "semantic_consistency": consistency})
+        assert report is not None
+        named = {row.figure for row in report.trends if row.slope.is_significant}
+        counts += "semantic_consistency" in named, bool(named - {"semantic_consistency"} if is_named else named)
+    assert counts[1] <= 0.075 * n_audits
+    assert counts[0] >= 0.9 * n_audits if is_named else counts[0] <= 0.075 * n_audits
+
+
+def test_figures_are_grouped_by_label_year_and_power_of_ten() -> None:
+    by_model = {f"m{i}": i / 10 for i in range(8)}
+    report = build_attributes_report([configure(released="2025-03-01")], {"mae": by_model, "accuracy": {}})
+    assert report is not None
+    means = {(row.attribute, row.value): row.summary.mean for row in report.figures}
+    for key, value, n in (
+        (("tuning", "instruct"), 0.3, 4),
+        (("tuning", "base"), 0.4, 4),
+        (("released", "2025"), 0.35, 8),
+    ):
+        assert means[key].value == pytest.approx(value)
+        assert means[key].n == n
+    assert [value for attribute, value in means if attribute == "parameters"] == [
+        "below 1B", "1B to 10B", "10B to 100B", "100B and more",
+    ]  # fmt: skip
+    [trend] = report.trends
+    assert (trend.family, trend.slope.n) == ("pythia", 8)
+
+
+def test_below_six_models_there_is_no_trend_and_without_attributes_no_section() -> None:
+    report = build_attributes_report([configure(5)], {"mae": {f"m{i}": i / 10 for i in range(5)}})
+    assert report is not None
+    assert [row.slope.value for row in report.trends] == [None]
+    bare = CONFIG.model_copy(update={"models": [m.model_copy(update={"attributes": {}}) for m in CONFIG.models]})
+    assert build_attributes_report([bare, None], {"mae": {"m0": 0.1}}) is None
+
+
+def test_attributes_change_neither_hash_nor_results_and_a_report_and_compare_show_them(db: Database) -> None:
+    for name, seed in (("first", 1), ("second", 2)):
+        audit = populate(db, models=7, countries=8, topics=6, samples=seed, judges=1, seed=seed, name=name)
+        config = load_stored_config(audit.config)
+        assert config is not None
+        models = [
+            model.model_copy(update={"family": "pythia", "attributes": {"parameters": float(size), "tuning": "base"}})
+            for model, size in zip(config.models, SIZES, strict=False)
+        ]
+        described = config.model_copy(update={"models": models})
+        assert (
+            described.hash
+            == config.model_copy(
+                update={"models": [model.model_copy(update={"family": "pythia"}) for model in config.models]}
+            ).hash
+        )
+        saved = audits.save_audit(
+            db, name=name, config=canonical_json(described.model_dump(mode="json")), config_hash=audit.config_hash,
+            survey=audits.load_audit_survey(db, audit), environment={"auditor": "0.1.0"},
+        )  # fmt: skip
+        assert saved.stage == audit.stage  # nothing starts again
+    report = build_report(db, "first")
+    assert report.attributes is not None
+    mae = {row.model: row.mae.value for row in report.alignment}
+    [base] = [row for row in report.attributes.figures if (row.value, row.figure) == ("base", "mae")]
+    assert base.summary.mean.value == pytest.approx(np.mean(list(mae.values())))
+    assert {row.slope.n for row in report.attributes.trends} == {7}
+    page = render_document(build_report_document(report), "html")
+    assert "Figures by attributes of models" in page
+    assert NO_TREND in page or "with the number of parameters within" in page
+    differences = compare_targets(db, [SeriesTarget("first", None), SeriesTarget("second", None)])
+    assert differences.attributes is not None
+    [both] = [row for row in differences.attributes.figures if (row.value, row.figure) == ("base", "mae")]
+    second = build_report(db, "second")
+    assert second.attributes is not None
+    assert "corrected_r" not in {row.figure for row in report.attributes.figures}  # one sample a cell shows no noise
+    assert "corrected_r" in {row.figure for row in second.attributes.figures}
+    other = {row.model: row.mae.value or 0.0 for row in second.alignment}
+    assert both.summary.mean.n == 7  # a model of both audits counts once
+    assert both.summary.mean.value == pytest.approx(np.mean([((mae[m] or 0.0) + other[m]) / 2 for m in NAMES[:7]]))
+    assert "Figures by attribute" in render_document(build_difference_document(differences), "html")

@@ -1,0 +1,140 @@
+"""Non-inferiority by region: planted changes, and whether the margin was registered before the answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.config.sections import CompareSection, NonInferioritySection
+from auditor.domain import Cell, CellScore, Grouping, Region, Survey, SurveyCell
+from auditor.metrics.intervals.multiple_testing import adjust_tests
+from auditor.metrics.intervals.two_way import paired_jackknife
+from auditor.metrics.people.cell_statistics import MAE
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import SeriesTarget
+from auditor.reports.output import render_document
+from auditor.reports.sections.differences_document import build_difference_document
+from auditor.run import run_audit
+from auditor.storage import audits
+from auditor.storage.audits import load_registrations, register_claim
+from auditor.storage.database import Database, open_database
+from auditor.storage.hash_chain import verify_chain
+from auditor.storage.records import save_records
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
+from tests.support.synthetic_audit import populate
+
+MARGIN = 0.05
+REGIONS = tuple(Region(name, tuple(f"{name} {i}" for i in range(10))) for name in ("North", "South"))
+CELLS = [Cell(country, f"topic {j}") for region in REGIONS for country in region.countries for j in range(8)]
+
+
+def store_audits(db: Database, rise_in_south: float) -> None:
+    """Two audits of one model; in the south the second is farther from people by the given MAE."""
+    rng = np.random.default_rng(5)
+    truth = rng.normal(0, 0.3, len(CELLS))
+    survey = Survey(
+        "own", "t", "s", "{topic} {country}", ("never", "always"),
+        tuple(SurveyCell(cell, float(score)) for cell, score in zip(CELLS, truth, strict=True)),
+        grouping=Grouping("g", "Two regions", REGIONS),
+    )  # fmt: skip
+    sign, error = rng.choice([-1.0, 1.0], len(CELLS)), np.abs(rng.normal(0.2, 0.02, len(CELLS)))
+    rise = np.array([rise_in_south if cell.country.startswith("South") else 0.0 for cell in CELLS])
+    for name, extra in (("before", 0.0), ("after", rise)):
+        audit = audits.save_audit(
+            db, name=name, config=None, config_hash=None, survey=survey, environment={"auditor": "0"}
+        )
+        scores = truth + sign * (error + extra + rng.normal(0, 0.02, len(CELLS)))
+        rows = [CellScore("m", cell, "direct", float(score)) for cell, score in zip(CELLS, scores, strict=True)]
+        save_records(db, audit.id, rows)
+        audits.set_stage(db, audit.id, audits.FINISHED)
+
+
+def test_a_region_passes_only_where_the_change_is_below_the_margin_and_the_page_says_not_registered(
+    db: Database,
+) -> None:
+    store_audits(db, rise_in_south=0.1)
+    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN)
+    [report] = differences.non_inferiority
+    assert {row.region: row.passes for row in report.regions} == {"North": True, "South": False}
+    assert not report.passes
+    assert (report.registration, report.registered_margin) == ("not registered", None)
+    for is_brief in (True, False):
+        assert "not registered" in render_document(build_difference_document(differences, is_brief=is_brief), "html")
+    assert compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)]).non_inferiority == []
+
+
+@pytest.mark.parametrize(
+    ("registered", "state"),
+    [
+        ([("before", MARGIN)], "registered"),
+        ([("before", 0.1), ("before", MARGIN)], "other margin"),
+        ([("another", MARGIN)], "not registered"),
+    ],
+)
+def test_the_margin_is_compared_with_the_one_that_was_registered_first(
+    db: Database, registered: list[tuple[str, float]], state: str
+) -> None:
+    store_audits(db, rise_in_south=0.0)
+    for baseline, margin in registered:
+        register_claim(db, audits.get_audit(db, "after").id, baseline, margin)
+    [report] = compare_targets(
+        db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN
+    ).non_inferiority
+    assert report.registration == state
+    assert report.passes
+    assert verify_chain(db).breaks == []
+
+
+def test_countries_with_a_cultural_zone_are_found_in_their_region(db: Database) -> None:
+    """With many zones, intervals are clustered by zone; regions still consist of countries."""
+    for name, seed in (("before", 1), ("after", 1)):
+        populate(db, models=1, countries=60, topics=6, samples=1, judges=0, seed=seed, name=name)
+    [report] = compare_targets(
+        db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN
+    ).non_inferiority
+    assert sum(row.change.n for row in report.regions) > 100
+
+
+def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    before = config(server.url, 2, judges=[])
+    run_audit(before, storage=storage)
+    claim = CompareSection(non_inferiority=NonInferioritySection(baseline=before.name, margin=MARGIN))
+    after = before.model_copy(update={"name": "after", "compare": claim})
+    assert after.hash == before.model_copy(update={"name": "after"}).hash
+    n_requests = len(server.requests)
+    run_audit(after, storage=storage)
+    assert len(server.requests) == n_requests  # the claim is in no key
+    run_audit(after, storage=storage)
+    with open_database(storage) as db:
+        [entry] = load_registrations(db, audits.get_audit(db, "after").id)
+        assert (entry.baseline, entry.margin, entry.n_answers) == (before.name, MARGIN, 0)
+        assert verify_chain(db).breaks == []
+        reports = compare_targets(db, [SeriesTarget(before.name, None), SeriesTarget("after", None)]).non_inferiority
+        assert {report.registration for report in reports} == {"registered"}
+        late = audits.get_audit(db, before.name).id
+        assert register_claim(db, late, "older", MARGIN).n_answers > 0
+
+
+@pytest.mark.parametrize(("change", "low", "high"), [(0.0, 0.9, 1.0), (MARGIN, 0.0, 0.075)])
+def test_a_planted_change_passes_if_it_is_none_and_rarely_at_the_margin(change: float, low: float, high: float) -> None:
+    """Two regions of ten countries and eight topics; a region at the margin is inferior."""
+    n_audits, n_passed, n_covered = 400, 0, 0
+    country = np.repeat(np.arange(10), 8)
+    topic = np.tile(np.arange(8), 10)
+    for seed in range(n_audits):
+        rng = np.random.default_rng(seed)
+        tests = []
+        for _ in REGIONS:
+            effects = rng.normal(0, 0.01, 10)[country] + rng.normal(0, 0.01, 8)[topic] + rng.normal(0, 0.04, 80)
+            truth, first_error = rng.normal(0, 0.2, 80), 0.3 + np.abs(rng.normal(0, 0.1, 80))
+            second_error = first_error + change + effects
+            estimate = paired_jackknife(MAE, truth + second_error, truth + first_error, truth, country, topic)
+            n_covered += (estimate.ci_low or 0.0) <= change <= (estimate.ci_high or 0.0)
+            tests.append(estimate.against_margin(MARGIN))
+        n_passed += any(test.is_significant for test in adjust_tests(tests, "regions"))
+    assert low * n_audits <= n_passed <= high * n_audits
+    assert n_covered >= 0.92 * n_audits * len(REGIONS)

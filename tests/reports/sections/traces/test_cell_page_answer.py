@@ -1,0 +1,96 @@
+"""An answer is shown with its result or the reason why there is none, its verdicts and its cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.domain import Outcome
+from auditor.reports.data.traces import PromptMessage, TraceReport, TraceVerdict
+from auditor.reports.document import Section
+from auditor.reports.sections.traces.cell_page import (
+    OUTCOME_LABELS,
+    OUTCOME_SENTENCES,
+    build_answer_blocks,
+    build_prompt_blocks,
+    tag_answer,
+    title_answer,
+)
+from tests.reports.sections.node_text import text_of
+
+
+def trace(**changes: Any) -> TraceReport:
+    """An answer with a score."""
+    values: dict[str, Any] = {
+        "model": "m", "country": "Egypt", "topic": "divorce", "sample": 1, "language": "en", "outcome": "ok",
+        "score": 0.25, "answer": None, "survey": -0.5, "correct_answer": None,
+        "prompt": [PromptMessage(role="user", content="How?")], "text": "So.", "first_text": None, "verdicts": [],
+        "cost_usd": 0.002, "prompt_tokens": 10, "completion_tokens": 20, "requests": 2, "seconds": 1.25,
+        "started_at": "2026-01-02T03:04:05.678+00:00", "finish_reason": "stop", "served_model": "m-1", "error": None,
+        "key": "k",
+    }  # fmt: skip
+    return TraceReport(**{**values, **changes})
+
+
+def verdict(**changes: Any) -> TraceVerdict:
+    """A judge's vote."""
+    values: dict[str, Any] = {
+        "judge": "oak", "outcome": "ok", "valid": True, "aspects": {"cultural_accuracy": True, "score_fit": False},
+        "confidence": 0.8, "justification": "It follows.", "shortened": True,
+    }  # fmt: skip
+    return TraceVerdict(**{**values, **changes})
+
+
+def text_of_answer(shown: TraceReport) -> str:
+    """The text of an answer's blocks."""
+    return text_of(Section("a", title_answer(shown), build_answer_blocks(shown)))
+
+
+def test_every_outcome_has_words() -> None:
+    for outcome in set(Outcome) - {Outcome.OK}:
+        text = text_of_answer(trace(outcome=outcome.value, score=None))
+        assert f"no score: {OUTCOME_LABELS[outcome]}" in text
+        assert OUTCOME_SENTENCES[outcome]
+        assert OUTCOME_SENTENCES[outcome] in text
+
+
+def test_an_answer_has_its_result_verdicts_and_cost() -> None:
+    refused = verdict(judge="elm", outcome="refused", valid=None, aspects={}, confidence=None, justification=None)
+    shown = trace(verdicts=[verdict(), verdict(judge="fir", valid=False), refused])
+    text = text_of_answer(shown)
+    assert "m on divorce in Egypt, answer 2: score +0.25, people’s −0.50" in text
+    assert "1 of 2 judges voted VALID:" in text
+    expected = (
+        "oak: VALID (met: Cultural accuracy; not met: Score fits the reasoning; confidence 0.80): “It follows.” "
+        "(shortened)"
+    )
+    assert expected in text
+    assert "fir: INVALID" in text
+    assert "elm: no verdict (refused)" in text
+    assert (
+        "Cost $0.0020, 10 + 20 tokens, 2 requests, 1.2 s, 2026-01-02 03:04:05 UTC, model version m-1, "
+        "finish reason stop."
+    ) in text
+    assert [tag.text for tag in tag_answer(shown)] == ["usable", "1 of 2 VALID"]
+
+
+def test_missing_records_are_named() -> None:
+    bare = trace(
+        text=None, prompt=[], cost_usd=None, prompt_tokens=None, requests=0, seconds=None, started_at=None,
+        finish_reason=None, served_model=None,
+    )  # fmt: skip
+    assert "The text of the answer is not recorded." in text_of_answer(bare)
+    assert "Cost not known." in text_of_answer(bare)
+    assert "not recorded" in text_of(Section("p", "", build_prompt_blocks(bare.prompt)))
+
+
+def test_a_repeated_question_shows_both_answers_and_a_failure_its_error() -> None:
+    repaired = text_of_answer(trace(first_text="Hm.", text="0.25"))
+    assert repaired.index("Hm.") < repaired.index("0.25", repaired.index("Hm."))
+    assert "No such model" in text_of_answer(
+        trace(outcome="client_error", score=None, text=None, error="No such model")
+    )
+
+
+def test_an_item_of_a_task_has_an_answer_instead_of_a_score() -> None:
+    item = trace(country="", topic="q1", score=None, answer="42", survey=None, correct_answer="42")
+    assert "m on q1, answer 2: answer 42" in text_of_answer(item)
