@@ -44,6 +44,7 @@ from auditor.models.answer_schemas import (
     TaskAnswer,
     choice_schema_name,
 )
+from auditor.models.logprobs import measure_params
 from auditor.models.structured import find_schema, limited_schema
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.prompts import Prompt, load_prompt, read_prompt
@@ -190,7 +191,6 @@ def build_logprob_call(
 ) -> Call:
     """Build the call that measures the log-probabilities of continuations, or of the next token without any."""
     from auditor.models.continuation import weights_identity  # these modules load httpx (0.5 s)
-    from auditor.models.logprobs import measure_params
 
     is_local = measure is LogprobMeasure.CONTINUATION
     params = {"weights": weights_identity(model)} if is_local else {**measure_params(measure), **model.params}

@@ -13,9 +13,16 @@ import os
 import re
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from io import StringIO
 from typing import Any
+
+import typer
+
+from auditor.cli.app import build_app
+from auditor.errors import AuditorError, UsageError
+from auditor.input_files import LIMIT_OPTION, remember_inputs
 
 UNEXPECTED_ERROR_PREFIX = "auditor failed unexpectedly"
 """Start of the message for an error in auditor itself. The tests search the output of commands for it."""
@@ -77,8 +84,6 @@ def _interrupt_at_once() -> None:
 
 def _move_program_options(words: list[str]) -> list[str]:
     """Move the program's own option before the command's name: it is accepted after it too, as `--debug` is."""
-    from auditor.input_files import LIMIT_OPTION
-
     end = words.index("--") if "--" in words else len(words)
     for position, word in enumerate(words[:end]):
         length = 2 if word == LIMIT_OPTION else int(word.startswith(f"{LIMIT_OPTION}="))
@@ -95,8 +100,6 @@ def _run_app() -> int:
     # the CPU time of a report.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _reduce_garbage_collections()
-    from auditor.cli.app import build_app
-    from auditor.input_files import remember_inputs
 
     _require_working_directory()
     # Not standalone: usage errors are then raised, and are sanitized before they are printed.
@@ -153,8 +156,6 @@ def _is_descriptor_open(descriptor: int) -> bool:
 
 def _require_working_directory() -> None:
     """Raise UsageError if the working directory no longer exists, unless only help or the version is printed."""
-    from auditor.errors import UsageError
-
     if {"-h", "--help", "--version"} & set(sys.argv):
         return
     try:
@@ -174,8 +175,6 @@ def _root_cause(error: BaseException) -> BaseException:
 
     Of a group this is an interrupt, else the first unexpected error, else the first error.
     """
-    import typer
-
     if isinstance(error, typer.Abort) and error.__cause__ is not None:
         return error.__cause__
     if not isinstance(error, BaseExceptionGroup):
@@ -188,8 +187,6 @@ def _root_cause(error: BaseException) -> BaseException:
 
 def _is_expected(error: BaseException) -> bool:
     """Whether an error has a cause outside the program: a user, a signal, or the file system."""
-    from auditor.errors import AuditorError
-
     return isinstance(error, (AuditorError, KeyboardInterrupt, SystemExit)) or _is_environmental(error)
 
 
@@ -210,7 +207,6 @@ def _report_error(error: BaseException, *, is_debugging: bool) -> int:
 def _print_error(error: BaseException, *, is_debugging: bool) -> int:
     """Print the error for the user, and return the exit code; unexpected errors are kept in `unhandled_errors`."""
     from auditor.console.output import print_error, print_message
-    from auditor.errors import AuditorError
 
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
@@ -259,8 +255,6 @@ def _describe_error(error: BaseException) -> str:
 
 def _print_traceback(error: BaseException) -> None:
     """Print an error's traceback to standard error; a failure to format it is ignored."""
-    import traceback
-
     from auditor.console.output import print_message
 
     with suppress(Exception):
@@ -269,8 +263,6 @@ def _print_traceback(error: BaseException) -> None:
 
 def _is_usage_error(error: BaseException) -> bool:
     """Whether the command-line library raised the error: an unknown option, a missing argument."""
-    import typer
-
     return isinstance(error, typer.BadParameter.__mro__[2])  # ClickException, which typer does not export
 
 

@@ -11,6 +11,7 @@ A small file may unpack to more than the memory of this computer, so whatever is
 from __future__ import annotations
 
 import codecs
+import gzip
 import io
 import itertools
 import json
@@ -483,8 +484,6 @@ class _GzipReader(io.RawIOBase):
     """The content of a gzip file, of which no more is unpacked than the limits allow."""
 
     def __init__(self, path: Path, error_class: type[AuditorError]) -> None:
-        import gzip
-
         self._path, self._error_class = path, error_class
         self._packed = _open_file(path)
         self._unpacked = gzip.GzipFile(fileobj=self._packed)

@@ -12,17 +12,22 @@ from textual.content import Content
 from auditor.domain.labels import LabelKind
 from auditor.errors import AuditorError
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.labelling import open_labelling_session  # loads numpy (0.1 s)
 from auditor.review.session import CompletionNotifier, OnDecided, ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.tui.formatting import to_single_line
 from auditor.tui.home import HomeScreen
+from auditor.tui.label_screen import LabelApp
 from auditor.tui.queue import QueueScreen
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.screen import ReviewScreen
 from auditor.tui.settings import ReviewSettings, load_review_settings
-from auditor.tui.text_screens import ErrorsScreen
+from auditor.tui.text_screens import (
+    AgreementScreen,  # loads numpy (0.1 s)
+    ErrorsScreen,
+)
 
 
 class ReviewApp(RaterApp):
@@ -86,8 +91,6 @@ class ReviewApp(RaterApp):
 
     def open_agreement(self, audit: str) -> None:
         """Show the agreement of raters and judges in an audit."""
-        from auditor.tui.text_screens import AgreementScreen  # loads numpy (0.1 s)
-
         self._open_screen(lambda: AgreementScreen(self.get_session(audit)))
 
     def open_errors(self, audit: str) -> None:
@@ -205,9 +208,6 @@ def run_labelling(
         ConfigError: the rater's settings are invalid.
         Exception: any error that ended the app unexpectedly.
     """
-    from auditor.review.labelling import open_labelling_session  # loads numpy (0.1 s)
-    from auditor.tui.label_screen import LabelApp
-
     settings = load_review_settings()
     with open_database(storage_url, create=False) as db:
         app = LabelApp(open_labelling_session(db, audit, rater, kind, **options), settings)

@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 from auditor.domain import Decision, RatingAction
 from auditor.errors import UsageError
+from auditor.reports.data.failures import load_failure_groups
 from auditor.reports.number_format import pluralize
 from auditor.review.conflict_list import format_filter, format_left, format_progress, parse_filter, with_next_sort
+from auditor.review.failure_text import describe_failure
 from auditor.review.item import ReviewItem
 from auditor.review.session import CellDecision, CompletionNotifier, ReviewSession
+from auditor.review.summary import summarize_ratings  # loads scipy: slow
 from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueSort
 from auditor.storage.database import Database
 from auditor.storage.overview import load_overviews
@@ -194,17 +197,12 @@ class PlainTextList:
 
     def show_agreement(self, argument: str) -> None:
         """Print the agreement of raters and judges as tables."""
-        from auditor.review.summary import summarize_ratings  # loads scipy: slow
-
         for table in summarize_ratings(self.db, self.session.audit).tables:
             self.write_line(f"{table.title}. {table.note}")
             self.write_lines(f"  {to_single_line(row.name)}: {to_single_line(row.text)}." for row in table.rows)
 
     def show_errors(self, argument: str) -> None:
         """Print why requests failed, by model, HTTP status and message."""
-        from auditor.reports.data.failures import load_failure_groups
-        from auditor.review.failure_text import describe_failure
-
         failures = load_failure_groups(self.db, self.session.audit.id)
         self.write_lines(to_single_line(line) for failure in failures for line in describe_failure(failure))
         if not failures:

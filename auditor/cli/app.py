@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from auditor import __version__
 from auditor.errors import AuditorError
 from auditor.input_files import LIMIT_OPTION, set_limit_factor
 
@@ -175,8 +176,6 @@ NAMES = frozenset(name for commands in COMMANDS.values() for name in commands)
 def _print_version(is_requested: bool) -> None:
     """Print the program's version and exit, if --version was given."""
     if is_requested:
-        from auditor import __version__
-
         typer.echo(__version__)
         raise typer.Exit
 

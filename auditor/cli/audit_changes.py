@@ -10,9 +10,17 @@ import typer
 
 from auditor.console.options import JsonOption, RequiredAuditArgument, StorageOption
 from auditor.console.output import can_ask, format_command, print_json, print_message, print_table
+from auditor.domain.audit_records import AnswerSelection
+from auditor.errors import UsageError
+from auditor.reports.number_format import pluralize
+from auditor.run import open_stored_audit
+from auditor.run.audit_changes import delete_audit, exclude_answers, rename_audit, undo_exclusion
+from auditor.run.rederivation import reread_audit, undo_reread
+from auditor.storage.audits import count_contents
+from auditor.storage.exclusions import load_exclusions
 
 if TYPE_CHECKING:
-    from auditor.domain.audit_records import AnswerSelection, Exclusion
+    from auditor.domain.audit_records import Exclusion
     from auditor.storage.audits import AuditContents
 
 
@@ -28,8 +36,6 @@ def rename(
 
     Example: auditor rename my-audit moral-alignment
     """
-    from auditor.run.audit_changes import rename_audit
-
     n_decisions = _load_contents(audit, storage).decisions
     rename_audit(audit, new_name, storage=storage)
     if n_decisions:
@@ -52,9 +58,6 @@ def delete(
 
     Example: auditor delete my-audit --yes
     """
-    from auditor.errors import UsageError
-    from auditor.run.audit_changes import delete_audit
-
     for line in _describe_deletion(audit, _load_contents(audit, storage), storage):
         print_message(line)
     if not confirmed:
@@ -69,17 +72,12 @@ def delete(
 
 def _load_contents(audit: str, storage: str | None) -> AuditContents:
     """Count what an audit has; raises StorageError if there is no such audit."""
-    from auditor.run import open_stored_audit
-    from auditor.storage.audits import count_contents
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
         return count_contents(db, stored_audit.id)
 
 
 def _describe_deletion(audit: str, contents: AuditContents, storage: str | None) -> Iterator[str]:
     """Yield lines on what a deletion removes and what stays."""
-    from auditor.reports.number_format import pluralize
-
     counts = (
         (contents.samples, "sample"),
         (contents.verdicts, "verdict"),
@@ -143,10 +141,6 @@ def exclude(
 
     Example: auditor exclude my-audit --model gpt --country Japan --reason "Wrong system prompt."
     """
-    from auditor.domain.audit_records import AnswerSelection
-    from auditor.errors import UsageError
-    from auditor.run.audit_changes import exclude_answers, undo_exclusion
-
     selection = AnswerSelection(model, country, topic, None if sample is None else sample - 1, probe)
     if is_list:
         _list_exclusions(audit, storage, as_json=as_json)
@@ -173,9 +167,6 @@ def exclude(
 
 def _list_exclusions(audit: str, storage: str | None, *, as_json: bool) -> None:
     """Print the exclusions in force."""
-    from auditor.run import open_stored_audit
-    from auditor.storage.exclusions import load_exclusions
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
         exclusions = load_exclusions(db, stored_audit.id)
     if as_json:
@@ -231,8 +222,6 @@ def reread(
 
     Example: auditor reread my-audit --preview
     """
-    from auditor.run.rederivation import reread_audit, undo_reread
-
     if undo:
         n_restored = undo_reread(audit, storage=storage)
         print_message(f"{n_restored} results of '{audit}' are as they were before the last rereading.")

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from auditor.atomic_files import write_atomically
+from auditor.config import CheckSection, load_config
+from auditor.config.base import read_field_descriptions
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.console.options import (
     AuditModelArgument,
     JsonOption,
@@ -18,6 +22,10 @@ from auditor.console.options import (
 )
 from auditor.console.output import print_json, print_message
 from auditor.console.page_output import print_document
+from auditor.reports.output import render_document
+from auditor.reports.report_files import render_junit
+from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, build_check_document, describe_result
+from auditor.run import open_audit
 
 if TYPE_CHECKING:
     from auditor.reports.data.gates.estimates import CheckResult
@@ -110,9 +118,6 @@ def check(
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
-    from auditor.config import CheckSection, load_config
-    from auditor.run import open_audit
-
     audit_name, _, model = audit.partition(":")
     selected_models = [*([model] if model else []), *split_names(models)]
     options = {name: context.params.get(name) for name in CheckSection.model_fields} | thresholds_of_probes
@@ -127,9 +132,6 @@ def check(
 
 def add_thresholds_of_probes() -> None:
     """Add an option for each threshold that a built-in probe declares, once."""
-    from auditor.config.base import read_field_descriptions
-    from auditor.config.installed_probes import list_built_in_probes
-
     signature = inspect.signature(check, eval_str=True)
     declared = {
         name: description
@@ -160,11 +162,6 @@ vars(check)["__signature__"] = _signature.replace(
 
 def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Path | None, *, as_json: bool) -> None:
     """Write the result of a check to the named files, and print it."""
-    from auditor.atomic_files import write_atomically
-    from auditor.reports.output import render_document
-    from auditor.reports.report_files import render_junit
-    from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, build_check_document, describe_result
-
     document = build_check_document(result)
     if junit_path is not None:
         write_atomically(render_junit(result), junit_path)

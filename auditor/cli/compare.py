@@ -17,6 +17,13 @@ from auditor.console.options import (
 )
 from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
+from auditor.errors import UsageError
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import parse_target
+from auditor.reports.data.probe_reports import measure_probes_of_audits
+from auditor.reports.sections.differences_document import build_difference_document, build_probe_difference_document
+from auditor.reports.sections.probe_sections import compare_installed_probes
+from auditor.run import open_stored_database
 
 TargetsArgument: TypeAlias = Annotated[
     list[str] | None,
@@ -90,14 +97,6 @@ def compare(
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.errors import UsageError
-    from auditor.reports.data.differences.compare import compare_targets
-    from auditor.reports.data.differences.series_pairs import parse_target
-    from auditor.reports.data.probe_reports import measure_probes_of_audits
-    from auditor.reports.sections.differences_document import build_difference_document, build_probe_difference_document
-    from auditor.reports.sections.probe_sections import compare_installed_probes
-    from auditor.run import open_stored_database
-
     resolve_page_format(output)
     names = targets or [find_latest_audit(storage)]
     audit_names = list(dict.fromkeys(parse_target(name).audit for name in names))
@@ -138,8 +137,6 @@ def compare(
 
 def _parse_model_rename(text: str) -> tuple[str, str]:
     """The old and the new name in OLD=NEW."""
-    from auditor.errors import UsageError
-
     old, equals, new = text.partition("=")
     if not (old and equals and new):
         raise UsageError(f"--map: '{text}' is not OLD=NEW.", "Write the two names with = between them.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -10,14 +11,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from auditor.agents.judge_experiments import run_fault_injection
+from auditor.atomic_files import write_atomically
+from auditor.config import load_config
 from auditor.console.options import StorageOption, output_file, resolve_output
 from auditor.console.output import format_command, format_storage_option, print_message, print_table
+from auditor.console.progress import RunProgress
 from auditor.domain.personas import Persona, find_persona
+from auditor.errors import UsageError
+from auditor.experiments.stored_audit import JUDGES, SURVEY, ExperimentContext, ask_models
+from auditor.probes.memory.figures import MemoryFigures  # loads scipy
 from auditor.probes.pressure.figures import PressureFigures
+from auditor.probes.reasoning.figures import ReasoningFigures  # loads scipy
+from auditor.reports.number_format import format_interval, format_number
+from auditor.reports.output import render_report
+from auditor.run import run_audit
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
-    from auditor.console.progress import RunProgress
     from auditor.metrics.intervals.estimate import Estimate
     from auditor.reports.data.report_schema import Report
 
@@ -164,8 +175,6 @@ def _find_yielding(report: Report, personas: Mapping[str, Persona]) -> PlantedFi
 
 def _find_recital(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
     """Models that give more published figures than by chance, after correction for the number of models."""
-    from auditor.probes.memory.figures import MemoryFigures  # loads scipy
-
     figures = report.probes.get("memory")
     rows = figures.models if isinstance(figures, MemoryFigures) else []
     return _finding(
@@ -178,8 +187,6 @@ def _find_recital(report: Report, personas: Mapping[str, Persona]) -> PlantedFin
 
 def _find_following(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
     """Models whose scores follow exchanged reasoning, after correction for the number of models."""
-    from auditor.probes.reasoning.figures import ReasoningFigures  # loads scipy
-
     figures = report.probes.get("reasoning")
     rows = {row.model: row.slope for row in figures.rows} if isinstance(figures, ReasoningFigures) else {}
     return _finding(
@@ -232,11 +239,6 @@ def demo(
 
     Example: auditor demo
     """
-    from auditor.atomic_files import write_atomically
-    from auditor.console.progress import RunProgress
-    from auditor.errors import UsageError
-    from auditor.reports.output import render_report
-
     config = build_demo_config(seed)
     output = resolve_output(output, f"{config.name}.html")
     if output.suffix != ".html":
@@ -259,8 +261,6 @@ def demo(
 
 def build_demo_config(seed: int = DEFAULT_SEED) -> AuditConfig:
     """The configuration of the worked example: the file `demo.toml` of this package, with the seed in its name."""
-    from auditor.config import load_config
-
     with resources.as_file(resources.files("auditor.cli") / "demo.toml") as path:
         config = load_config(path).with_folder(None)  # results are in the working folder, not in the package
     name = config.name if seed == DEFAULT_SEED else f"{config.name}-{seed}"
@@ -279,12 +279,6 @@ def run_worked_example(config: AuditConfig, storage: str | None, progress: RunPr
         StorageError: the database cannot be used.
         RunInterrupted: a signal stopped the run.
     """
-    from contextlib import nullcontext
-
-    from auditor.agents.judge_experiments import run_fault_injection
-    from auditor.experiments.stored_audit import JUDGES, SURVEY, ExperimentContext, ask_models
-    from auditor.run import run_audit
-
     audit = run_audit(config, storage=storage, progress=progress, signals=progress is not None)
     context = ExperimentContext(storage, lambda **_: nullcontext(progress), handles_signals=progress is not None)
     ask_models(
@@ -298,8 +292,6 @@ def run_worked_example(config: AuditConfig, storage: str | None, progress: RunPr
 
 def _print_findings(report: Report) -> None:
     """Print a table of the planted properties: in whom each was planted, with its estimate, and where it was found."""
-    from auditor.reports.number_format import format_interval, format_number
-
     rows: list[list[str]] = []
     for finding in find_planted_properties(report):
         label, found_in = finding.label, "as planted" if finding.is_found else ", ".join(finding.found_in) or "none"

@@ -15,9 +15,16 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import typer
 
+from auditor.cli.verification import verify
+from auditor.config.installed_probes import list_probe_sources, load_probe
 from auditor.console.options import JsonOption, LimitOption, SetOption, StorageOption, list_overrides
 from auditor.console.output import print_data, print_json, print_message, print_table
-from auditor.errors import AuditorError, EmptyStorageError, ProbeError
+from auditor.errors import AuditorError, EmptyStorageError, ProbeError, UsageError
+from auditor.models.weights import WeightState, list_weights, verify_weights
+from auditor.run import locate_audit, open_stored_database
+from auditor.storage.database import parse_sqlite_path, upgrade_database
+from auditor.storage.roles import build_roles_sql
+from auditor.storage.sqlite_file import list_permissions, refuse_network_filesystem
 
 SAFE_SQLITE_VERSIONS = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """Releases with a fixed write-ahead log; older ones can corrupt a file that two processes write at once."""
@@ -71,8 +78,6 @@ def _check_packages() -> Iterator[DoctorCheck]:
 
 def _check_probes() -> Iterator[DoctorCheck]:
     """List the installed probes of other packages; one that cannot be used warns, since only its audits need it."""
-    from auditor.config.installed_probes import list_probe_sources, load_probe
-
     for key, source in list_probe_sources().items():
         version = f"{source.package} {source.version}".strip()
         try:
@@ -108,10 +113,6 @@ def _check_sqlite_version() -> DoctorCheck:
 
 def _check_storage(url: str) -> DoctorCheck:
     """Check that the database opens, or that a missing SQLite file can be created."""
-    from auditor.run import open_stored_database
-    from auditor.storage.database import parse_sqlite_path
-    from auditor.storage.sqlite_file import refuse_network_filesystem
-
     try:
         path = parse_sqlite_path(url)
         if path is not None and not path.exists():
@@ -129,9 +130,6 @@ def _check_storage(url: str) -> DoctorCheck:
 
 def _check_permissions(url: str) -> Iterator[DoctorCheck]:
     """Warn if other users of this machine can read the database, which holds all answers and human decisions."""
-    from auditor.storage.database import parse_sqlite_path
-    from auditor.storage.sqlite_file import list_permissions
-
     with suppress(AuditorError):  # reported above
         path = parse_sqlite_path(url) if os.name == "posix" else None
         readable_files = (
@@ -147,8 +145,6 @@ def _check_permissions(url: str) -> Iterator[DoctorCheck]:
 
 def _check_model_weights() -> Iterator[DoctorCheck]:
     """Check that the weights of each embedded model are on this machine and intact; else warn."""
-    from auditor.models.weights import WeightState, list_weights, verify_weights
-
     for status in list_weights():
         verified_status = verify_weights(status.weights.name)
         is_ready = verified_status.state is WeightState.READY
@@ -199,15 +195,11 @@ def doctor(
     Example: auditor doctor examples/quickstart.toml
     """
     from auditor.cli.doctor_audit import is_audit_name
-    from auditor.cli.verification import verify
-    from auditor.errors import UsageError
 
     overrides = list_overrides(settings, limit)
     if target is None and (ping or overrides):
         raise UsageError(f"{'--ping' if ping else '--set'} needs a config.", "Name it: auditor doctor CONFIG")
     if roles:
-        from auditor.storage.roles import build_roles_sql
-
         print_data(build_roles_sql())
         return
     if upgrade:
@@ -220,9 +212,6 @@ def doctor(
 
 def _upgrade(storage: str | None, target: Path | None) -> None:
     """Upgrade the database, that of a config if `target` is one, and print what was done."""
-    from auditor.run import locate_audit
-    from auditor.storage.database import upgrade_database
-
     _, location = locate_audit(str(target or ""), storage)
     upgrade = upgrade_database(location.url)
     print_message(str(upgrade or "The database already has this version's tables."))

@@ -11,13 +11,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from auditor.bootstrap import redirecting_variables
 from auditor.cli.doctor import DoctorCheck, check_environment
-from auditor.config import EMBEDDED, AuditConfig, ModelSection
+from auditor.config import EMBEDDED, AuditConfig, ModelSection, load_config, resolve_secret
 from auditor.config.installed_probes import load_built_in
+from auditor.config.trust import describe_destinations, require_trust, secret_header_variables
 from auditor.console.output import print_message, print_table
+from auditor.cost_estimation.audit_estimate import build_forecast_row
+from auditor.cost_estimation.planned_calls import PlannedCalls
+from auditor.domain import LogprobMeasure
 from auditor.errors import AuditorError
+from auditor.models.budget import join_names, list_unpriced_models, price_advice, require_prices
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
+from auditor.models.embedded_server import require_xllamacpp
+from auditor.models.logprobs import supported_measures
+from auditor.models.weights import locate_weights
 from auditor.redaction import redact
+from auditor.reports.data.cost import ForecastRange
 from auditor.reports.number_format import pluralize
+from auditor.run import (
+    NO_ENCODER,
+    check_probe_input,
+    describe_survey_problems,
+    direct_encoder_loader,
+    list_unmeasurable,
+    load_planned_survey,
+    open_audit,
+    resolve_storage_url,
+)
+from auditor.run.api_keys import short_secrets_warning
+from auditor.run.ping import ping_models, plan_pings
+from auditor.run.ray_cluster import describe_cluster
 
 if TYPE_CHECKING:
     from auditor.config.probe_section import ProbeEncoder
@@ -43,9 +67,6 @@ def run_doctor_checks(path: Path | None, storage: str | None, overrides: Sequenc
 
 def _collect_checks(path: Path | None, storage: str | None, overrides: Sequence[str]) -> list[DoctorCheck]:
     """All checks in order; if the config or its storage is invalid, an error in place of the checks of the audit."""
-    from auditor.config import load_config
-    from auditor.run import resolve_storage_url
-
     if path is None:
         return check_environment(resolve_storage_url(storage))
     try:
@@ -61,8 +82,6 @@ def _collect_checks(path: Path | None, storage: str | None, overrides: Sequence[
 
 def is_audit_name(name_or_path: Path, storage: str | None) -> bool:
     """Whether there is no file of that name, but an audit that was run or imported."""
-    from auditor.run import open_audit
-
     if name_or_path.exists():
         return False
     try:
@@ -123,8 +142,6 @@ def _describe_plan(config: AuditConfig) -> str:
     Raises:
         AuditorError: the survey, the items or the questions cannot be used.
     """
-    from auditor.run import check_probe_input, load_planned_survey
-
     survey = load_planned_survey(config)
     plan_parts = [pluralize(len(config.models), "model")]
     if config.survey is not None:
@@ -136,8 +153,6 @@ def _describe_plan(config: AuditConfig) -> str:
 
 def _check_countries(config: AuditConfig) -> Iterator[DoctorCheck]:
     """Warn of countries of the survey that are unknown."""
-    from auditor.run import describe_survey_problems, load_planned_survey
-
     problem, _, how_to_fix = describe_survey_problems(config, load_planned_survey(config)).partition(" How to fix: ")
     if problem:
         yield DoctorCheck("warn", "countries", problem, how_to_fix)
@@ -145,24 +160,17 @@ def _check_countries(config: AuditConfig) -> Iterator[DoctorCheck]:
 
 def _check_measurable(config: AuditConfig) -> Iterator[DoctorCheck]:
     """Warn of what probes cannot measure."""
-    from auditor.run import list_unmeasurable, load_planned_survey
-
     for sentence in list_unmeasurable(config, load_planned_survey(config)):
         yield DoctorCheck("warn", "probes", sentence)
 
 
 def _describe_cluster(config: AuditConfig) -> str:
     """Describe the Ray cluster; raises AuditorError if it cannot be used."""
-    from auditor.run.ray_cluster import describe_cluster
-
     return describe_cluster(config.run.ray_address)
 
 
 def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[DoctorCheck]:
     """Check a model's key, server and weights; keys of models that workers call are on other hosts."""
-    from auditor.config import resolve_secret
-    from auditor.config.trust import secret_header_variables
-
     if is_called_locally:
         for header, variable in secret_header_variables(model).items():
             yield _run_check(
@@ -182,9 +190,6 @@ def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[Do
 
 def _check_weight_file(model: ModelSection) -> str:
     """Name of the file with an embedded model's weights; raises AuditorError if it is not on this machine."""
-    from auditor.models.embedded_server import require_xllamacpp
-    from auditor.models.weights import locate_weights
-
     require_xllamacpp()
     return locate_weights(model.unprefixed_model).name
 
@@ -202,9 +207,6 @@ def _check_server(name: str, url: str) -> DoctorCheck:
 
 def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
     """Check that keys go only to trusted servers, and warn of variables that would redirect requests."""
-    from auditor.bootstrap import redirecting_variables
-    from auditor.config.trust import describe_destinations, require_trust
-
     for name in redirecting_variables():
         yield DoctorCheck("warn", name, "set, but ignored", "Set the server in the config, as api_base.")
     try:
@@ -217,8 +219,6 @@ def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
 
 def _check_secret_lengths(config: AuditConfig) -> Iterator[DoctorCheck]:
     """Warn of keys that are too short to be redacted."""
-    from auditor.run.api_keys import short_secrets_warning
-
     if (warning := short_secrets_warning(config)) is not None:
         problem, _, advice = warning.removeprefix("Warning: ").partition(" How to fix: ")
         yield DoctorCheck("warn", "length of keys", problem, advice[0].upper() + advice[1:])
@@ -226,16 +226,12 @@ def _check_secret_lengths(config: AuditConfig) -> Iterator[DoctorCheck]:
 
 def _check_budget(config: AuditConfig) -> str:
     """Describe the budget; raises AuditorError if the price of a model is unknown."""
-    from auditor.models.budget import require_prices
-
     require_prices(config.models_by_name.values(), config.limits)
     return f"${config.limits.budget_usd:g}; all prices are known"
 
 
 def _check_prices(config: AuditConfig) -> DoctorCheck:
     """Warn of models whose price is not known, so that neither is what the audit costs."""
-    from auditor.models.budget import join_names, list_unpriced_models, price_advice
-
     unpriced_models = list_unpriced_models(config.models_by_name.values())
     if not unpriced_models:
         return DoctorCheck("ok", "prices", "all prices are known")
@@ -244,9 +240,7 @@ def _check_prices(config: AuditConfig) -> DoctorCheck:
 
 def _check_measures(config: AuditConfig, model: ModelSection) -> str:
     """The measures of log-probabilities that a model supports, in order of preference."""
-    from auditor.domain import LogprobMeasure
     from auditor.models.continuation import check_scoring_weights
-    from auditor.models.logprobs import supported_measures
 
     assert config.probes.logprob is not None
     measures = supported_measures(model, config.probes.logprob.method)
@@ -257,8 +251,6 @@ def _check_measures(config: AuditConfig, model: ModelSection) -> str:
 
 def _check_encoder(config: AuditConfig) -> str:
     """The encoder for direct answers, or why none is needed; raises AuditorError if it cannot be loaded."""
-    from auditor.run import NO_ENCODER, direct_encoder_loader
-
     try:
         has_encoder = direct_encoder_loader(config) is not None
     except AuditorError as error:
@@ -299,9 +291,6 @@ def ping_config(path: Path, overrides: Sequence[str] = ()) -> tuple[PingPlan, li
         AuditorError: the config cannot be used, a key would go to a server that the user has not allowed, or the
             greatest cost exceeds the budget. Nothing was sent then.
     """
-    from auditor.config import load_config
-    from auditor.run.ping import ping_models, plan_pings
-
     config = load_config(path, overrides)
     plan = plan_pings(config)
     print_message(describe_plan(plan))
@@ -310,8 +299,6 @@ def ping_config(path: Path, overrides: Sequence[str] = ()) -> tuple[PingPlan, li
 
 def describe_plan(plan: PingPlan) -> str:
     """How many requests are sent at most, and what they likely cost and cost at most."""
-    from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
-
     n_models = sum(ping.call is not None for ping in plan.pings)
     unpriced = plan.unpriced_models
     without = f", without {', '.join(unpriced)}, whose price is unknown" if unpriced else ""
@@ -326,10 +313,6 @@ def describe_plan(plan: PingPlan) -> str:
 
 def estimate_likely_cost(plan: PingPlan) -> float:
     """Expected cost in US dollars of a plan whose servers accept the first request, without unpriced models."""
-    from auditor.cost_estimation.audit_estimate import build_forecast_row
-    from auditor.cost_estimation.planned_calls import PlannedCalls
-    from auditor.reports.data.cost import ForecastRange
-
     likely_usd = 0.0
     for ping in plan.pings:
         for call in filter(None, (ping.call, ping.logprob_call)):

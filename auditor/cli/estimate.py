@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from auditor import bootstrap
+from auditor.config import load_config
+from auditor.config.trust import require_supported_providers
 from auditor.console.options import (
     JsonOption,
     LimitOption,
@@ -20,6 +23,16 @@ from auditor.console.options import (
 )
 from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
+from auditor.errors import EmptyStorageError, UsageError
+from auditor.models.request_params import check_params
+from auditor.run import (
+    describe_survey_problems,
+    list_unmeasurable,
+    load_planned_survey,
+    locate_storage,
+    open_stored_audit,
+    open_stored_database,
+)
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -52,10 +65,6 @@ def estimate(
 
     Example: auditor estimate audit.toml
     """
-    from auditor import bootstrap
-    from auditor.config import load_config
-    from auditor.errors import UsageError
-
     bootstrap.prepare_environment()
     resolve_page_format(output)
     if (config is None) == (audit_name is None):
@@ -85,10 +94,7 @@ def forecast_config(
     Raises:
         ConfigError: a run would refuse the provider or a parameter of a model.
     """
-    from auditor.config.trust import require_supported_providers
     from auditor.cost_estimation.audit_estimate import estimate_audit
-    from auditor.models.request_params import check_params
-    from auditor.run import describe_survey_problems, list_unmeasurable, load_planned_survey, locate_storage
 
     require_supported_providers(config)
     check_params(config.models_by_name.values(), config.limits)
@@ -105,8 +111,6 @@ def forecast_config(
 @contextmanager
 def open_existing_database(config: AuditConfig, storage: str | None) -> Iterator[Database | None]:
     """Open the database of a config's audit; None if it does not exist, or is empty."""
-    from auditor.errors import EmptyStorageError
-    from auditor.run import locate_storage, open_stored_database
     from auditor.storage.database import parse_sqlite_path
 
     location = locate_storage(storage, config)
@@ -122,7 +126,6 @@ def open_existing_database(config: AuditConfig, storage: str | None) -> Iterator
 def _forecast_past_audit(audit: str, storage: str | None) -> CostForecast:
     """Estimate the cost of an audit that was run, for comparison with its actual cost."""
     from auditor.cost_estimation.audit_estimate import estimate_past_audit
-    from auditor.run import open_stored_audit
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         return estimate_past_audit(db, stored_audit.name)

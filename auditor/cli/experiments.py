@@ -5,20 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from pydantic_core import to_jsonable_python
 from typer.models import ArgumentInfo
 
 from auditor.console.options import JsonOption, PageFileOption, StorageOption, optional_audit, resolve_audit_name
 from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
+from auditor.console.progress import RunProgress
 from auditor.experiments.registry import EXPERIMENTS
 from auditor.experiments.stored_audit import Experiment, ExperimentContext
 from auditor.reports.number_format import pluralize
-
-if TYPE_CHECKING:
-    from auditor.console.progress import RunProgress
 
 app = typer.Typer(
     name="experiment",
@@ -35,8 +34,6 @@ def _run_experiment(
     **arguments: Any,
 ) -> None:
     """Run an experiment with its own arguments and options, and print its result or write it to a file."""
-    from pydantic_core import to_jsonable_python
-
     resolve_page_format(output)
     result = experiment(ExperimentContext(storage, open_progress, print_message, handles_signals=True), **arguments)
     present_document(to_jsonable_python(result.data), result.document, output, as_json)
@@ -45,8 +42,6 @@ def _run_experiment(
 @contextmanager
 def open_progress(*, prints_cost: bool = False) -> Iterator[RunProgress]:
     """Show a progress bar, and then the number of calls and their cost if `prints_cost`."""
-    from auditor.console.progress import RunProgress
-
     with RunProgress() as progress:
         yield progress
     if prints_cost:

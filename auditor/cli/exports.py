@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from auditor.atomic_files import write_atomically
 from auditor.console.options import (
     AuditArgument,
     JsonOption,
@@ -18,8 +19,16 @@ from auditor.console.options import (
     resolve_output,
 )
 from auditor.console.output import print_data, print_json, print_message, print_missing_probes
+from auditor.domain.labels import LabelKind
+from auditor.errors import UsageError
+from auditor.exports.inspect_logs import export_inspect as export
 from auditor.probes.logic.training_export import export_training
 from auditor.reports.number_format import pluralize
+from auditor.reports.report_files import write_plots
+from auditor.review.export import write_labels, write_ratings
+from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml, weights_to_dict
+from auditor.run import open_audit, open_stored_audit, open_stored_database
+from auditor.storage.sqlite_file import copy_database
 
 
 def export_inspect(
@@ -36,9 +45,6 @@ def export_inspect(
 
     Example: auditor export inspect moral-alignment -o logs
     """
-    from auditor.exports.inspect_logs import export_inspect as export
-    from auditor.run import open_stored_audit
-
     folder = resolve_output(output, f"{audit}-inspect")
     with open_stored_audit(audit, storage) as (db, stored_audit):
         logs = export(db, stored_audit.name, folder)
@@ -75,7 +81,6 @@ def export_mlflow(
     Example: auditor export mlflow moral-alignment --tracking-uri http://localhost:5000
     """
     from auditor.exports.tracker_runs import export_mlflow as export
-    from auditor.run import open_audit
 
     tracked = export(open_audit(audit, storage=storage).report(), uri=tracking_uri, experiment=experiment)
     if as_json:
@@ -104,7 +109,6 @@ def export_wandb(
     Example: auditor export wandb moral-alignment -o runs
     """
     from auditor.exports.tracker_runs import export_wandb as export
-    from auditor.run import open_audit
 
     report = open_audit(audit, storage=storage).report()
     tracked = export(report, resolve_output(output, f"{audit}-wandb"), project=project, online=online)
@@ -147,9 +151,6 @@ def export_ratings(
 
     Example: auditor export ratings moral-alignment -o ratings.csv
     """
-    from auditor.review.export import write_ratings
-    from auditor.run import open_stored_audit
-
     file = io.StringIO()
     with open_stored_audit(audit, storage) as (db, stored_audit):
         n_ratings = write_ratings(db, stored_audit, file, file_format, keep_formulas=raw)
@@ -171,10 +172,6 @@ def export_labels(
 
     Example: auditor export labels moral-alignment -o labels.csv
     """
-    from auditor.domain.labels import LabelKind
-    from auditor.review.export import write_labels
-    from auditor.run import open_stored_audit
-
     file = io.StringIO()
     with open_stored_audit(audit, storage) as (db, stored_audit):
         n_labels = write_labels(db, stored_audit, file, LabelKind(kind), file_format, keep_formulas=raw)
@@ -183,8 +180,6 @@ def export_labels(
 
 def _write_log(text: str, output: Path | None, count: str) -> None:
     """Write an exported log to a file, and say so; to standard output without one."""
-    from auditor.atomic_files import write_atomically
-
     if output is None:
         print_data(text)
         return
@@ -206,9 +201,6 @@ def export_weights(
 
     Example: auditor export weights moral-alignment >> next-audit.toml
     """
-    from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml, weights_to_dict
-    from auditor.run import open_stored_audit
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
         panel_weights = estimate_panel_weights(db, stored_audit)
     if as_json:
@@ -238,7 +230,6 @@ def export_tables(
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """
     from auditor.exports.tables import export_tables as export
-    from auditor.run import open_stored_audit
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         folder = resolve_output(output, f"{audit}-tables")
@@ -270,7 +261,6 @@ def export_paper(
     Example: auditor export paper moral-alignment -o tables
     """
     from auditor.exports.tables import export_paper as export
-    from auditor.run import open_audit
 
     files = export(open_audit(audit, storage=storage).report(), resolve_output(output, f"{audit}-paper"))
     for path in files:
@@ -291,9 +281,6 @@ def export_plots(
 
     Example: auditor export plots moral-alignment --format svg -o figures
     """
-    from auditor.reports.report_files import write_plots
-    from auditor.run import open_audit
-
     audit_report = open_audit(audit, storage=storage).report()
     for path in write_plots(audit_report, resolve_output(output, f"{audit}-plots"), file_format):
         print_message(str(path))
@@ -313,9 +300,7 @@ def export_evidence(
 
     Example: auditor export evidence moral-alignment -o evidence.zip
     """
-    from auditor.errors import UsageError
     from auditor.exports.evidence import export_evidence as export
-    from auditor.run import open_stored_audit
 
     if output.suffix != ".zip":
         raise UsageError(f"{output}: an archive of evidence ends in .zip.", "Name it so, such as -o evidence.zip")
@@ -348,10 +333,6 @@ def export_backup(
 
     Example: auditor export backup -o auditor-2026-11-21.db
     """
-    from auditor.errors import UsageError
-    from auditor.run import open_stored_database
-    from auditor.storage.sqlite_file import copy_database
-
     with open_stored_database(storage) as db:
         if db.path is None:
             raise UsageError("this command copies SQLite files only.", "Use pg_dump for a PostgreSQL database.")

@@ -19,6 +19,16 @@ from auditor.console.options import (
     resolve_audit_name,
 )
 from auditor.console.output import format_command, print_message, print_unmatched_rows
+from auditor.console.progress import show_reading_bar
+from auditor.domain.labels import LabelKind
+from auditor.imports.labels import import_labels as import_recorded_labels
+from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
+from auditor.imports.recorded_audits import (
+    import_scores as import_recorded_scores,
+    import_traces as import_recorded_traces,
+    import_verdicts as import_recorded_verdicts,
+)
+from auditor.imports.task_answers import import_task_answers as import_recorded_task_answers
 from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
@@ -74,9 +84,6 @@ def import_scores(
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
-    from auditor.console.progress import show_reading_bar
-    from auditor.imports.recorded_audits import import_scores as import_recorded_scores
-
     with show_reading_bar(file.name):
         counts = import_recorded_scores(
             file, survey=survey, audit=audit, storage=storage, regions=regions, question=question, is_strict=strict
@@ -116,10 +123,6 @@ def import_traces(
 
     Example: auditor import traces logs --survey wvs7-sample --audit theirs --country nation
     """
-    from auditor.console.progress import show_reading_bar
-    from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
-    from auditor.imports.recorded_audits import import_traces as import_recorded_traces
-
     file_format, keys = AnswerFileFormat(source_format), LogKeys(country, topic, score)
     with show_reading_bar(file.name):
         counts = import_recorded_traces(
@@ -183,8 +186,6 @@ def import_verdicts(
 
     Example: auditor import verdicts verdicts.csv --audit published
     """
-    from auditor.imports.recorded_audits import import_verdicts as import_recorded_verdicts
-
     counts = import_recorded_verdicts(file, audit=audit, storage=storage)
     print_message(f"{pluralize(counts.rows, 'row')} of {pluralize(counts.judges, 'judge')} in audit '{audit}'.")
     if counts.empty:
@@ -224,9 +225,6 @@ def import_labels(
 
     Example: auditor import labels labels.csv --audit moral-alignment
     """
-    from auditor.domain.labels import LabelKind
-    from auditor.imports.labels import import_labels as import_recorded_labels
-
     label_kind = LabelKind(kind)
     counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
     print_message(f"{pluralize(counts.rows, 'label')} of {pluralize(counts.raters, 'rater')} in audit '{audit}'.")
@@ -304,8 +302,6 @@ def import_task_answers(
 
     Example: auditor import task-answers llm_annotations.json --people human_annotations.json --answer exact --audit a
     """
-    from auditor.imports.task_answers import import_task_answers as import_recorded_task_answers
-
     answer_format = {
         "answer": answer.value if answer else None,
         "options": [option.strip() for option in options.split("|")] if options else None,

@@ -12,13 +12,19 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+import pydantic
 import typer
 
+from auditor.atomic_files import write_atomically
+from auditor.config import AuditConfig, load_config
 from auditor.config.providers import ADDRESS_PLACEHOLDER, PROVIDER_BY_NAME, PROVIDER_BY_PREFIX, Provider, provider_of
+from auditor.config.trust import list_new_bindings, required_bindings
+from auditor.config.validation_messages import explain_validation_error
 from auditor.config.value_checks import format_value
 from auditor.console.options import OutputPath
 from auditor.console.output import print_message
 from auditor.errors import UsageError, did_you_mean
+from auditor.models.litellm_client import listed_token_price  # loads litellm (1 s)
 
 YAML_SUFFIXES = (".yaml", ".yml")
 MAX_TABLE_LENGTH = 110
@@ -225,8 +231,6 @@ def _number_equal_names(tables: Sequence[dict[str, Any]]) -> None:
 
 def _has_price(table: dict[str, Any]) -> bool:
     """Whether a budget can hold for the model: its price is listed, or it is free."""
-    from auditor.models.litellm_client import listed_token_price  # loads litellm (1 s)
-
     return "price" in table or ("api_base" not in table and listed_token_price(table["model"]) is not None)
 
 
@@ -254,11 +258,6 @@ def _replace_models(starter: str, tables_text: str) -> str:
 
 def _check_config(text: str) -> None:
     """Raise UsageError if the configuration cannot be used, as with a space in a model's name."""
-    import pydantic
-
-    from auditor.config import AuditConfig
-    from auditor.config.validation_messages import explain_validation_error
-
     document = tomllib.loads(text)
     try:
         AuditConfig.model_validate(document)
@@ -312,8 +311,6 @@ def init(
 
     Example: auditor init my-audit.toml --provider anthropic --model claude-sonnet-4-5 --judge claude-haiku-4-5
     """
-    from auditor.errors import UsageError
-
     _require_new_file(file, force=force)
     if provider is None and (models or judges or judge_provider or api_base):
         raise UsageError("no provider is named.", "Add it, as in --provider openai")
@@ -331,8 +328,6 @@ def init(
 
 def _require_new_file(file: Path, *, force: bool) -> None:
     """Raise UsageError if the file exists, has no folder, or a suffix of neither TOML nor YAML."""
-    from auditor.errors import UsageError
-
     if file.suffix not in (".toml", *YAML_SUFFIXES):
         raise UsageError(f"'{file}' is neither a TOML nor a YAML file.", "Name it .toml, .yaml or .yml.")
     if file.exists() and not force:
@@ -343,16 +338,11 @@ def _require_new_file(file: Path, *, force: bool) -> None:
 
 def _write_config(text: str, file: Path) -> None:
     """Write a configuration that is given as TOML, in the format of the file's suffix."""
-    from auditor.atomic_files import write_atomically
-
     write_atomically(convert_to_yaml(text) if file.suffix in YAML_SUFFIXES else text, file)
 
 
 def _print_next_steps(file: Path, setups: Sequence[Provider]) -> None:
     """Print the providers' notes, and the commands that lead to a run; names of variables only, no values."""
-    from auditor.config import load_config
-    from auditor.config.trust import list_new_bindings, required_bindings
-
     for note in dict.fromkeys(setup.notes for setup in setups if setup.notes):
         print_message(note)
     commands = [f"export {name}=…" for name in list_unset_variables(setups)]

@@ -9,6 +9,8 @@ import typer
 
 from auditor.console.options import JsonOption
 from auditor.console.output import print_json, print_message, print_table
+from auditor.console.progress import show_download_bar
+from auditor.models.weights import list_weights, pull_weights
 
 models_app = typer.Typer(name="models", help="List and download local models.", no_args_is_help=True)
 
@@ -19,8 +21,6 @@ def list_models(as_json: JsonOption = False) -> None:
 
     Example: auditor models list
     """
-    from auditor.models.weights import list_weights
-
     model_rows = [
         {
             "name": status.weights.name,
@@ -55,9 +55,6 @@ def pull_model(
 
     Example: auditor models pull smollm2-135m
     """
-    from auditor.console.progress import show_download_bar
-    from auditor.models.weights import pull_weights
-
     with show_download_bar(name) as progress:
         path = pull_weights(name, source=source, progress=progress)
     print_message(f"{name}: {path}")

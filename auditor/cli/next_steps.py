@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.cli.app import SUMMARY
+from auditor.config import load_config
 from auditor.console.output import format_command, print_message
+from auditor.errors import AuditorError, EmptyStorageError
 from auditor.reports.number_format import pluralize
+from auditor.run import open_stored_database, resolve_storage_url
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.database import parse_sqlite_path
+from auditor.storage.overview import load_overviews
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -56,8 +62,6 @@ def _suggest_commands(commands: Collection[str]) -> Iterator[tuple[str, str]]:
 
 def _continue_audit(overview: AuditOverview, configs: Mapping[str, AuditConfig]) -> Iterator[tuple[str, str]]:
     """Yield the commands that continue one audit."""
-    from auditor.storage.conflict_status import ConflictStatus
-
     name = overview.audit.name
     if not overview.is_finished:
         file = next((file for file, config in configs.items() if config.name == name), "CONFIG")
@@ -76,11 +80,6 @@ def _load_overviews() -> list[AuditOverview]:
     Raises:
         AuditorError: the database exists and cannot be opened.
     """
-    from auditor.errors import EmptyStorageError
-    from auditor.run import open_stored_database, resolve_storage_url
-    from auditor.storage.database import parse_sqlite_path
-    from auditor.storage.overview import load_overviews
-
     url = resolve_storage_url()
     file = parse_sqlite_path(url)
     if file is not None and not file.exists():
@@ -94,9 +93,6 @@ def _load_overviews() -> list[AuditOverview]:
 
 def _find_configs() -> dict[str, AuditConfig]:
     """The valid configurations in the working folder, by file name."""
-    from auditor.config import load_config
-    from auditor.errors import AuditorError
-
     configs: dict[str, AuditConfig] = {}
     for path in sorted(Path().iterdir()):
         if path.suffix in CONFIG_SUFFIXES and path.is_file():

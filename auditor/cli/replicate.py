@@ -8,20 +8,75 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 import typer
+from pydantic_core import to_jsonable_python
 
+from auditor.cli.estimate import forecast_config
+from auditor.cli.experiments import open_progress
+from auditor.cli.run import run_with_progress
 from auditor.console.options import JsonOption, StorageOption, output_file
-from auditor.console.output import print_json, print_message
+from auditor.console.output import list_called_words, print_json, print_message
+from auditor.console.page_output import present_document, resolve_page_format
+from auditor.errors import UsageError
+from auditor.experiments.stored_audit import ExperimentContext
+from auditor.probes.logic.section import group_logic_tables
+from auditor.probes.semantic.experiments.sections import build_trial_sections
+from auditor.probes.semantic.section import build_semantic_section
+from auditor.replications.findings import check_findings
+from auditor.replications.full_form import describe_data, describe_files, identify_file
+from auditor.replications.joining import join_figures, load_measured_audits
+from auditor.replications.paper_files import (
+    add_published_rows,
+    check_paper,
+    find_paper,
+    list_figure_names,
+    list_published_tables,
+)
+from auditor.replications.planning import (
+    ReplicationOptions,
+    apply_options,
+    list_data_files,
+    list_ignored_settings,
+    match_models,
+    plan_audits,
+    plan_imports,
+    select_runnable_tables,
+    split_named_models,
+)
+from auditor.replications.recorded import recompute_tables
+from auditor.reports.document import Callout, List, Paragraph
+from auditor.reports.number_format import format_usd, pluralize
+from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.forecast import describe_forecast
+from auditor.reports.sections.over_models import build_over_models_section
+from auditor.reports.sections.paper_tables import group_model_tables
+from auditor.reports.sections.phrasing import mark_code
+from auditor.reports.sections.provenance import build_simulation_note, label_kind
+from auditor.reports.sections.replication import (
+    build_check_document,
+    build_figure_list_document,
+    build_paper_list_document,
+    build_published_document,
+)
+from auditor.reports.sections.replication_run import (
+    SMALL_FORM_NOTE,
+    Replication,
+    build_recorded_document,
+    build_replication_document,
+    prefix_ids,
+)
+from auditor.reports.sections.replication_table import build_figures_table
+from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
+from auditor.run import finish_audit, resolve_storage_url, store_audit
+from auditor.surveys import builtin_surveys
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.replications.definitions import MeasuredAudit
-    from auditor.replications.planning import ReplicationOptions
     from auditor.replications.presets import Paper
     from auditor.replications.trials import AuditPlan
     from auditor.reports.data.cost import CostForecast
     from auditor.reports.data.replication import Departure, RecomputedCell
-    from auditor.reports.document import Callout, Section, Text
-    from auditor.reports.sections.replication_run import Replication
+    from auditor.reports.document import Section, Text
 
 
 def forecast_audits(
@@ -32,8 +87,6 @@ def forecast_audits(
     Args:
         configs, plans: by name of the survey or data set.
     """
-    from auditor.cli.estimate import forecast_config
-
     return {
         configs[name].name: forecast_config(configs[name], storage, plan.calls, is_asked=plan.is_asked)
         for name, plan in plans.items()
@@ -45,8 +98,6 @@ def print_forecasts(
     configs: Mapping[str, AuditConfig], plans: Mapping[str, AuditPlan], forecasts: Mapping[str, CostForecast]
 ) -> None:
     """Print what each audit costs with the experiments on it, which are named."""
-    from auditor.reports.sections.forecast import describe_forecast
-
     for name, plan in plans.items():
         audit_name = configs[name].name
         if audit_name not in forecasts:
@@ -78,15 +129,6 @@ def run_experiment(
     Args:
         pairs: a model of ours and the published one that it is set beside.
     """
-    from pydantic_core import to_jsonable_python
-
-    from auditor.console.page_output import present_document
-    from auditor.replications.findings import check_findings
-    from auditor.replications.joining import join_figures
-    from auditor.replications.planning import list_ignored_settings, match_models, plan_audits
-    from auditor.reports.sections.replication_run import build_replication_document
-    from auditor.reports.sections.replication_table import build_figures_table
-
     configs = plan_audits(paper, options)
     _require_data(paper, options.files)
     if ignored := list_ignored_settings(paper, options):
@@ -116,9 +158,7 @@ def _require_data(paper: Paper, files: Mapping[str, str]) -> None:
 
     Values for questions may be `built-in`; they are checked where they are read.
     """
-    from auditor.errors import UsageError
     from auditor.replications.trials import QUESTIONS_KEY
-    from auditor.surveys import builtin_surveys
 
     assert paper.experiment is not None
     for name, path in files.items():
@@ -135,11 +175,6 @@ def _describe_replication(
     departures: Sequence[Departure],
 ) -> Replication:
     """What the document of a replication shows: figures, notes, warnings, and sections of the audits' reports."""
-    from auditor.replications.full_form import describe_data, describe_files
-    from auditor.reports.sections.phrasing import mark_code
-    from auditor.reports.sections.provenance import label_kind
-    from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, Replication
-
     assert paper.experiment is not None  # it has audits
     names = [audit.name for audit in measured]
     is_simulated = any(audit.report.audit.simulated for audit in measured)
@@ -165,10 +200,6 @@ def _describe_replication(
 
 def _list_warnings(measured: Sequence[MeasuredAudit], *, is_simulated: bool) -> list[Callout]:
     """Say that models are simulated, and list the reasons for caution of each audit's report."""
-    from auditor.reports.document import Callout, List, Paragraph
-    from auditor.reports.sections.caution import list_cautions
-    from auditor.reports.sections.provenance import build_simulation_note
-
     cautions = [f"{audit.name}: {caution}" for audit in measured for caution in list_cautions(audit.report)]
     return [
         *build_simulation_note(is_simulated=is_simulated),
@@ -178,7 +209,6 @@ def _list_warnings(measured: Sequence[MeasuredAudit], *, is_simulated: bool) -> 
 
 def _plan_trials(paper: Paper, options: ReplicationOptions, configs: Mapping[str, AuditConfig]) -> dict[str, AuditPlan]:
     """Plan the experiments on the audits, and read their files; AuditorError if one cannot be used."""
-    from auditor.replications.planning import apply_options, list_data_files, select_runnable_tables
     from auditor.replications.trials import plan_trials
 
     assert paper.experiment is not None
@@ -197,14 +227,7 @@ def _measure_audits(
 
     Audits that only experiments need are stored, and not asked.
     """
-    from auditor.cli.experiments import open_progress
-    from auditor.cli.run import run_with_progress
-    from auditor.console.output import list_called_words
-    from auditor.experiments.stored_audit import ExperimentContext
-    from auditor.replications.joining import load_measured_audits
-    from auditor.replications.planning import apply_options, list_data_files, plan_imports, select_runnable_tables
     from auditor.replications.trials import import_people_comparisons, run_trials
-    from auditor.run import finish_audit, resolve_storage_url, store_audit
 
     assert paper.experiment is not None
     imports = plan_imports(paper, options)
@@ -229,8 +252,6 @@ def _measure_audits(
 
 def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
     """Notes on the audits: their names, models, cells, calls and costs, and their survey's source."""
-    from auditor.reports.number_format import format_usd, pluralize
-
     notes: list[Text] = []
     for audit in measured:
         report = audit.report
@@ -251,14 +272,6 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 
 def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     """Sections of the audits' reports that have the figures of each model."""
-    from auditor.probes.logic.section import group_logic_tables
-    from auditor.probes.semantic.experiments.sections import build_trial_sections
-    from auditor.probes.semantic.section import build_semantic_section
-    from auditor.reports.sections.over_models import build_over_models_section
-    from auditor.reports.sections.paper_tables import group_model_tables
-    from auditor.reports.sections.replication_run import prefix_ids
-    from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
-
     sections = [
         (audit.name, section)
         for audit in measured
@@ -385,9 +398,6 @@ def replicate(
 
     Example: auditor replicate evalmoraal --small
     """
-    from auditor.console.page_output import resolve_page_format
-    from auditor.replications.paper_files import add_published_rows, find_paper
-
     resolve_page_format(output, allows_csv=not (published or paper in (LIST, FIGURES, CHECK)))
     modes = {"--published": published, "--recorded": bool(recorded), "--models": bool(models), "--small": small}
     options_of_runs = {
@@ -409,7 +419,6 @@ def replicate(
         return show_published(selected, table, output, as_json)
     if recorded is not None:
         return show_recorded(selected, table, recorded, storage, output, as_json)
-    from auditor.replications.planning import ReplicationOptions, split_named_models
 
     files = dict(parse_pairs(data, "--data"))
     named, pairs = split_named_models(selected, parse_pairs(as_model, "--as"))
@@ -419,8 +428,6 @@ def replicate(
 
 def raise_for_preset(paper: str, preset: Path | None) -> NoReturn:
     """Raise UsageError for a second argument without `check`, or for `check` without one."""
-    from auditor.errors import UsageError
-
     if preset is None:
         raise UsageError("`replicate check` needs a file.", "Name the preset: auditor replicate check FILE.toml")
     raise UsageError(f"'{preset}' is one argument too many.", f"To check a preset: auditor replicate {CHECK} FILE.toml")
@@ -428,12 +435,6 @@ def raise_for_preset(paper: str, preset: Path | None) -> NoReturn:
 
 def show_list(list_name: str, output: Path | None, as_json: bool) -> None:
     """Show the papers with their tables, or the names of figures."""
-    from pydantic_core import to_jsonable_python
-
-    from auditor.console.page_output import present_document
-    from auditor.replications.paper_files import list_figure_names, list_published_tables
-    from auditor.reports.sections.replication import build_figure_list_document, build_paper_list_document
-
     if list_name == FIGURES:
         names = list_figure_names()
         present_document(to_jsonable_python(names), build_figure_list_document(names), output, as_json)
@@ -444,12 +445,6 @@ def show_list(list_name: str, output: Path | None, as_json: bool) -> None:
 
 def show_check(preset: Path, output: Path | None, as_json: bool) -> None:
     """Show what is wrong in a preset; exit code 1 if anything is."""
-    from pydantic_core import to_jsonable_python
-
-    from auditor.console.page_output import present_document
-    from auditor.replications.paper_files import check_paper
-    from auditor.reports.sections.replication import build_check_document
-
     check = check_paper(preset)
     present_document(to_jsonable_python(check), build_check_document(check), output, as_json)
     if check.problems:
@@ -458,11 +453,6 @@ def show_check(preset: Path, output: Path | None, as_json: bool) -> None:
 
 def show_published(paper: Paper, table: str | None, output: Path | None, as_json: bool) -> None:
     """Show the published figures of a paper."""
-    from pydantic_core import to_jsonable_python
-
-    from auditor.console.page_output import present_document
-    from auditor.reports.sections.replication import build_published_document
-
     cells = list(paper.iterate_cells(table))
     document = build_published_document(paper.title, paper.source, cells)
     present_document(to_jsonable_python(cells), document, output, as_json)
@@ -472,14 +462,6 @@ def show_recorded(
     paper: Paper, table: str | None, folder: Path, storage: str | None, output: Path | None, as_json: bool
 ) -> None:
     """Show figures of released scores beside the published ones."""
-    from pydantic_core import to_jsonable_python
-
-    from auditor.console.page_output import present_document
-    from auditor.replications.full_form import identify_file
-    from auditor.replications.recorded import recompute_tables
-    from auditor.reports.sections.replication_run import build_recorded_document
-    from auditor.reports.sections.replication_table import build_figures_table
-
     recorded = recompute_tables(paper, table, folder, storage)
     files = list(map(identify_file, recorded.files))
     document = build_recorded_document(
@@ -496,8 +478,6 @@ def check_mode(modes: Mapping[str, bool], options_of_runs: Mapping[str, bool]) -
     Raises:
         UsageError: there is none or several, or an option has no effect.
     """
-    from auditor.errors import UsageError
-
     chosen = [name for name, is_chosen in modes.items() if is_chosen]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} cannot be combined.", "Use one of them.")
@@ -511,8 +491,6 @@ def check_mode(modes: Mapping[str, bool], options_of_runs: Mapping[str, bool]) -
 
 def refuse_unused(mode: str, options: Mapping[str, bool]) -> None:
     """Raise UsageError if an option is given that has no effect."""
-    from auditor.errors import UsageError
-
     if unused := [name for name, is_given in options.items() if is_given]:
         raise UsageError(f"{', '.join(unused)}: no effect with {mode}.", "Leave it out.")
 
@@ -522,8 +500,6 @@ def parse_pairs(texts: Sequence[str] | None, option: str) -> list[tuple[str, str
 
     An A may have several B only for --as: a model of ours may be set beside several published ones.
     """
-    from auditor.errors import UsageError
-
     pairs: list[tuple[str, str]] = []
     for text in texts or ():
         left, separator, right = text.partition("=")

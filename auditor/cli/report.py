@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from auditor.atomic_files import write_atomically
 from auditor.console.options import AuditArgument, JsonOption, StorageOption, output_file, resolve_output
 from auditor.console.output import (
     create_console,
@@ -20,8 +21,11 @@ from auditor.console.output import (
     print_json_text,
     print_message,
 )
+from auditor.errors import UsageError
+from auditor.reports.document import Block, Paragraph, Section
 from auditor.reports.number_format import pluralize
-from auditor.reports.output import REPORT_FORMATS
+from auditor.reports.output import REPORT_FORMATS, render_report
+from auditor.run import open_audit, open_stored_audit
 
 if TYPE_CHECKING:
     from auditor.exports.traces import TraceReader, TraceSelection
@@ -52,10 +56,6 @@ def report(
 
     Example: auditor report moral-alignment --format json
     """
-    from auditor.errors import UsageError
-    from auditor.reports.output import render_report
-    from auditor.run import open_audit
-
     report_format = resolve_report_format(output, format)
     if with_traces and report_format != "html":
         raise UsageError("--traces needs a report in HTML.", "Leave out --traces, or use --format html.")
@@ -74,7 +74,6 @@ def report(
 def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | None) -> Report:
     """Write the pages of answers beside the report's file, and return the report with links to them."""
     from auditor.exports.traces import write_trace_pages
-    from auditor.run import open_stored_audit
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         folder = resolve_output(None, str(path.with_name(f"{path.stem}-traces")))
@@ -94,8 +93,6 @@ def resolve_report_format(output: Path | None, format_name: str | None) -> str:
     Raises:
         UsageError: neither is a report format.
     """
-    from auditor.errors import UsageError
-
     suffix_format = REPORT_FORMATS.get(output.suffix) if output else "html"
     resolved_format = REPORT_FORMATS.get(f".{format_name}", format_name) if format_name else suffix_format
     if resolved_format is None or resolved_format not in REPORT_FORMATS.values():
@@ -109,8 +106,6 @@ def resolve_report_format(output: Path | None, format_name: str | None) -> str:
 
 def require_writable(path: Path) -> None:
     """Raise UsageError if a report could not be written to this file, before a request is paid for."""
-    from auditor.errors import UsageError
-
     resolve_report_format(path, None)
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         problem = "is a folder" if path.is_dir() else "is in a folder that does not exist or is not writable"
@@ -125,9 +120,6 @@ def write_report(
     Args:
         storage: URL of the audit's database, which commands on the page name if it is not the default.
     """
-    from auditor.atomic_files import write_atomically
-    from auditor.reports.output import render_report
-
     command_options = format_storage_option(storage)
     write_atomically(
         render_report(audit_report, report_format, is_brief=is_brief, command_options=command_options), path
@@ -173,7 +165,6 @@ def traces(
     Example: auditor traces moral-alignment --country Japan --outcome refused
     """
     from auditor.exports.traces import TraceFilter, TraceReader
-    from auditor.run import open_stored_audit
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         reader = TraceReader(db, stored_audit.name)
@@ -189,7 +180,6 @@ def traces(
 
 def _print_traces(shown: Iterator[TraceReport]) -> None:
     """Print answers one after the other; a prompt that equals the previous one is printed once."""
-    from auditor.reports.document import Block, Paragraph, Section
     from auditor.reports.render.plain_text import render_text_blocks
     from auditor.reports.sections.traces.cell_page import build_answer_blocks, build_prompt_blocks, title_answer
 
@@ -204,8 +194,6 @@ def _print_traces(shown: Iterator[TraceReport]) -> None:
 
 def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -> None:
     """Say how many answers were shown, how to see others, and why judges are not named."""
-    from auditor.reports.number_format import pluralize
-
     n_shown = min(selection.n_traces, limit or selection.n_traces)
     if not reader.n_traces:
         print_message(f"'{reader.audit.name}' has no answers yet. To ask the models, run the audit: auditor run CONFIG")

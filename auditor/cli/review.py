@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import sys
 from collections.abc import Callable
@@ -12,10 +13,19 @@ from typer.core import TyperCommand
 
 from auditor.console.options import StorageOption, find_latest_audit, label_kind_option, resolve_audit_name
 from auditor.console.output import format_command, print_data, print_message, print_table
-from auditor.errors import UsageError
+from auditor.domain.labels import LabelKind
+from auditor.errors import ReviewError, UsageError
+from auditor.reports.data.judge_quality.build import plan_labels, track_share
+from auditor.reports.data.report_source import load_source
+from auditor.reports.number_format import pluralize
+from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.label_sampling import draw_label_sample
+from auditor.run import open_stored_audit, open_stored_database, resolve_storage_url, resume_after_review
+from auditor.storage import audits
+from auditor.storage.database import STORAGE_VARIABLE
+from auditor.storage.labels import load_label_sample, load_labels
 
 if TYPE_CHECKING:
-    from auditor.domain.labels import LabelKind
     from auditor.reports.data.judge_quality.build import LabelPlan
     from auditor.review.label_sampling import DrawResult
 
@@ -32,11 +42,6 @@ def print_label_plan(storage: str | None, audit: str | None, half_width: float, 
         half_width: wanted, of each model's corrected share of VALID.
         difference: between two models that is to be shown.
     """
-    from auditor.errors import ReviewError
-    from auditor.reports.data.judge_quality.build import plan_labels
-    from auditor.reports.data.report_source import load_source
-    from auditor.run import open_stored_audit
-
     name = audit or find_latest_audit(storage)
     with open_stored_audit(name, storage) as (db, stored_audit):
         source = load_source(db, stored_audit.name)
@@ -56,11 +61,6 @@ def print_label_plan(storage: str | None, audit: str | None, half_width: float, 
 
 def print_label_progress(storage: str | None, audit: str) -> None:
     """Print what the labels of an audit's traces show so far; nothing without labels."""
-    from auditor.domain.labels import LabelKind
-    from auditor.reports.data.judge_quality.build import track_share
-    from auditor.run import open_stored_audit
-    from auditor.storage.labels import load_label_sample, load_labels
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
         sample = load_label_sample(db, stored_audit.id, LabelKind.TRACE)
         labels = load_labels(db, stored_audit.id, LabelKind.TRACE)
@@ -132,10 +132,6 @@ def prepare_label_sample(url: str, audit: str | None, n: int, *, kind: str, stra
         kind: value of a `LabelKind`.
         stratify: names of attributes, separated by commas; None for the default.
     """
-    from auditor.domain.labels import LabelKind
-    from auditor.review.label_sampling import draw_label_sample
-    from auditor.run import open_stored_audit
-
     label_kind, name = LabelKind(kind), audit or find_latest_audit(url)
     attributes = None if stratify is None else [attribute.strip() for attribute in stratify.split(",")]
     with open_stored_audit(name, url) as (db, stored_audit):
@@ -148,7 +144,6 @@ def label_in_terminal(
     url: str, audit: str, rater: str, *, kind: str, second_rater_share: float, raters: int, plain_text: bool
 ) -> None:
     """Open a sample for labelling, in the app or its plain text form."""
-    from auditor.domain.labels import LabelKind
     from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_labelling
 
     run_app: Callable[..., None] = run_plain_text_labelling
@@ -168,8 +163,6 @@ def label_in_terminal(
 
 def _describe_sample(kind: LabelKind, drawn: DrawResult, n: int) -> str:
     """Say how large the sample is, how it is stratified, why it is larger than asked for, and what was left out."""
-    from auditor.reports.number_format import pluralize
-
     size = f"{drawn.n_sampled:,} of {drawn.n_population:,} {kind.noun}s"
     if not drawn.stratify:
         return f"Imported label sample: {size}."
@@ -290,13 +283,6 @@ def review(
 
     Example: auditor review moral-alignment --plan --half-width 0.05
     """
-    import getpass
-
-    from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
-    from auditor.run import open_stored_database, resolve_storage_url
-    from auditor.storage import audits
-    from auditor.storage.database import STORAGE_VARIABLE
-
     url, rater_name = resolve_storage_url(storage), rater or getpass.getuser()
     if plan:
         print_label_plan(storage, audit, half_width, difference)
@@ -390,8 +376,6 @@ def _review_in_terminal(
 
     def on_decided(name: str) -> None:
         """Resume the audit after a decision, and count its conflicts that are still open."""
-        from auditor.run import resume_after_review
-
         open_by_audit[name] = resume_after_review(name, storage=url)
 
     run_app: Callable[..., None] = run_plain_text_review

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from auditor import bootstrap
+from auditor.cli.estimate import forecast_config, open_existing_database
+from auditor.cli.report import require_writable, resolve_report_format, write_report
+from auditor.cli.status import report_run_failures
+from auditor.config import load_config
 from auditor.console.options import (
     ConfigArgument,
     LimitOption,
@@ -21,11 +26,21 @@ from auditor.console.options import (
     split_names,
 )
 from auditor.console.output import format_command, print_data, print_message
-from auditor.console.page_output import print_document
+from auditor.console.page_output import print_document, print_document_table
+from auditor.console.progress import RunProgress
+from auditor.cost_estimation.planned_calls import find_first_call
+from auditor.domain import Outcome
+from auditor.errors import RunInterrupted, UsageError
+from auditor.reports.number_format import pluralize
+from auditor.reports.sections.cost import describe_savings
+from auditor.reports.sections.forecast import build_forecast_document
+from auditor.reports.sections.run_summary import build_run_summary
+from auditor.run import load_planned_survey, run_audit
+from auditor.run.fingerprints import keep_earlier_defaults
+from auditor.storage import audits
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
-    from auditor.console.progress import RunProgress
     from auditor.domain import Call
     from auditor.reports.data.report_schema import Report
     from auditor.run import AuditHandle
@@ -37,15 +52,7 @@ def print_dry_run(config: AuditConfig, storage: str | None) -> None:
     Raises:
         AuditorError: the configuration, its survey or its database cannot be used.
     """
-    from auditor import bootstrap
-
     bootstrap.prepare_environment()
-    from auditor.cli.estimate import forecast_config, open_existing_database
-    from auditor.cost_estimation.planned_calls import find_first_call
-    from auditor.reports.sections.forecast import build_forecast_document
-    from auditor.run import load_planned_survey
-    from auditor.run.fingerprints import keep_earlier_defaults
-    from auditor.storage import audits
 
     survey = load_planned_survey(config)
     print_document(build_forecast_document(forecast_config(config, storage)))
@@ -78,8 +85,6 @@ def graph(
 
     Example: auditor graph > graph.mmd
     """
-    from auditor import bootstrap
-
     bootstrap.prepare_environment()
     from auditor.agents.graph import draw_mermaid
 
@@ -163,9 +168,6 @@ def run(
 
     Example: auditor run examples/quickstart.toml --limit 10 --report report.html
     """
-    from auditor.cli.report import require_writable
-    from auditor.config import load_config
-
     if ray_address is not None:
         os.environ["RAY_ADDRESS"] = ray_address  # given by the user, so it needs no trust, unlike the config's
     overrides = list_overrides(settings, limit)
@@ -196,8 +198,6 @@ def run(
 
 def _select_repeat_models(ask_again: RepeatableOutcome | None, names: str | None) -> list[str]:
     """The names in the value of --models; raises UsageError without --ask-again."""
-    from auditor.errors import UsageError
-
     if names is not None and ask_again is None:
         raise UsageError("--models is only used with --ask-again.", "Add --ask-again refused, truncated or unparsed.")
     return split_names(names)
@@ -222,11 +222,6 @@ def run_with_progress(
     Raises:
         RunInterrupted: a signal stopped the run; the advice is the command that resumes it.
     """
-    from auditor.console.progress import RunProgress
-    from auditor.domain import Outcome
-    from auditor.errors import RunInterrupted
-    from auditor.run import load_planned_survey, run_audit
-
     samples = config.samples_by_cell(load_planned_survey(config))
     with RunProgress(
         expected_answers=0 if config.direct.is_open_ended else len(config.models) * sum(samples.values()),
@@ -266,10 +261,6 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     Raises:
         NoUsableAnswerError: there is no usable answer of some or all models.
     """
-    from auditor.cli.report import resolve_report_format, write_report
-    from auditor.cli.status import report_run_failures
-    from auditor.reports.number_format import pluralize
-
     audit_report = audit.report()
     _print_summary(audit_report, progress)
     if report_path is not None:
@@ -286,11 +277,6 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
 
 def _print_summary(report: Report, progress: RunProgress) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
-    from auditor.console.page_output import print_document_table
-    from auditor.reports.number_format import pluralize
-    from auditor.reports.sections.cost import describe_savings
-    from auditor.reports.sections.run_summary import build_run_summary
-
     for table in build_run_summary(report):
         print_document_table(table, data=False)
     print_message(

@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from auditor.config import REPLAY, load_stored_config
+from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.console.options import AuditArgument, JsonOption, StorageOption, resolve_audit_name
 from auditor.console.output import format_command, print_data, print_json, print_message, print_table
+from auditor.domain import Outcome
+from auditor.errors import NoUsableAnswerError, UsageError, did_you_mean
+from auditor.reports.data.audit_status import load_audit_status
+from auditor.reports.data.failures import MAX_TOP_FAILURES, find_unusable_models, load_failure_groups
+from auditor.reports.number_format import pluralize
+from auditor.review.failure_text import describe_failure, summarize_failure
+from auditor.run import open_stored_audit, open_stored_database
+from auditor.run.batches.waiting_calls import describe_waiting_calls
+from auditor.storage import audits, ledger
+from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
+from auditor.text_safety import truncate_text
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -47,10 +60,6 @@ def errors(
 
     Example: auditor errors moral-alignment --model gpt
     """
-    from auditor.reports.data.failures import load_failure_groups
-    from auditor.run import open_stored_audit
-    from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
-
     with open_stored_audit(audit, storage) as (db, selected_audit):
         failures = load_failure_groups(db, selected_audit.id)
         n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
@@ -74,9 +83,6 @@ def errors(
 
 def _print_refusals(outcome_counts: Sequence[ModelOutcomeCount], audit_name: str, storage: str | None) -> None:
     """Print which models and judges refuse to answer, and the command that shows a model's answers."""
-    from auditor.domain import Outcome
-    from auditor.reports.number_format import pluralize
-
     totals = Counter[tuple[str, bool]]()
     for count in outcome_counts:
         totals[count.name, count.is_judge] += count.n
@@ -95,8 +101,6 @@ def _print_refusals(outcome_counts: Sequence[ModelOutcomeCount], audit_name: str
 
 def _print_failure(failure: FailureGroup, body: str | None, *, full: bool) -> None:
     """Print one group of failures, and the body of one of its responses."""
-    from auditor.review.failure_text import describe_failure
-
     heading, *lines = describe_failure(failure, full=full)
     lines += [f"Response: {body}"] if body else []
     print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
@@ -104,9 +108,6 @@ def _print_failure(failure: FailureGroup, body: str | None, *, full: bool) -> No
 
 def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:
     """Raise UsageError if an audit has no model of this name."""
-    from auditor.config import load_stored_config
-    from auditor.errors import UsageError, did_you_mean
-
     config = load_stored_config(audit.config)
     names = {failure.name for failure in failures}
     names |= config.models_by_name.keys() if config else set()
@@ -117,9 +118,6 @@ def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) ->
 
 def _load_body(db: Database, failure: FailureGroup) -> str | None:
     """The beginning of a recorded response body as text; None if none was recorded."""
-    from auditor.storage import ledger
-    from auditor.text_safety import truncate_text
-
     payload = ledger.load_payload(db, failure.payload) if failure.payload else None
     return None if payload is None else truncate_text(payload.decode("utf-8", "replace"), MAX_SHOWN_BODY_CHARS)
 
@@ -141,9 +139,6 @@ def print_top_failures(failures: Sequence[FailureGroup], n_unsent: int, audit_na
         audit_name: the audit.
         storage: database that the suggested command names, if it is not the default.
     """
-    from auditor.reports.data.failures import MAX_TOP_FAILURES
-    from auditor.review.failure_text import summarize_failure
-
     lasting_failures = [failure for failure in failures if failure.unusable]
     for failure in lasting_failures[:MAX_TOP_FAILURES]:
         print_message(f"{audit_name}: {summarize_failure(failure)}")
@@ -158,11 +153,6 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
     Raises:
         NoUsableAnswerError: there is no usable answer of some or all models; the message names them.
     """
-    from auditor.config import REPLAY
-    from auditor.reports.data.failures import find_unusable_models, load_failure_groups
-    from auditor.run import open_stored_audit
-    from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
-
     with open_stored_audit(audit.name, audit.storage) as (db, stored_audit):
         failures = load_failure_groups(db, stored_audit.id)
         outcome_counts = count_model_outcomes(db, stored_audit.id)
@@ -180,8 +170,6 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel], recorded: 
     Args:
         recorded: names of the models whose answers are recorded, so that none can be sent again.
     """
-    from auditor.errors import NoUsableAnswerError
-
     if not unusable_models:
         return
     names_by_reason: dict[str, list[str]] = {}
@@ -222,12 +210,6 @@ def status(
 
     Example: auditor status moral-alignment --json
     """
-    from auditor.reports.data.audit_status import load_audit_status
-    from auditor.reports.data.failures import load_failure_groups
-    from auditor.run import open_stored_database
-    from auditor.storage import audits
-    from auditor.storage.failure_queries import count_unsent_calls
-
     with open_stored_database(storage) as db:
         selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
         statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
@@ -245,8 +227,6 @@ def status(
 
 def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Sequence[FailureGroup]]) -> None:
     """Print one row per audit, without the columns that no audit uses; `failures` are those of each."""
-    from auditor.config.installed_probes import list_built_in_names, load_built_in
-
     columns: dict[str, list[object]] = {
         "audit": [status["audit"] for status in statuses],
         "stage": [STAGE_LABELS.get(status["stage"], status["stage"]) for status in statuses],
@@ -277,9 +257,6 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
 
 def _print_remarks(audit_status: dict[str, Any]) -> None:
     """Print what an audit waits for, what its preflight cost, and which models changed."""
-    from auditor.reports.number_format import pluralize
-    from auditor.run.batches.waiting_calls import describe_waiting_calls
-
     name = audit_status["audit"]
     if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
         print_message(f"{name}: {waiting_note}. To collect the answers, run the audit again with the same command.")

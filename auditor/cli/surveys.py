@@ -9,10 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from auditor.atomic_files import write_atomically
 from auditor.console.options import JsonOption, output_file, resolve_output
 from auditor.console.output import print_json, print_message, print_table
+from auditor.errors import UsageError
 from auditor.metrics.intervals.estimate import NORMAL_QUANTILE
 from auditor.reports.number_format import pluralize
+from auditor.surveys import (
+    builtin_surveys,
+    findings_by_check,
+    get_grouping,
+    group_countries,
+    load_survey,
+    load_survey_facts,
+    select_cells,
+    write_survey,
+)
+from auditor.surveys.importer import import_survey
+from auditor.surveys.mapping import load_mapping
+from auditor.surveys.mapping_draft import copy_mapping, draft_mapping
+from auditor.surveys.preview import preview_file
+from auditor.surveys.share_tables import import_share_table
 
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
@@ -67,8 +84,6 @@ def import_survey_file(
 
     Example: auditor surveys import WVS_Cross-National_Wave_7.csv --mapping wvs7 -o my_wvs.csv
     """
-    from auditor.errors import UsageError
-
     target = resolve_output(output_path, f"{name or file.stem + '.survey'}.csv")
     if shares:
         _import_shares(file, target, name, low, high, overwrite=force)
@@ -80,9 +95,6 @@ def import_survey_file(
 
 def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, seed: int, *, overwrite: bool) -> None:
     """Import an official file of respondents, and print what was read."""
-    from auditor.surveys import write_survey
-    from auditor.surveys.importer import import_survey
-
     imported = import_survey(file, mapping, name=name or target.stem, seed=seed)
     written = write_survey(imported.survey, target, imported.facts, imported.distributions, overwrite=overwrite)
     survey, facts = imported.survey, imported.facts
@@ -139,9 +151,6 @@ def _import_shares(
     file: Path, target: Path, name: str | None, low: int | None, high: int | None, *, overwrite: bool
 ) -> None:
     """Import a table of shares, and print what was read."""
-    from auditor.surveys import write_survey
-    from auditor.surveys.share_tables import import_share_table
-
     imported = import_share_table(file, low, high, name or target.stem)
     written = write_survey(imported.survey, target, shares=imported.distributions, overwrite=overwrite)
     n_groups = sum(map(len, imported.distributions.groups.values()))
@@ -201,9 +210,6 @@ def preview_survey_file(
 
     Example: auditor surveys preview my_file.csv --write my.toml
     """
-    from auditor.surveys.mapping import load_mapping
-    from auditor.surveys.preview import preview_file
-
     preview = preview_file(file, None if mapping is None else load_mapping(mapping), columns or ())
     if as_json:
         print_json(_preview_to_dict(preview))
@@ -217,9 +223,6 @@ def preview_survey_file(
 
 def _write_draft(target: Path, file: Path, preview: FilePreview, mapping: str | None, columns: Sequence[str]) -> None:
     """Write a draft of a mapping: a copy of the given one, or one made from the file."""
-    from auditor.atomic_files import write_atomically
-    from auditor.surveys.mapping_draft import copy_mapping, draft_mapping
-
     text = draft_mapping(file, preview, columns) if mapping is None else copy_mapping(mapping)
     write_atomically(text, target)
     print_message(f"Written: {target}")
@@ -310,8 +313,6 @@ def list_surveys(as_json: JsonOption = False) -> None:
 
     Example: auditor surveys list
     """
-    from auditor.surveys import builtin_surveys, load_survey
-
     survey_rows = [
         {
             "name": survey.name,
@@ -346,8 +347,6 @@ def show_survey(
 
     Example: auditor surveys show wvs7-sample --country Japan
     """
-    from auditor.surveys import load_survey, select_cells
-
     survey = load_survey(source)
     if country is not None:
         survey = select_cells(survey, countries=[country])
@@ -367,8 +366,6 @@ def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) ->
 
     Example: auditor surveys check my_wvs.csv
     """
-    from auditor.surveys import findings_by_check, load_survey, load_survey_facts
-
     survey = load_survey(source)
     by_check = findings_by_check(survey, load_survey_facts(source))
     n_findings = sum(map(len, by_check))
@@ -412,8 +409,6 @@ def show_regions(
 
     Example: auditor surveys regions wvs7-sample --regions un_m49
     """
-    from auditor.surveys import get_grouping, group_countries, load_survey
-
     survey = load_survey(source)
     country_groups = get_grouping(group_countries(survey, grouping))
     ungrouped = [country for country in survey.countries if country not in country_groups.region_by_country]

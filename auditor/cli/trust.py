@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from auditor.config import load_config
+from auditor.config.credential_bindings import display_host, is_loopback
+from auditor.config.providers import describe_owner
+from auditor.config.trust import (
+    add_trusted_bindings,
+    list_new_bindings,
+    model_bindings,
+    required_bindings,
+    trust_file_path,
+)
 from auditor.console.options import ConfigArgument, SetOption, list_overrides
 from auditor.console.output import can_ask, print_message
+from auditor.errors import UsageError
+from auditor.storage.engine import remote_servers
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -30,11 +42,6 @@ def trust(
 
     Example: auditor trust examples/local-server.toml --yes
     """
-    from auditor.config import load_config
-    from auditor.config.trust import add_trusted_bindings, list_new_bindings, required_bindings, trust_file_path
-    from auditor.errors import UsageError
-    from auditor.storage.engine import remote_servers
-
     audit_config = load_config(config, list_overrides(settings, None))
     bindings = required_bindings(audit_config, remote_servers(audit_config.storage) if audit_config.storage else ())
     new_bindings = list_new_bindings(bindings)
@@ -57,10 +64,6 @@ def trust(
 
 def _describe_bindings(config: AuditConfig, bindings: list[CredentialBinding]) -> Iterator[str]:
     """Yield a line for each binding: what would be sent to which host, and whose server that is."""
-    from auditor.config.credential_bindings import display_host, is_loopback
-    from auditor.config.providers import describe_owner
-    from auditor.config.trust import model_bindings
-
     models = {binding: model for model in config.models_by_name.values() for binding in model_bindings(model)}
     for binding in bindings:
         model = models.get(binding)

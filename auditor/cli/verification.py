@@ -10,7 +10,13 @@ import typer
 
 from auditor.console.options import AuditArgument, JsonOption, StorageOption
 from auditor.console.output import print_json, print_message, print_table
+from auditor.exports.evidence import check_evidence
+from auditor.reports.data.verification import verify_audit  # loads numpy
 from auditor.reports.number_format import pluralize
+from auditor.run import open_stored_audit
+from auditor.run.derivation_workers import start_chain_check
+from auditor.run.rederivation import derive_again
+from auditor.storage import hash_chain
 
 if TYPE_CHECKING:
     from auditor.exports.evidence import EvidenceCheck
@@ -51,11 +57,6 @@ def verify(
     if Path(audit).suffix == ".zip" and (Path(audit).is_file() or Path(audit).parent != Path()):
         _verify_evidence(Path(audit), head, as_json=as_json)
         return
-    from auditor.reports.data.verification import verify_audit  # loads numpy
-    from auditor.run import open_stored_audit
-    from auditor.run.derivation_workers import start_chain_check
-    from auditor.run.rederivation import derive_again
-    from auditor.storage import hash_chain
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         with start_chain_check(db) as get_chain_check:
@@ -81,8 +82,6 @@ def verify(
 
 def _verify_evidence(path: Path, head: str | None, *, as_json: bool) -> None:
     """Check an archive of evidence, and exit with its code if not everything is equal."""
-    from auditor.exports.evidence import check_evidence
-
     check = check_evidence(path, head)
     if as_json:
         print_json(asdict(check) | {"holds": check.exit_code == 0})

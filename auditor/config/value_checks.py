@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from ipaddress import AddressValueError, IPv6Address
 from typing import Annotated, Any, Literal, TypeVar, Union
 from urllib.parse import urlsplit
 
@@ -346,8 +347,6 @@ def check_base_url(url: str) -> str:
 def _is_host(host: str, netloc: str) -> bool:
     """Whether a host is an IPv6 address in brackets, or a name whose length and labels DNS allows."""
     if netloc.startswith("["):
-        from ipaddress import AddressValueError, IPv6Address
-
         try:
             IPv6Address(host)
         except AddressValueError:

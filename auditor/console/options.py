@@ -8,7 +8,10 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from auditor.atomic_files import require_output
 from auditor.console.output import print_message
+from auditor.errors import StorageError, UsageError
+from auditor.run import locate_audit, open_stored_database
 
 
 def _parse_label_kind(value: str) -> str:
@@ -53,7 +56,6 @@ def resolve_audit_name(context: typer.Context, name: str | None) -> str | None:
     """The name of an audit that was given by name, or by the path of its config, whose database is used then."""
     if name is None or not name or context.resilient_parsing:
         return name
-    from auditor.run import locate_audit
 
     audit_name, location = locate_audit(name, context.params.get("storage"))
     if audit_name != name:
@@ -78,8 +80,6 @@ def _use_storage(context: typer.Context, url: str, config: str) -> None:
     Raises:
         UsageError: another config of this command has another database.
     """
-    from auditor.errors import UsageError
-
     if context.meta.setdefault(_AUDIT_STORAGE, url) != url:
         raise UsageError(
             f"the results of {config} are in another database ({url}) than those of the audit before it.",
@@ -99,8 +99,6 @@ def find_latest_audit(storage: str | None) -> str:
     Raises:
         StorageError: there is no database, or no audit in it.
     """
-    from auditor.errors import StorageError
-    from auditor.run import open_stored_database
     from auditor.storage import audits
 
     with open_stored_database(storage) as db:
@@ -146,8 +144,6 @@ class OutputPath:
 
     def __call__(self, text: str) -> Path:
         """The path; UsageError if it cannot be written, or is a file that is not replaced."""
-        from auditor.atomic_files import require_output
-
         path = Path(text)
         require_output(path, self.replaces, is_folder=self.is_folder)
         return path
@@ -159,8 +155,6 @@ def resolve_output(output: Path | None, default_name: str) -> Path:
     Raises:
         UsageError: the default one is a link: whoever made the folder may have chosen where it leads.
     """
-    from auditor.errors import UsageError
-
     path = output or Path(default_name)
     if output is None and os.path.islink(path):  # False for a name that no file can have
         raise UsageError(

@@ -13,8 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from auditor.atomic_files import report_write_errors
+from auditor.config import load_stored_config
 from auditor.errors import AuditorError, UnusableModelsError
 from auditor.redaction import redact
+from auditor.reports.number_format import pluralize
+from auditor.run import resolve_storage_url
 from auditor.text_safety import escape_invisible, escape_json_controls
 
 if TYPE_CHECKING:
@@ -104,8 +107,6 @@ def print_missing_probes(config: str | None) -> None:
     Args:
         config: the stored configuration as JSON; None for an audit of imported scores.
     """
-    from auditor.config import load_stored_config
-
     stored_config = load_stored_config(config)
     for reason in stored_config.probes.missing.values() if stored_config is not None else ():
         print_message(f"{reason[0].upper()}{reason[1:]} Its figures are left out.")
@@ -121,8 +122,6 @@ def format_command(*arguments: str, storage: str | None = None) -> str:
 
 def format_storage_option(storage: str | None) -> str:
     """The option `--storage` as commands for the user to copy need it; empty if the storage is the default."""
-    from auditor.run import resolve_storage_url
-
     if storage is None or storage == resolve_storage_url():
         return ""
     return f"--storage {'…' if '@' in storage else shlex.quote(storage)}"
@@ -179,8 +178,6 @@ def can_ask() -> bool:
 
 def print_unmatched_rows(unmatched: UnmatchedRows) -> None:
     """Print the rows that match no cell of the survey, by country and by topic; nothing if all match."""
-    from auditor.reports.number_format import pluralize
-
     for line in unmatched.describe():
         print_message(f"  {line}.")
     if unmatched.rows:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from auditor.atomic_files import write_atomically
 from auditor.console.output import create_console, print_json, print_layout, print_message
-from auditor.reports.output import DOCUMENT_FORMATS
+from auditor.errors import UsageError
+from auditor.reports.output import DOCUMENT_FORMATS, render_document
+from auditor.reports.render.plain_text import MIN_WIDTH, render_text, render_text_table
 
 if TYPE_CHECKING:
     from auditor.reports.document import Document, Table
@@ -28,8 +31,6 @@ def present_document(
     if as_json:
         print_json(json_document)
     if output is not None:
-        from auditor.atomic_files import write_atomically
-        from auditor.reports.output import render_document
         from auditor.reports.render.table_files import render_csv
 
         if figures is not None and output.suffix == CSV_SUFFIX:
@@ -50,8 +51,6 @@ def resolve_page_format(output: Path | None, *, allows_csv: bool = False) -> str
     Raises:
         UsageError: the suffix names no format of documents.
     """
-    from auditor.errors import UsageError
-
     formats = DOCUMENT_FORMATS | ({CSV_SUFFIX: "csv"} if allows_csv else {})
     suffix = ".txt" if output is None else output.suffix
     if suffix not in formats:
@@ -61,13 +60,9 @@ def resolve_page_format(output: Path | None, *, allows_csv: bool = False) -> str
 
 def print_document(document: Document) -> None:
     """Print a document to standard output as text of the terminal's width; figures are named, not drawn."""
-    from auditor.reports.render.plain_text import render_text
-
     print_layout(render_text(document, create_console(data=True).width))
 
 
 def print_document_table(table: Table, *, data: bool = True) -> None:
     """Print a table in the terminal's width, to standard output, or to standard error if it is no data."""
-    from auditor.reports.render.plain_text import MIN_WIDTH, render_text_table
-
     print_layout(f"\n{render_text_table(table, max(create_console(data=data).width, MIN_WIDTH))}\n", data=data)

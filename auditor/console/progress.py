@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from auditor.config.installed_probes import find_progress_label
 from auditor.console.output import print_message
 from auditor.domain import Answer, Outcome
+from auditor.input_files import report_reading
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -216,8 +218,6 @@ class RunProgress:
     def _stage(self, name: str) -> StageProgress:
         """The progress of a stage, which begins when it is entered or its first call is planned."""
         if name not in self._stages:
-            from auditor.config.installed_probes import find_progress_label
-
             label = STAGE_LABELS.get(name) or find_progress_label(name) or name.capitalize()
             self._stages[name] = StageProgress(label, expected=self._expected.get(name, 0))
         return self._stages[name]
@@ -272,8 +272,6 @@ def show_reading_bar(label: str) -> Iterator[None]:
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    from auditor.input_files import report_reading
 
     columns = (
         TextColumn("{task.description}"),

@@ -7,7 +7,25 @@ from typing import Annotated
 
 import typer
 
-from auditor.experiments.stored_audit import AuditArgument, ExperimentContext, ExperimentResult
+from auditor.agents.judge_experiments import (
+    run_contests,
+    run_fault_injection,
+    run_padding,
+    run_planted_instructions,
+    run_planted_preferences,
+    run_self_judging,
+)
+from auditor.experiments.stored_audit import AuditArgument, ExperimentContext, ExperimentResult, ask_judges
+from auditor.reports.data.panel.judge_tests import cross_validate_peers, measure_judge_drift
+from auditor.reports.data.report_source import load_source
+from auditor.reports.data.task_validity import build_task_validity
+from auditor.reports.sections.experiments.judges import (
+    build_fault_injection_document,
+    build_holdout_document,
+    build_judge_bias_document,
+    build_judge_drift_document,
+    build_validity_document,
+)
 
 
 def bias(
@@ -31,10 +49,6 @@ def bias(
 
     Example: auditor experiment bias my-audit
     """
-    from auditor.agents.judge_experiments import run_contests, run_padding, run_self_judging
-    from auditor.experiments.stored_audit import ask_judges
-    from auditor.reports.sections.experiments.judges import build_judge_bias_document
-
     panel = ask_judges(context, audit, sample, run_contests, run_padding, run_self_judging)
     data = {
         "padding": [{"judge": row.judge, "padding": row.padding} for row in panel.judges],
@@ -59,9 +73,6 @@ def drift(
 
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """
-    from auditor.reports.data.panel.judge_tests import measure_judge_drift
-    from auditor.reports.sections.experiments.judges import build_judge_drift_document
-
     other_context = replace(context, storage=other_storage or context.storage)
     with context.open_database() as db, other_context.open_database() as other_db:
         rows = measure_judge_drift(db, audit, other_db, other)
@@ -82,10 +93,6 @@ def holdout(
 
     Example: auditor experiment holdout my-audit
     """
-    from auditor.reports.data.panel.judge_tests import cross_validate_peers
-    from auditor.reports.data.report_source import load_source
-    from auditor.reports.sections.experiments.judges import build_holdout_document
-
     with context.open_database() as db:
         rows = cross_validate_peers(load_source(db, audit), splits)
     return ExperimentResult(rows, build_holdout_document(audit, rows))
@@ -108,14 +115,6 @@ def planted(
 
     Example: auditor experiment planted my-audit --sample 40
     """
-    from auditor.agents.judge_experiments import (
-        run_fault_injection,
-        run_planted_instructions,
-        run_planted_preferences,
-    )
-    from auditor.experiments.stored_audit import ask_judges
-    from auditor.reports.sections.experiments.judges import build_fault_injection_document
-
     panel = ask_judges(context, audit, sample, run_fault_injection, run_planted_instructions, run_planted_preferences)
     return ExperimentResult([*panel.faults, *panel.obedience], build_fault_injection_document(audit, panel))
 
@@ -129,10 +128,6 @@ def validity(context: ExperimentContext, audit: AuditArgument) -> ExperimentResu
 
     Example: auditor experiment validity my-audit
     """
-    from auditor.reports.data.report_source import load_source
-    from auditor.reports.data.task_validity import build_task_validity
-    from auditor.reports.sections.experiments.judges import build_validity_document
-
     with context.open_database() as db:
         report = build_task_validity(load_source(db, audit))
     return ExperimentResult(report, build_validity_document(audit, report))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
+from auditor.agents.conflict_resolution import resolve_conflicts
 from auditor.agents.design_calls import (
     AS_CONFIGURED,
     HIGH_FIRST,
@@ -16,26 +17,66 @@ from auditor.agents.design_calls import (
     NO_ROLE,
     RESIDENT,
     DesignRequest,
+    ask_design,
     list_requests,
+    load_example_text,
 )
 from auditor.agents.localization import localized_question, topic_wording
 from auditor.config import AuditConfig
 from auditor.config.sections import MAX_WORDINGS
 from auditor.cost_estimation.audit_estimate import build_forecast_row
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
-from auditor.domain import ENGLISH, LANGUAGES, NATIVE, AnswerForm, Capability, Cell, Purpose, Survey, derive_seed
+from auditor.domain import (
+    ENGLISH,
+    LANGUAGES,
+    NATIVE,
+    AnswerForm,
+    Capability,
+    Cell,
+    Purpose,
+    Survey,
+    Verdict,
+    derive_seed,
+)
 from auditor.domain.audit_records import PlannedRun
 from auditor.errors import ConfigError, UsageError, did_you_mean
-from auditor.experiments.stored_audit import AskOption, AuditArgument, ExperimentContext, ExperimentResult
-from auditor.metrics.designs.design_matrix import assign_cells, plan_levels
+from auditor.experiments.stored_audit import (
+    DIRECT_SAMPLES,
+    EQUAL_SAMPLES,
+    ONE_LANGUAGE,
+    SURVEY,
+    AskOption,
+    AuditArgument,
+    ExperimentContext,
+    ExperimentResult,
+    Requirement,
+    ask_models,
+    require_config,
+)
+from auditor.metrics.designs.design_matrix import RUNS_PER_CELL, assign_cells, list_confounding, plan_levels
+from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.reports.data.cost import CostForecast, ForecastRange, sum_ranges
-from auditor.storage import costs, ledger
+from auditor.reports.data.robustness import (
+    WITHOUT_JUDGE,
+    ConfoundingRow,
+    DesignReport,
+    PanelVariantRow,
+    build_robustness,
+    load_design_scores,
+)
+from auditor.reports.sections.experiments.robustness import build_design_document
+from auditor.reports.sections.forecast import describe_forecast
+from auditor.storage import audits, costs, ledger, results
+from auditor.storage.call_records import StoredCapability
+from auditor.storage.capabilities import current_capabilities
 from auditor.storage.database import Database
+from auditor.storage.probe_results import apply_vote_weights
+from auditor.storage.records import load_records
 from auditor.surveys.countries import native_languages
+from auditor.surveys.regions import get_grouping, get_zones
 
 if TYPE_CHECKING:
-    from auditor.experiments.stored_audit import Requirement
-    from auditor.reports.data.robustness import DesignReport, PanelVariantRow, RobustnessReport
+    from auditor.reports.data.robustness import RobustnessReport
     from auditor.storage.audits import Audit
 
 
@@ -309,12 +350,6 @@ def robustness(
 
     Example: auditor experiment robustness my-audit --without language --samples 1 --ask
     """
-    from auditor.agents.design_calls import ask_design
-    from auditor.experiments.stored_audit import ask_models, require_config
-    from auditor.reports.sections.experiments.robustness import build_design_document
-    from auditor.reports.sections.forecast import describe_forecast
-    from auditor.storage import audits
-
     with context.open_database() as db:
         stored_audit = audits.get_audit(db, audit)
         config = require_config(db, stored_audit, *_list_requirements())
@@ -340,8 +375,6 @@ def robustness(
 
 def _list_requirements() -> tuple[Requirement, ...]:
     """What an audit needs so that its settings are one run of a design."""
-    from auditor.experiments.stored_audit import DIRECT_SAMPLES, EQUAL_SAMPLES, ONE_LANGUAGE, SURVEY, Requirement
-
     standard_form = Requirement(
         lambda _db, _audit, config: config.direct.form == "standard",
         "was asked in the form of the paper, which the design cannot vary",
@@ -358,10 +391,6 @@ def _list_requirements() -> tuple[Requirement, ...]:
 
 def _load_capabilities(db: Database, audit_id: int, config: AuditConfig) -> dict[str, Capability]:
     """What the servers of an audit's models were found to accept, by the model's name."""
-    from auditor.storage.call_records import StoredCapability
-    from auditor.storage.capabilities import current_capabilities
-    from auditor.storage.records import load_records
-
     stored = current_capabilities(load_records(db, audit_id, StoredCapability))
     capabilities = {(key.model, key.server or ""): entry.capability for key, entry in stored.items()}
     return {
@@ -382,9 +411,6 @@ def _load_or_plan(
     is_default: bool,
 ) -> tuple[Sequence[PlannedRun], bool]:
     """The stored design if it is the chosen one or nothing was chosen, else a new plan; and whether it is stored."""
-    from auditor.domain.audit_records import PlannedRun
-    from auditor.storage.records import load_records
-
     stored = load_records(db, audit.id, PlannedRun)
     if stored and is_default:
         return stored, True
@@ -395,10 +421,6 @@ def _load_or_plan(
 
 def _measure(db: Database, audit: Audit, survey: Survey, config: AuditConfig) -> RobustnessReport | None:
     """The figures of the stored design; None if no run was asked."""
-    from auditor.agents.design_calls import load_example_text
-    from auditor.reports.data.robustness import build_robustness, load_design_scores
-    from auditor.surveys.regions import get_grouping, get_zones
-
     runs, scores = load_design_scores(db, audit.id, survey)
     if not scores:
         return None
@@ -420,10 +442,6 @@ def _build_report(
     audit_name: str,
 ) -> DesignReport:
     """The report without what judges say."""
-    from auditor.metrics.designs.design_matrix import RUNS_PER_CELL, list_confounding
-    from auditor.reports.data.robustness import ConfoundingRow, DesignReport
-    from auditor.reports.sections.forecast import describe_forecast
-
     levels = {factor: [run.levels[factor] for run in runs] for factor in runs[0].levels}
     return DesignReport(
         audit=audit_name,
@@ -454,13 +472,6 @@ def compare_panels(
     The other panels count all votes alike, or by Dawid and Skene's model, or lack one judge, whose verdicts and vote
     are then none. Without verdicts or conflicts there are no panels.
     """
-    from auditor.agents.conflict_resolution import resolve_conflicts
-    from auditor.domain import Verdict
-    from auditor.reports.data.robustness import WITHOUT_JUDGE, PanelVariantRow
-    from auditor.storage import results
-    from auditor.storage.probe_results import apply_vote_weights
-    from auditor.storage.records import load_records
-
     config = apply_vote_weights(db, audit_id, config)
     verdicts, conflicts = load_records(db, audit_id, Verdict), results.load_voted_conflicts(db, audit_id)
     if not verdicts or not conflicts:
@@ -501,8 +512,5 @@ def _load_assigned_judges(
     db: Database, audit_id: int, config: AuditConfig, survey: Survey
 ) -> Mapping[tuple[str, Cell], Collection[str]]:
     """By model and cell, the judges that are assigned to at least one reviewed answer."""
-    from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
-    from auditor.storage import results
-
     keys = (TraceKey(*key) for key in results.load_scored_trace_keys(db, audit_id))
     return assign_panels(config, survey).judges_by_cell(select_reviewed(config, keys))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from auditor.config import AuditConfig, PanelSection, Probes, load_stored_config
+from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.experiments.stored_audit import (
     DIRECT_SAMPLES,
     EQUAL_SAMPLES,
@@ -17,9 +18,23 @@ from auditor.experiments.stored_audit import (
     AuditArgument,
     ExperimentContext,
     ExperimentResult,
+    load_survey_source,
     require_config,
 )
+from auditor.reports.data.agreement.population import build_nonresponse_report
 from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.sampling import (
+    compare_sample_sizes,
+    compare_sizes_and_temperatures,
+    compare_temperatures,
+)
+from auditor.reports.data.savings_study import run_savings_study
+from auditor.reports.sections.experiments.sampling import (
+    build_nonresponse_document,
+    build_sampling_document,
+    build_savings_document,
+)
+from auditor.reports.sections.forecast import describe_forecast
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -87,9 +102,6 @@ def build_sampling_variants(
 
 def forecast_variants(context: ExperimentContext, audit_name: str, variants: Iterable[AuditConfig]) -> dict[str, str]:
     """The expected calls and cost of the variants of an audit that have not finished, in words, by name."""
-    from auditor.cost_estimation.audit_estimate import estimate_audit
-    from auditor.reports.sections.forecast import describe_forecast
-
     forecasts = {}
     with context.open_database() as db:
         survey = audits.load_audit_survey(db, audits.get_audit(db, audit_name))
@@ -142,14 +154,6 @@ def samples(
 
     Example: auditor experiment samples my-audit --k 3 --k 10 --temperature 0 --temperature 0.7 -o samples.html
     """
-    from auditor.reports.data.report_source import load_source
-    from auditor.reports.data.sampling import (
-        compare_sample_sizes,
-        compare_sizes_and_temperatures,
-        compare_temperatures,
-    )
-    from auditor.reports.sections.experiments.sampling import build_sampling_document
-
     sizes = sorted(set(sample_counts or [3, 5, 10]))
     config = load_sampling_config(context, audit)
     variants = build_sampling_variants(config, sizes[-1], sorted(set(temperatures)) if temperatures else None)
@@ -220,10 +224,6 @@ def savings(
 
     Example: auditor experiment savings my-audit
     """
-    from auditor.experiments.stored_audit import load_survey_source
-    from auditor.reports.data.savings_study import run_savings_study
-    from auditor.reports.sections.experiments.sampling import build_savings_document
-
     with context.open_database() as db:
         study = run_savings_study(db, load_survey_source(db, audit, "savings"), target_width)
     return ExperimentResult(study, build_savings_document(study))
@@ -238,10 +238,6 @@ def nonresponse(context: ExperimentContext, audit: AuditArgument) -> ExperimentR
 
     Example: auditor experiment nonresponse my-audit
     """
-    from auditor.experiments.stored_audit import load_survey_source
-    from auditor.reports.data.agreement.population import build_nonresponse_report
-    from auditor.reports.sections.experiments.sampling import build_nonresponse_document
-
     with context.open_database() as db:
         report = build_nonresponse_report(load_survey_source(db, audit, "nonresponse"))
     return ExperimentResult(report, build_nonresponse_document(audit, report))

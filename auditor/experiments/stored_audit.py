@@ -13,7 +13,7 @@ from auditor import bootstrap
 from auditor.config import AuditConfig, load_stored_config
 from auditor.errors import UsageError
 from auditor.reports.data.report_source import ReportSource, load_source, require_survey_audit
-from auditor.run import open_audit, run_with_models
+from auditor.run import open_audit, open_stored_database, resolve_storage_url, run_with_models
 from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, run_lock
@@ -59,14 +59,10 @@ class ExperimentContext:
     @property
     def url(self) -> str:
         """URL of the database."""
-        from auditor.run import resolve_storage_url
-
         return resolve_storage_url(self.storage)
 
     def open_database(self) -> Database:
         """Open the database, which must exist; UsageError or StorageError if it cannot be opened."""
-        from auditor.run import open_stored_database
-
         return open_stored_database(self.storage)
 
 

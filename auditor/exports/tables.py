@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from auditor.atomic_files import MANIFEST, NewFolder, make_folder, replace_folder, write_files
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method
+from auditor.reports.data.build import build_report
 from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
+from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.markdown import render_markdown
+from auditor.reports.render.table_files import render_csv
+from auditor.reports.render.tables import name_table_file
+from auditor.reports.report_files import render_paper_files  # loads all of the report's sections (0.4 s)
+from auditor.reports.sections.probe_sections import build_exported_tables
+from auditor.reports.sections.report import build_report_document
 from auditor.storage import audit_archive, audits, results
 from auditor.storage.audit_archive import DumpColumn, DumpTable
 from auditor.storage.audits import Audit
@@ -279,14 +286,6 @@ def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dic
     Returns:
         Their entries in the manifest.
     """
-    from auditor.reports.data.build import build_report
-    from auditor.reports.document import Table
-    from auditor.reports.document.blocks import iterate_blocks
-    from auditor.reports.render.table_files import render_csv
-    from auditor.reports.render.tables import name_table_file
-    from auditor.reports.sections.probe_sections import build_exported_tables
-    from auditor.reports.sections.report import build_report_document
-
     report = build_report(db, name)
     entries: dict[str, dict[str, Any]] = {}
     for block in (*iterate_blocks(build_report_document(report)), *build_exported_tables(report)):
@@ -306,8 +305,6 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.reports.report_files import render_paper_files  # loads all of the report's sections (0.4 s)
-
     make_folder(folder)
     text_by_path = {folder / name: text for name, text in render_paper_files(report)}
     write_files(text_by_path)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
+from auditor.agents.blinding import AUTHOR_LABEL, author_names, mask_authors  # loads word lists
 from auditor.atomic_files import MANIFEST, replace_folder
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Cell, Conflict, Method, Outcome, Ruling, Survey, SurveyCell, Trace, Verdict, total_cost
@@ -24,6 +25,9 @@ from auditor.reports.data.traces import (
     TraceReport,
     TraceVerdict,
 )
+from auditor.reports.render.html import render_html, write_search_page
+from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
+from auditor.reports.sections.traces.index_page import build_index_document, build_records, build_search
 from auditor.storage import audits, count_queries, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.count_queries import OutcomeCount
@@ -121,8 +125,6 @@ def make_name_mask(config: AuditConfig | None, names: Sequence[str]) -> Callable
     Args:
         names: names of the audit's models and judges.
     """
-    from auditor.agents.blinding import AUTHOR_LABEL, author_names, mask_authors  # loads word lists
-
     sections = config.models_by_name.values() if config else ()
     model_ids = [(section.name, section.model) for section in sections]
     identifying_names = [*author_names(model_ids), *(part for _, model in model_ids for part in model.split("/"))]
@@ -486,10 +488,6 @@ def write_trace_pages(
         StorageError: there is no such audit.
         UsageError: the audit has no answers, or the folder holds other files or cannot be written to.
     """
-    from auditor.reports.render.html import render_html, write_search_page
-    from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
-    from auditor.reports.sections.traces.index_page import build_index_document, build_records, build_search
-
     reader = TraceReader(db, audit_name)
     selection = reader.select().limit(max_pages, reader.seed)
     if not selection.cells:

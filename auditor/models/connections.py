@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import certifi
 import httpx
 
 from auditor.config.metadata_hosts import is_metadata_address
@@ -84,8 +85,6 @@ def create_tls_context() -> ssl.SSLContext:
 @functools.cache
 def _load_authorities(named: tuple[tuple[str, str], ...]) -> ssl.SSLContext:
     """TLS settings with the authorities in the files and folders that environment variables (name, value) name."""
-    import certifi
-
     if not named:
         return ssl.create_default_context(cafile=certifi.where())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import httpx
 import numpy as np
 
 from auditor import bootstrap
@@ -119,7 +120,6 @@ def _require_hub_connection(model: str, use: EncoderUse) -> None:
 
     One short request: the hub's own client would retry for more than a minute.
     """
-    import httpx
     from huggingface_hub import constants
 
     how_to_fix = f"Download it on a machine with a network. {HINTS[use]}"

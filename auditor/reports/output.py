@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.errors import UsageError
+from auditor.reports.document.blocks import map_code
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
@@ -54,8 +55,6 @@ def render_report(report: Report, output_format: str, *, is_brief: bool = False,
         return report.model_dump_json(indent=2, exclude=None if report.probes else {"probes"}) + "\n"
     if output_format not in REPORT_FORMATS.values():
         raise UsageError(f"'{output_format}' is not a report format.", "Use html, markdown, text or json.")
-    # Not at the top: JSON needs no sections, which load the charts.
-    from auditor.reports.document.blocks import map_code
     from auditor.reports.sections.report import build_report_document
 
     document = build_report_document(report, is_brief=is_brief)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
+from auditor.agents.blinding import author_names, mask_authors
 from auditor.config import load_stored_config
 from auditor.domain import Decision, Rating, SurveyCell, Verdict
 from auditor.prompts.language_data import addresses_judge
@@ -235,8 +236,5 @@ class AuthorMask:
 
     def _mask(self, text: str | None) -> str | None:
         """Mask names in a text; None stays None."""
-        # Not at the top: it loads word lists, which would delay the first screen.
-        from auditor.agents.blinding import author_names, mask_authors
-
         provider_names = [name for _, model in self._models for name in model.split("/")]
         return text and mask_authors(text, [*author_names(self._models), *provider_names])

@@ -9,11 +9,17 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import TypeVar
 
+from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
+from auditor.agents.cell_scoring import compute_cell_score  # loads numpy (0.1 s)
+from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.config import AuditConfig, load_stored_config, require_audit_name
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method
 from auditor.domain.audit_records import AnswerSelection, Exclusion
 from auditor.errors import AuditorError, UsageError
+from auditor.reports.data.audit_status import load_audit_status
+from auditor.reports.data.coverage.build import measure_coverage
+from auditor.reports.data.report_source import load_source
 from auditor.run.audit_handle import open_stored_database
 from auditor.run.fingerprints import fingerprint, was_run_with
 from auditor.run.survey_plan import direct_encoder_loader, probe_encoder_loaders
@@ -137,9 +143,7 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
     load_encoder, encoder_loaders = direct_encoder_loader(config), probe_encoder_loaders(config)
 
     def recompute() -> None:
-        from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
         from auditor.agents.graph import recompute_results  # loads langgraph (2 s)
-        from auditor.agents.run_context import OfflineClient, RunContext
 
         stop_event = threading.Event()
         load_evidence = functools.partial(load_stored_evidence, db, audit.id)
@@ -170,9 +174,6 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
 
 def _lacks_verdicts(db: Database, audit: audits.Audit) -> bool:
     """Whether a planned verdict has no row."""
-    from auditor.reports.data.coverage.build import measure_coverage
-    from auditor.reports.data.report_source import load_source
-
     for stage in measure_coverage(load_source(db, audit.name)):
         recorded = Counter[object]()
         for unit, _, n in stage.recorded:
@@ -184,8 +185,6 @@ def _lacks_verdicts(db: Database, audit: audits.Audit) -> bool:
 
 def update_final_stage(db: Database, audit: audits.Audit) -> None:
     """Let a finished audit wait for a person if a conflict is open now, and the other way round."""
-    from auditor.reports.data.audit_status import load_audit_status
-
     if audit.stage in audits.FINAL_STAGES:
         n_open = load_audit_status(db, audit)["open"]
         stage = audits.AWAITING_HUMAN if n_open else audits.FINISHED
@@ -195,8 +194,6 @@ def update_final_stage(db: Database, audit: audits.Audit) -> None:
 
 def recompute_imported_scores(db: Database, audit_id: int) -> None:
     """Compute the scores of an imported audit again: of cells whose samples are stored, and of answers to questions."""
-    from auditor.agents.cell_scoring import compute_cell_score  # loads numpy (0.1 s)
-
     stored = {
         (score.model, score.cell): score for score in results.load_scores(db, audit_id) if score.method == Method.DIRECT
     }

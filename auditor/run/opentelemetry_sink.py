@@ -14,6 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import requests
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
@@ -174,9 +176,6 @@ def create_http_sink(endpoint: str, headers: Mapping[str, str], *, is_configured
         is_configured: whether the config names the endpoint; headers from the environment, which may be meant for
             another collector, are not sent then.
     """
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
     options: dict[str, Any] = {"headers": dict(headers), "timeout": EXPORT_TIMEOUT_S}
     with _without_variables(HEADER_VARIABLES if is_configured else ()):
         return OpenTelemetrySink(

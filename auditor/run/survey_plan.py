@@ -14,7 +14,7 @@ from auditor.config.sections import SurveySection
 from auditor.domain import Answer, Call, Survey
 from auditor.errors import SurveyError
 from auditor.probe_interface import ProbeAudit
-from auditor.surveys import region_of
+from auditor.surveys import apply_nonresponse, group_countries, limit_cells, load_survey, region_of, select_cells
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ModelClient, TextEncoder
@@ -34,7 +34,6 @@ def load_planned_survey(config: AuditConfig) -> Survey:
     Raises:
         ConfigError, SurveyError, ImportFileError: the survey or task cannot be used as configured.
     """
-    from auditor.surveys import limit_cells
     from auditor.surveys.selection import add_donors
 
     survey, whole_survey = _load_configured_survey(config)
@@ -61,7 +60,6 @@ def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]
         check_languages,
         used_languages,
     )
-    from auditor.surveys import apply_nonresponse, group_countries, load_survey, select_cells
     from auditor.surveys.countries import native_languages
     from auditor.tasks import load_task, survey_from_task
 
@@ -86,8 +84,6 @@ def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]
 
 def _treat_like(survey: Survey, section: SurveySection) -> Survey:
     """The whole survey under the configured treatment of nonresponse; without the cells that lack the data for it."""
-    from auditor.surveys import apply_nonresponse
-
     try:
         return apply_nonresponse(
             replace(survey, cells=tuple(cell for cell in survey.cells if cell.score is not None)),

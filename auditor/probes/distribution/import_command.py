@@ -9,6 +9,7 @@ import typer
 
 from auditor.console.options import NewAuditOption, RegionsOption, StorageOption, StrictOption, SurveyOption
 from auditor.console.output import format_command, print_message, print_unmatched_rows
+from auditor.probes.distribution.opinion_imports import import_opinions as import_recorded_opinions
 from auditor.reports.number_format import pluralize
 
 
@@ -34,8 +35,6 @@ def import_opinions(
 
     Example: auditor import opinions opinions.csv --survey my_wvs.csv --audit published
     """
-    from auditor.probes.distribution.opinion_imports import import_opinions as import_recorded_opinions
-
     counts = import_recorded_opinions(
         file, survey=survey, audit=audit, storage=storage, regions=regions, is_strict=strict
     )

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, get_args
 
 import typer
 
+from auditor.config import load_config
 from auditor.console.options import JsonOption, NewAuditOption, StorageOption, output_file
 from auditor.console.output import format_command, print_json, print_message, print_table
+from auditor.console.progress import RunProgress
+from auditor.errors import UsageError
+from auditor.imports.published import PEOPLE_JUDGE, ConversionOptions, PublishedItem
+from auditor.imports.published_registry import find_format, read_dataset, write_rows
+from auditor.probes.logic.comparison_imports import import_comparisons as import_recorded_comparisons
+from auditor.probes.logic.ranking import RankingOptions, rank_items
 from auditor.probes.logic.repair_command import repair
+from auditor.probes.logic.settings import LogicProbe
 from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
@@ -91,9 +99,6 @@ def convert(
 
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
-    from auditor.imports.published import ConversionOptions
-    from auditor.imports.published_registry import find_format, read_dataset, write_rows
-
     dataset_format = find_format(dataset_name)
     row_kind = _select_kind(dataset_name, kind)
     options = ConversionOptions(aspect, permutations, min_events, passages, split, seed, limit)
@@ -113,9 +118,6 @@ def convert(
 
 def _select_kind(dataset_name: str, kind: str | None) -> str:
     """The kind of rows to write; UsageError if the data set has none of them."""
-    from auditor.errors import UsageError
-    from auditor.imports.published_registry import find_format
-
     kinds = find_format(dataset_name).kinds
     for known in kinds:
         if kind in (None, known):
@@ -125,8 +127,6 @@ def _select_kind(dataset_name: str, kind: str | None) -> str:
 
 def _needs_items(dataset: PublishedDataset) -> bool:
     """Whether comparisons only name their items, so that an import of them needs the file of items for the texts."""
-    from auditor.imports.published import PublishedItem
-
     texts = {row.item: row.text for row in dataset.rows.get("items", ()) if isinstance(row, PublishedItem)}
     compared = {item for row in dataset.rows.get("comparisons", ()) for item in row[1:3]}
     return any(texts.get(item, item) != item for item in compared)
@@ -134,10 +134,6 @@ def _needs_items(dataset: PublishedDataset) -> bool:
 
 def _list_next_steps(dataset_name: str, kind: str, output: Path, aspect: str, *, needs_items: bool) -> Iterator[str]:
     """Yield what can be done with a file of rows."""
-    from auditor.imports.published import PEOPLE_JUDGE
-    from auditor.imports.published_registry import find_format
-    from auditor.probes.logic.settings import LogicProbe
-
     dataset_format = find_format(dataset_name)
     relations = get_args(LogicProbe.model_fields["relation"].annotation)
     relation = aspect if aspect in relations else dataset_format.relation if not aspect else "preference"
@@ -197,8 +193,6 @@ def import_comparisons(
 
     Example: auditor import comparisons judged.csv --audit judged --people human
     """
-    from auditor.probes.logic.comparison_imports import import_comparisons as import_recorded_comparisons
-
     counts = import_recorded_comparisons(
         file, audit=audit, storage=storage, people=people, items=items, criterion=criterion
     )
@@ -268,10 +262,6 @@ def rank(
 
     Example: auditor logic rank examples/logic.toml --calibrated
     """
-    from auditor.config import load_config
-    from auditor.console.progress import RunProgress
-    from auditor.probes.logic.ranking import RankingOptions, rank_items
-
     audit_config, options = load_config(config), RankingOptions(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:
         rankings = rank_items(audit_config, options, judge=judge, storage=storage, progress=progress, signals=True)

@@ -11,10 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import typer
 
+from auditor.atomic_files import write_atomically
 from auditor.console.options import JsonOption, StorageOption, optional_audit, output_file
 from auditor.console.output import format_command, print_json, print_message, print_table
+from auditor.errors import UsageError
+from auditor.exports.training import check_suffix
 from auditor.metrics.logic.ranking import measure_repair_effect
-from auditor.probes.logic.repair import RepairedAnswers, RepairStage, StageSummary
+from auditor.probes.logic.judges import send_to_review
+from auditor.probes.logic.repair import (
+    RepairedAnswers,
+    RepairStage,
+    StageSummary,
+    list_flips,
+    rate_items,
+    repair_comparisons,
+    select_stage,
+    summarize_stages,
+)
+from auditor.reports.output import render_document
+from auditor.run import open_stored_audit
 
 if TYPE_CHECKING:
     from auditor.probes.logic.repair import FlippedComparison
@@ -181,8 +196,6 @@ def repair(
 
 def _read_settings(output: Path | None, is_for_review: bool, **options: Any) -> RepairSettings:
     """The settings of the repair; UsageError for options that exclude each other, have no effect, or are unknown."""
-    from auditor.errors import UsageError
-    from auditor.exports.training import check_suffix
     from auditor.probes.logic.training_data import RepairSettings
 
     settings = RepairSettings(**options)
@@ -233,10 +246,7 @@ def repair_stored_comparisons(
     is_for_review: bool,
 ) -> tuple[list[RepairedAnswers], int | None]:
     """Repair an audit's comparisons; also the number of flipped ones that were sent to review, None if not asked."""
-    from auditor.probes.logic.judges import send_to_review
-    from auditor.probes.logic.repair import list_flips, repair_comparisons
     from auditor.probes.logic.training_data import check_item_texts
-    from auditor.run import open_stored_audit
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         repaired_answers = repair_comparisons(
@@ -250,8 +260,6 @@ def repair_stored_comparisons(
 
 def measure_repair(repaired_answers: list[RepairedAnswers], settings: RepairSettings) -> RepairResult:
     """Measure the answers before and after the repair, and at each stage."""
-    from auditor.probes.logic.repair import list_flips, summarize_stages
-
     stages = summarize_stages(repaired_answers, k=settings.k, seed=settings.seed or 0, negated=settings.negated)
     return RepairResult(summarize_repairs(repaired_answers, stages), stages, list_flips(repaired_answers))
 
@@ -260,10 +268,7 @@ def write_rows(
     audit: str, repaired_answers: list[RepairedAnswers], result: RepairResult, settings: RepairSettings, output: Path
 ) -> None:
     """Write the rows for preference tuning, and their data card."""
-    from auditor.atomic_files import write_atomically
-    from auditor.probes.logic.repair import select_stage
     from auditor.probes.logic.training_data import build_data_card, build_training_rows, write_training_rows
-    from auditor.reports.output import render_document
 
     answers = select_stage(repaired_answers, settings.stage, negated=settings.negated, seed=settings.seed or 0)
     rows = build_training_rows(answers, settings.answers)
@@ -289,8 +294,6 @@ def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:
     """Print the items by win-loss rate, by the Bradley-Terry model, and by Elo."""
-    from auditor.probes.logic.repair import rate_items
-
     rows, notes = rate_items(repaired)
     columns = ["judge", "set", "item", "win-loss", "Bradley-Terry (std. error)", "Elo (range over orders)"]
     print_table(

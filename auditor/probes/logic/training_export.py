@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from auditor.atomic_files import write_atomically
 from auditor.console.options import AuditArgument, StorageOption, output_file
 from auditor.console.output import print_message
+from auditor.errors import UsageError
+from auditor.exports.training import (
+    build_survey_card,
+    build_survey_rows,
+    check_suffix,
+    choose_held_out,
+    to_records,
+    write_records,
+)
 from auditor.probes.logic.repair_command import (
     AnswersOption,
     MethodOption,
@@ -21,7 +31,11 @@ from auditor.probes.logic.repair_command import (
     repair_stored_comparisons,
     write_rows,
 )
+from auditor.probes.logic.training_data import RepairSettings
 from auditor.reports.number_format import pluralize
+from auditor.reports.output import render_document
+from auditor.run import open_stored_audit
+from auditor.storage import audits
 
 if TYPE_CHECKING:
     from auditor.exports.training import TrainingFormat
@@ -74,16 +88,12 @@ def export_training(
 
     Example: auditor export training moral-alignment --from survey --held-out Japan -o rows.jsonl
     """
-    from auditor.errors import UsageError
-    from auditor.exports.training import check_suffix
-
     check_suffix(output)
     if source == "survey":
         _export_survey(audit, output, form, held_out or [], seed or 0, storage)
         return
     if held_out:
         raise UsageError("--held-out: no effect on comparisons.", "Add --from survey, or leave it out.")
-    from auditor.probes.logic.training_data import RepairSettings
 
     settings = RepairSettings(
         stage=stage,  # type: ignore[arg-type]  # RepairSettings checks it
@@ -102,19 +112,6 @@ def _export_survey(
     audit: str, output: Path, form: TrainingFormat, countries: list[str], seed: int, storage: str | None
 ) -> None:
     """Write the rows of the countries to train on, of those held out, and the card."""
-    from auditor.atomic_files import write_atomically
-    from auditor.errors import UsageError
-    from auditor.exports.training import (
-        build_survey_card,
-        build_survey_rows,
-        choose_held_out,
-        to_records,
-        write_records,
-    )
-    from auditor.reports.output import render_document
-    from auditor.run import open_stored_audit
-    from auditor.storage import audits
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
         survey = audits.load_audit_survey(db, stored_audit)
     if survey.task is not None or not survey.scores:

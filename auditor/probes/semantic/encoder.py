@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from auditor.agents.run_context import TextEncoder
 from auditor.config.probe_section import ProbeEncoder
 from auditor.metrics.answers.semantic import EntropyVariant, entropy_of_similarities
+from auditor.models.text_similarity import check_similarity_packages
 from auditor.probes.semantic.records import (
     QUESTION_TEXT,
     RELEASED_MIX,
@@ -91,7 +92,6 @@ def find_encoder(config: AuditConfig) -> ProbeEncoder | None:
 
     def check() -> None:
         from auditor.models.embeddings import check_encoders  # loads httpx (0.2 s)
-        from auditor.models.text_similarity import check_similarity_packages
 
         check_encoders(name, probe.used_bertscore_model)
         check_similarity_packages(probe.rivals)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
+import pydantic
 import typer
 
+from auditor.config.validation_messages import explain_validation_error
 from auditor.console.options import NewAuditOption, StorageOption
 from auditor.console.output import format_command, print_message
 from auditor.console.progress import show_embedding_bar
+from auditor.errors import UsageError
+from auditor.probes.semantic.answer_imports import import_answers as import_recorded_answers
+from auditor.probes.semantic.settings import SemanticProbe
 from auditor.reports.number_format import pluralize
-
-if TYPE_CHECKING:
-    from auditor.probes.semantic.settings import SemanticProbe
 
 QuestionsOption: TypeAlias = Annotated[
     str,
@@ -77,8 +79,6 @@ def import_answers(
 
     Example: auditor import answers answers.csv --audit published
     """
-    from auditor.probes.semantic.answer_imports import import_answers as import_recorded_answers
-
     options = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
     options |= {} if bertscore_model is None else {"bertscore_model": bertscore_model}
     probe = _build_probe(options, similarity_measures)
@@ -107,12 +107,6 @@ def import_answers(
 
 def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticProbe:
     """The settings of the scores from the options of the command; raises UsageError if one cannot be used."""
-    import pydantic
-
-    from auditor.config.validation_messages import explain_validation_error
-    from auditor.errors import UsageError
-    from auditor.probes.semantic.settings import SemanticProbe
-
     measures = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
     try:
         return SemanticProbe.model_validate(options | {"rivals": measures})

@@ -12,6 +12,7 @@ import numpy as np
 from auditor.agents.run_context import TextEncoder
 from auditor.domain import canonical_hash, derive_seed
 from auditor.metrics.answers.semantic import NullDistribution, cosine_similarities, shuffled_null
+from auditor.models.text_similarity import consistency_measures
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.encoder import (
     ConsistencyMeasure,
@@ -251,7 +252,6 @@ def rescore_stored_answers(db: Database, audit_id: int) -> None:
     if settings is None:
         return
     from auditor.models.embeddings import load_encoder  # late: tests replace `load_encoder` there
-    from auditor.models.text_similarity import consistency_measures
 
     metrics = {score.metric for score in load_records(db, audit_id, QuestionScore)}
     names = [name for name in get_args(SimilarityMetric) if name in metrics]

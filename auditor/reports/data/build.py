@@ -50,7 +50,7 @@ from auditor.reports.data.coverage.build import build_coverage_report, build_rea
 from auditor.reports.data.coverage.counts import build_model_version_rows
 from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures import build_failures_report
-from auditor.reports.data.judge_quality.build import build_judge_quality
+from auditor.reports.data.judge_quality.build import build_judge_quality, build_pair_labels
 from auditor.reports.data.judge_quality.schema import PairLabelsReport
 from auditor.reports.data.panel.build import (
     build_panel_report,
@@ -184,7 +184,6 @@ def _build_pair_labels(db: Database, audit_id: int) -> list[PairLabelsReport]:
     """Measure the judges of pairs against people's labels; the modules are not loaded without labels."""
     if not any(load_labels(db, audit_id, form.kind) for form in list_label_forms()):
         return []
-    from auditor.reports.data.judge_quality.build import build_pair_labels
 
     return build_pair_labels(db, audit_id)
 

@@ -7,9 +7,38 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+import numpy as np
 import typer
 
-from auditor.experiments.stored_audit import ExperimentContext, ExperimentResult
+from auditor.errors import ImportFileError, UsageError, did_you_mean
+from auditor.experiments.stored_audit import ExperimentContext, ExperimentResult, ask_models, require_config
+from auditor.metrics.intervals.items import averaged_share
+from auditor.probes.semantic import answer_rows
+from auditor.probes.semantic.figures.experiment_rows import (
+    ConsistencyAccuracyRow,
+    MeasureByRuleRow,
+    MeasureByWordingRow,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+    TaskConsistencyRow,
+    build_count_rows,
+    compare_measures,
+    difference_over_questions,
+)
+from auditor.probes.semantic.figures.human_judgements import (
+    PairLabel,
+    compare_with_human_judgements,
+    load_sampled_labels,
+)
+from auditor.probes.semantic.figures.schema import mean_over_questions
+from auditor.probes.semantic.questions import list_question_ids
+from auditor.probes.semantic.section_measures import build_judgements_document
+from auditor.probes.semantic.settings import SemanticProbe
+from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.sections.phrasing import join_first
+from auditor.storage import audits
+from auditor.storage.audits import get_audit
+from auditor.surveys.row_reader import read_rows
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import RunContext
@@ -17,18 +46,12 @@ if TYPE_CHECKING:
     from auditor.metrics.intervals.estimate import Estimate
     from auditor.metrics.people.over_models import ModelCorrelation
     from auditor.probes.semantic.experiment_calls import GroupScores, KnownAnswerQuestion
-    from auditor.probes.semantic.figures.experiment_rows import (
-        ConsistencyAccuracyRow,
-        RuleFollowingRow,
-        SemanticTemperatureRow,
-    )
     from auditor.probes.semantic.questions import QuestionIds
     from auditor.reports.data.report_source import FloatArray
     from auditor.surveys.row_reader import TextRow
 
     Measures: TypeAlias = dict[str, tuple[FloatArray, GroupScores]]
     """By model: the share of correct answers, shape (questions,), and the consistency of the reasons."""
-    from auditor.probes.semantic.figures.human_judgements import PairLabel
 
 
 MoralAuditArgument: TypeAlias = Annotated[
@@ -49,10 +72,8 @@ def temperature(
 
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
-    from auditor.experiments.stored_audit import ask_models
     from auditor.probes.semantic.experiment_calls import SEMANTIC_PROBE, scores_by_temperature
     from auditor.probes.semantic.experiments.sections import build_temperature_document
-    from auditor.reports.data.adjusted_tests import adjust_rows
 
     values = parse_temperatures(temperatures)
     scores = ask_models(context, audit, (SEMANTIC_PROBE,), lambda run: scores_by_temperature(run, values))
@@ -69,15 +90,6 @@ def _build_temperature_row(
     model: str, value: float, same_words: GroupScores, other_words: GroupScores
 ) -> SemanticTemperatureRow:
     """Compare repeated answers to one wording with answers to all wordings, at one temperature."""
-    from auditor.probes.semantic.figures.experiment_rows import (
-        MeasureByWordingRow,
-        SemanticTemperatureRow,
-        build_count_rows,
-        compare_measures,
-        difference_over_questions,
-    )
-    from auditor.probes.semantic.figures.schema import mean_over_questions
-
     change = difference_over_questions(same_words.main, other_words.main)
     return SemanticTemperatureRow(
         model=model,
@@ -93,8 +105,6 @@ def _build_temperature_row(
 
 def parse_temperatures(text: str) -> list[float]:
     """Temperatures in [0, 2] from a comma-separated list, without duplicates."""
-    from auditor.errors import UsageError
-
     try:
         parsed = [float(number) for number in text.split(",")]
     except ValueError:
@@ -126,10 +136,8 @@ def rules(
 
     Example: auditor experiment rules moral
     """
-    from auditor.experiments.stored_audit import ask_models
     from auditor.probes.semantic.experiment_calls import SEMANTIC_PROBE, scores_by_rule
     from auditor.probes.semantic.experiments.sections import build_rules_document
-    from auditor.reports.data.adjusted_tests import adjust_rows
 
     rule_by_question = None if file is None else read_rules(file, _load_question_ids(context, audit), audit)
     scores = ask_models(context, audit, (SEMANTIC_PROBE,), lambda run: scores_by_rule(run, rule_by_question))
@@ -152,15 +160,6 @@ def _describe_file(file: Path, rule_by_question: Mapping[str, str]) -> dict[str,
 
 def _build_rule_row(model: str, before: GroupScores, after: GroupScores) -> RuleFollowingRow:
     """Compare a model's consistency without and with a rule."""
-    from auditor.probes.semantic.figures.experiment_rows import (
-        MeasureByRuleRow,
-        RuleFollowingRow,
-        build_count_rows,
-        compare_measures,
-        difference_over_questions,
-    )
-    from auditor.probes.semantic.figures.schema import mean_over_questions
-
     change = difference_over_questions(before.main, after.main)
     return RuleFollowingRow(
         model=model,
@@ -174,11 +173,7 @@ def _build_rule_row(model: str, before: GroupScores, after: GroupScores) -> Rule
 
 def _load_question_ids(context: ExperimentContext, audit_name: str) -> QuestionIds:
     """Ids of an audit's questions; StorageError or UsageError if it has none."""
-    from auditor.experiments.stored_audit import require_config
-    from auditor.probes.semantic import answer_rows
     from auditor.probes.semantic.experiment_calls import SEMANTIC_PROBE
-    from auditor.probes.semantic.questions import list_question_ids
-    from auditor.storage import audits
 
     with context.open_database() as db:
         audit = audits.get_audit(db, audit_name)
@@ -194,10 +189,6 @@ def read_rules(file: Path, ids: QuestionIds, audit: str) -> dict[str, str]:
         ImportFileError: a row cannot be used, names a question that is not the audit's, or repeats one; or no row is
             of a question that it asks.
     """
-    from auditor.errors import ImportFileError, did_you_mean
-    from auditor.reports.sections.phrasing import join_first
-    from auditor.surveys.row_reader import read_rows
-
     known_ids = (*ids.asked, *ids.beyond_limit)
     rule_by_question: dict[str, str] = {}
     for row in read_rows(file, ("question_id", "rule")):
@@ -244,7 +235,6 @@ def accuracy(
 
     Example: auditor experiment accuracy moral facts.csv
     """
-    from auditor.experiments.stored_audit import ask_models
     from auditor.probes.semantic.experiment_calls import (
         SEMANTIC_PROBE,
         accuracy_and_consistency,
@@ -275,7 +265,6 @@ def _describe_questions(
         questions, asked: as in the file, and with the wordings that the paraphraser wrote.
     """
     n_wordings = [len(question.asked_texts) for question in asked]
-    from auditor.probes.semantic.settings import SemanticProbe
 
     probe = config.probes.find(SemanticProbe)
     was_paraphrased = any(not question.paraphrases for question in questions)
@@ -315,8 +304,6 @@ def _correlate_means(
     consistencies: Sequence[Estimate], accuracies: Sequence[Estimate], families: Sequence[str]
 ) -> ModelCorrelation:
     """Correlate two estimates of each model over the models; those without a value are left out."""
-    import numpy as np
-
     from auditor.metrics.people.over_models import correlate_models
 
     x, y = (
@@ -328,16 +315,7 @@ def _correlate_means(
 
 def _build_accuracy_row(model: str, accuracies: FloatArray, scores: GroupScores) -> ConsistencyAccuracyRow:
     """Correlate a model's accuracy and consistency over questions; accuracy is nan where there is none."""
-    import numpy as np
-
     from auditor.metrics.intervals.correlation import correlate_over_units
-    from auditor.metrics.intervals.items import averaged_share
-    from auditor.probes.semantic.figures.experiment_rows import (
-        ConsistencyAccuracyRow,
-        TaskConsistencyRow,
-        build_count_rows,
-    )
-    from auditor.probes.semantic.figures.schema import mean_over_questions
 
     units, has_answers = {"question": np.arange(len(accuracies))}, ~np.isnan(accuracies)
     return ConsistencyAccuracyRow(
@@ -365,9 +343,6 @@ def read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
     Raises:
         ImportFileError: a row that cannot be used, rows of one id that differ, or no rows.
     """
-    from auditor.errors import ImportFileError
-    from auditor.surveys.row_reader import read_rows
-
     questions_by_id: dict[str, KnownAnswerQuestion] = {}
     for row in read_rows(file, ("question_id", "question", "choices", "correct"), ("paraphrase",)):
         parsed = _parse_question(row)
@@ -424,10 +399,6 @@ def judgements(
 
     Example: auditor experiment judgements moral people.csv
     """
-    from auditor.probes.semantic.figures.human_judgements import compare_with_human_judgements, load_sampled_labels
-    from auditor.probes.semantic.section_measures import build_judgements_document
-    from auditor.storage.audits import get_audit
-
     labels = [] if file is None else read_judgements(file)
     with context.open_database() as db:
         if file is None:
@@ -438,9 +409,6 @@ def judgements(
 
 def read_judgements(file: Path) -> list[PairLabel]:
     """Read the judgements of a file; ImportFileError for a row that cannot be used, or without rows."""
-    from auditor.errors import ImportFileError
-    from auditor.surveys.row_reader import read_rows
-
     labels: dict[tuple[str, str, str, int, int], PairLabel] = {}
     for row in read_rows(file, ("rater", "model", "question_id", "left", "right", "judgement")):
         label = _parse_judgement(row)
@@ -456,8 +424,6 @@ def read_judgements(file: Path) -> list[PairLabel]:
 
 def _parse_judgement(row: TextRow) -> PairLabel:
     """The judgement of a row; ImportFileError if its pair is none, or the judgement is not one of `SCORES`."""
-    from auditor.probes.semantic.figures.human_judgements import PairLabel
-
     rater, model, question, *_, text = map(row.required_text, row.cells)
     left, right = row.integer("left"), row.integer("right")
     if text.upper() not in SCORES:
