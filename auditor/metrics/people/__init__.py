@@ -1,1 +1,1 @@
-"""Models against people: errors, concordance, correlation, tiers of models, structure, and what fewer questions change."""
+"""Models against people: errors, concordance, tiers of models, structure, and what fewer questions change."""
