@@ -119,6 +119,7 @@ async def read_recorded_cells(state: CellState, runtime: Runtime[RunContext]) ->
                 await _answer(context, model, step)
         n_reached = n_next
     _drop_surplus_samples(context, n_reached)
+    context.schedule.answers_complete.set()  # probes that need all answers wait for this
     if not context.has_cells:
         for _, step in _split_into_steps(context, 0, n_reached):
             await _review_recorded(context, step)
