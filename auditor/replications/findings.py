@@ -14,7 +14,7 @@ import numpy as np
 
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Tested
 from auditor.metrics.intervals.multiple_testing import holm, intersection_union
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.presets import Finding, Paper
 from auditor.replications.semantic_figures import BERTSCORES, LEXICAL_METRICS

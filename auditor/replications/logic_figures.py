@@ -11,8 +11,8 @@ from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.items import Averaging
 from auditor.metrics.logic.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
 from auditor.metrics.logic.transitivity import PartialTransitivity
-from auditor.probes.logic.figures import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
-from auditor.probes.logic.figures_schema import LogicReport, LogicRow
+from auditor.probes.logic.figures.build import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
+from auditor.probes.logic.figures.schema import LogicReport, LogicRow
 from auditor.replications.definitions import MeasuredAudit
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent

@@ -11,7 +11,7 @@ from typing import Any
 from auditor.agents.call_builders import direct_sampling, request_params, review_sampling
 from auditor.config import AuditConfig
 from auditor.metrics.logic.ranking_methods import PAIRS_GREEDY
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.logic.settings import LogicProbe
 from auditor.probes.semantic.call_builders import build_answer_call, build_pair_call
 from auditor.probes.semantic.records import CONSISTENCY_PURPOSE

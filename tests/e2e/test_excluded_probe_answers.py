@@ -14,7 +14,7 @@ from auditor.domain.audit_records import AnswerSelection
 from auditor.probes.distribution.figures.schema import DistributionReport
 from auditor.probes.distribution.opinions import Opinion
 from auditor.probes.logic.comparisons import Comparison
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict, QuestionScore
 from auditor.reports.data.report_schema import Report

@@ -13,7 +13,7 @@ from auditor.config import AuditConfig
 from auditor.domain import ComparisonChoice, Outcome
 from auditor.errors import ConfigError
 from auditor.probes.logic.comparisons import Comparison, Relation
-from auditor.probes.logic.figures_schema import LogicReport, LogicRow
+from auditor.probes.logic.figures.schema import LogicReport, LogicRow
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits

@@ -17,7 +17,7 @@ from auditor.errors import ImportFileError
 from auditor.metrics.logic.consistency import decisions
 from auditor.probes.logic import comparison_rows as comparisons
 from auditor.probes.logic.comparisons import Comparison, Item, ItemSet
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.logic.item_sets import draw_sets
 from auditor.probes.logic.questions import LogicQuestion, parse_comparison
 from auditor.probes.logic.settings import LogicProbe

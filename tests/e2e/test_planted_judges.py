@@ -10,7 +10,7 @@ import itertools
 
 import pytest
 
-from auditor.probes.logic.figures_schema import LogicReport, LogicRow
+from auditor.probes.logic.figures.schema import LogicReport, LogicRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit

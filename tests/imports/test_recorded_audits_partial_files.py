@@ -14,7 +14,7 @@ from auditor.errors import ImportFileError
 from auditor.imports.recorded_audits import import_scores, import_traces
 from auditor.input_files import open_text, report_reading
 from auditor.probes.logic.comparison_imports import import_comparisons
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.reports.output import render_report
 from auditor.run import open_audit

@@ -15,7 +15,7 @@ from auditor.probes.distribution.opinion_imports import import_opinions
 from auditor.probes.distribution.opinions import Opinion
 from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.probes.logic.comparison_rows import load_item_sets
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

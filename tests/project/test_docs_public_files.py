@@ -13,7 +13,7 @@ import pytest
 
 from auditor.domain import Cell
 from auditor.probes.distribution.figures.schema import DistributionReport
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit

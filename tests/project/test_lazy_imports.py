@@ -14,7 +14,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import list_built_in_names
 from auditor.domain.labels import LabelKind
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession

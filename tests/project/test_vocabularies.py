@@ -28,7 +28,7 @@ from auditor.metrics.judges.accuracy import Evidence, JudgeDifference
 from auditor.models.finish_reasons import FinishCategory
 from auditor.probes.logic import section as logic
 from auditor.probes.logic.comparison_imports import CRITERIA
-from auditor.probes.logic.figures_schema import InstanceMeans
+from auditor.probes.logic.figures.schema import InstanceMeans
 from auditor.probes.logic.questions import load_comparison_wording, load_english_criteria
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.differences.schema import ChangeLabel, ResolutionFlipRow

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.logic.repair import repair_comparisons
 from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper

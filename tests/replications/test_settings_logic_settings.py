@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
 from auditor.replications.planning import merge_settings

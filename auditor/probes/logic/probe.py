@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from auditor.imports.published import DatasetFormat
     from auditor.models.answer_schemas import Structure
     from auditor.models.simulated import World
-    from auditor.probes.logic.figures_schema import LogicReport
+    from auditor.probes.logic.figures.schema import LogicReport
     from auditor.reports.data.coverage.counts import StageCoverage
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
@@ -123,17 +123,17 @@ class Logic(BuiltInProbe):
         return list_fingerprint_inputs(config, languages)
 
     def report_class(self) -> type[LogicReport]:
-        from auditor.probes.logic.figures_schema import LogicReport
+        from auditor.probes.logic.figures.schema import LogicReport
 
         return LogicReport
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> LogicReport | None:
-        from auditor.probes.logic.figures import build_logic_report
+        from auditor.probes.logic.figures.build import build_logic_report
 
         return build_logic_report(db, source, sampling)
 
     def measure_coverage(self, figures: LogicReport) -> Iterable[StageCoverage]:
-        from auditor.probes.logic.figures import measure_logic_coverage
+        from auditor.probes.logic.figures.build import measure_logic_coverage
 
         return measure_logic_coverage(figures)
 
@@ -155,7 +155,7 @@ class Logic(BuiltInProbe):
         return build_summary_tables(report)
 
     def describe_votes(self, report: Report) -> str:
-        from auditor.probes.logic.figures_schema import LogicReport
+        from auditor.probes.logic.figures.schema import LogicReport
         from auditor.probes.logic.section import describe_excluded_judges
 
         return describe_excluded_judges(report.find(LogicReport))

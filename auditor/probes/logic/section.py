@@ -8,8 +8,8 @@ from typing import NamedTuple
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.logic.consistency import LogicEstimate
 from auditor.metrics.logic.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
-from auditor.probes.logic.figures import MAX_RANKED_ITEMS, MIN_RANKED_ITEMS
-from auditor.probes.logic.figures_schema import (
+from auditor.probes.logic.figures.build import MAX_RANKED_ITEMS, MIN_RANKED_ITEMS
+from auditor.probes.logic.figures.schema import (
     ContradictionRow,
     JudgeConsistencyRow,
     LogicCorrelationRow,

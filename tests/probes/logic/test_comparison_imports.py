@@ -9,7 +9,7 @@ import pytest
 
 from auditor.errors import ImportFileError, UsageError
 from auditor.probes.logic.comparison_imports import import_comparisons
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit
 

@@ -13,7 +13,7 @@ from auditor.errors import ImportFileError
 from auditor.imports.published import ConversionOptions, PublishedDecision, PublishedItem
 from auditor.imports.published_registry import write_rows
 from auditor.probes.logic.comparison_imports import import_comparisons
-from auditor.probes.logic.figures_schema import LogicReport
+from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.logic.item_sets import load_item_sets
 from auditor.probes.logic.people_labels import check_people_labels, read_people_labels
 from auditor.probes.logic.published import read_summarize_from_feedback

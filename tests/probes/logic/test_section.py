@@ -10,7 +10,7 @@ from auditor.metrics.intervals.items import Averaging
 from auditor.metrics.logic.consistency import LogicEstimate
 from auditor.metrics.logic.transitivity import PartialTransitivity
 from auditor.metrics.people.over_models import ModelCorrelation
-from auditor.probes.logic.figures_schema import (
+from auditor.probes.logic.figures.schema import (
     InstanceMeans,
     JudgeConsistencyRow,
     LogicCorrelationRow,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.probes.logic.figures_schema import ArcRow, ContradictionRow, CycleRow
+from auditor.probes.logic.figures.schema import ArcRow, ContradictionRow, CycleRow
 from auditor.probes.logic.section import MAX_OPEN_ROWS, build_contradictions_section
 from auditor.reports.document import Disclosure, List
 from tests.reports.hostile_report import NAME

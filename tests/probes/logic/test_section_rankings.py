@@ -6,7 +6,7 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.probes.logic import section as logic_rankings
-from auditor.probes.logic.figures_schema import RankingRepairRow, RankingRow
+from auditor.probes.logic.figures.schema import RankingRepairRow, RankingRow
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint
 from auditor.reports.document import Figure
 from tests.probes.logic.test_section import MEAN, make_logic, make_row, make_share

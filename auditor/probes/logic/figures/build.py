@@ -32,7 +32,7 @@ from auditor.metrics.people.over_models import correlate_models
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparison_rows import ItemSetAnswers
 from auditor.probes.logic.comparisons import Comparison, ItemSet
-from auditor.probes.logic.figures_schema import (
+from auditor.probes.logic.figures.schema import (
     ArcRow,
     ContradictionRow,
     CycleRow,

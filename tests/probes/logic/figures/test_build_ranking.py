@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from auditor.probes.logic.comparison_rows import ItemSetAnswers
 from auditor.probes.logic.comparisons import Item, ItemSet
-from auditor.probes.logic.figures import build_ranking_rows
+from auditor.probes.logic.figures.build import build_ranking_rows
 
 Floats = NDArray[np.float64]
 

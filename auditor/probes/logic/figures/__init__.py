@@ -1,0 +1,1 @@
+"""Logical consistency of judges' preferences."""
