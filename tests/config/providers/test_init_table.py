@@ -219,8 +219,8 @@ def test_only_the_table_names_providers() -> None:
     ]
     named = {(path.name, name) for path in sources for name in quoted_name.findall(path.read_text(encoding="utf-8"))}
     # Examples of two keys' values; and the package `azure` of azure-identity.
-    examples = {("value_examples.py", '"openai/gpt-4o"'), ("value_examples.py", '"azure/gpt-4o"')}
-    assert named == examples | {("entra_id.py", '"azure"')}
+    examples = {("value_checks.py", '"openai/gpt-4o"'), ("value_checks.py", '"azure/gpt-4o"')}
+    assert named == examples | {("endpoint.py", '"azure"')}
 
 
 def test_the_models_that_continue_the_beginning_of_an_answer_are_those_of_litellms_list() -> None:
