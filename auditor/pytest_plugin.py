@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from auditor.run import open_audit, run_audit  # loads numpy and SQLAlchemy (1 s): not in every pytest session
-
 if TYPE_CHECKING:
     from auditor.run import AuditHandle
 
@@ -36,6 +34,8 @@ def audit_of(request: pytest.FixtureRequest) -> Callable[[str | Path], AuditHand
 
     def audit_of(config_or_name: str | Path) -> AuditHandle:
         """The audit of a config file or name; each is run or opened once per session."""
+        from auditor.run import open_audit, run_audit  # loads numpy and SQLAlchemy (1 s): not in every pytest session
+
         if str(config_or_name) not in handles:
             if str(config_or_name).endswith(CONFIG_SUFFIXES):
                 handles[str(config_or_name)] = run_audit(request.config.rootpath / config_or_name, storage=storage)

@@ -10,7 +10,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from auditor.config.strict_yaml import parse_yaml  # loads yaml, which a report does not need
 from auditor.domain import Message
 from auditor.errors import ConfigError
 from auditor.input_files import MAX_SETTINGS_BYTES, read_text, require_file
@@ -128,6 +127,7 @@ def parse_prompt(text: str, language: str, *, source: str) -> Prompt:
             f"{source}: is not laid out as a prompt.",
             "Begin with front matter between '---' lines, then write [system], then [user].",
         )
+    from auditor.config.strict_yaml import parse_yaml  # loads yaml, which a report does not need
 
     front_matter = parse_yaml(match["front"], source)
     required_keys = {"id", "version", "purpose", "fields"}

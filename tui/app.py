@@ -12,7 +12,6 @@ from textual.content import Content
 from auditor.domain.labels import LabelKind
 from auditor.errors import AuditorError
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
-from auditor.review.labelling import open_labelling_session  # loads numpy (0.1 s)
 from auditor.review.session import CompletionNotifier, OnDecided, ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter
@@ -24,10 +23,7 @@ from auditor.tui.queue import QueueScreen
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.screen import ReviewScreen
 from auditor.tui.settings import ReviewSettings, load_review_settings
-from auditor.tui.text_screens import (
-    AgreementScreen,  # loads numpy (0.1 s)
-    ErrorsScreen,
-)
+from auditor.tui.text_screens import ErrorsScreen
 
 
 class ReviewApp(RaterApp):
@@ -91,6 +87,8 @@ class ReviewApp(RaterApp):
 
     def open_agreement(self, audit: str) -> None:
         """Show the agreement of raters and judges in an audit."""
+        from auditor.tui.text_screens import AgreementScreen  # loads numpy (0.1 s)
+
         self._open_screen(lambda: AgreementScreen(self.get_session(audit)))
 
     def open_errors(self, audit: str) -> None:
@@ -208,6 +206,8 @@ def run_labelling(
         ConfigError: the rater's settings are invalid.
         Exception: any error that ended the app unexpectedly.
     """
+    from auditor.review.labelling import open_labelling_session  # loads numpy (0.1 s)
+
     settings = load_review_settings()
     with open_database(storage_url, create=False) as db:
         app = LabelApp(open_labelling_session(db, audit, rater, kind, **options), settings)

@@ -14,7 +14,6 @@ from auditor.review.conflict_list import format_filter, format_left, format_prog
 from auditor.review.failure_text import describe_failure
 from auditor.review.item import ReviewItem
 from auditor.review.session import CellDecision, CompletionNotifier, ReviewSession
-from auditor.review.summary import summarize_ratings  # loads scipy: slow
 from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueSort
 from auditor.storage.database import Database
 from auditor.storage.overview import load_overviews
@@ -197,6 +196,8 @@ class PlainTextList:
 
     def show_agreement(self, argument: str) -> None:
         """Print the agreement of raters and judges as tables."""
+        from auditor.review.summary import summarize_ratings  # loads scipy: slow
+
         for table in summarize_ratings(self.db, self.session.audit).tables:
             self.write_line(f"{table.title}. {table.note}")
             self.write_lines(f"  {to_single_line(row.name)}: {to_single_line(row.text)}." for row in table.rows)

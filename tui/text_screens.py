@@ -11,10 +11,8 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from auditor.reports.data.failures import load_failure_groups  # loads pydantic models of the report
 from auditor.review.failure_text import describe_failure
 from auditor.review.session import ReviewSession
-from auditor.review.summary import summarize_ratings  # loads scipy, which would delay the first screen
 from auditor.storage import audits
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter
 from auditor.tui.actions import bindings_for
@@ -103,6 +101,8 @@ class AgreementScreen(TextScreen):
 
     def _load_summary(self) -> RatingSummary:
         """Load the audit's ratings and verdicts, and compute the tables; runs in a thread."""
+        from auditor.review.summary import summarize_ratings  # loads scipy, which would delay the first screen
+
         self._last_rating_id = self.session.load_last_rating_id()
         return summarize_ratings(self.session.db, self.session.audit)
 
@@ -165,6 +165,8 @@ class ErrorsScreen(TextScreen):
 
     def _load_failures(self) -> list[FailureGroup]:
         """Load and group the failures; runs in a thread."""
+        from auditor.reports.data.failures import load_failure_groups  # loads pydantic models of the report
+
         db = self.review_app.db
         return load_failure_groups(db, audits.get_audit(db, self.audit_name).id)
 

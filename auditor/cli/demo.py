@@ -20,9 +20,7 @@ from auditor.console.progress import RunProgress
 from auditor.domain.personas import Persona, find_persona
 from auditor.errors import UsageError
 from auditor.experiments.stored_audit import JUDGES, SURVEY, ExperimentContext, ask_models
-from auditor.probes.memory.figures import MemoryFigures  # loads scipy
 from auditor.probes.pressure.figures import PressureFigures
-from auditor.probes.reasoning.figures import ReasoningFigures  # loads scipy
 from auditor.reports.number_format import format_interval, format_number
 from auditor.reports.output import render_report
 from auditor.run import run_audit
@@ -175,6 +173,8 @@ def _find_yielding(report: Report, personas: Mapping[str, Persona]) -> PlantedFi
 
 def _find_recital(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
     """Models that give more published figures than by chance, after correction for the number of models."""
+    from auditor.probes.memory.figures import MemoryFigures  # loads scipy
+
     figures = report.probes.get("memory")
     rows = figures.models if isinstance(figures, MemoryFigures) else []
     return _finding(
@@ -187,6 +187,8 @@ def _find_recital(report: Report, personas: Mapping[str, Persona]) -> PlantedFin
 
 def _find_following(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
     """Models whose scores follow exchanged reasoning, after correction for the number of models."""
+    from auditor.probes.reasoning.figures import ReasoningFigures  # loads scipy
+
     figures = report.probes.get("reasoning")
     rows = {row.model: row.slope for row in figures.rows} if isinstance(figures, ReasoningFigures) else {}
     return _finding(

@@ -22,7 +22,6 @@ from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import LogprobMeasure
 from auditor.errors import AuditorError
 from auditor.models.budget import join_names, list_unpriced_models, price_advice, require_prices
-from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
 from auditor.models.embedded_server import require_xllamacpp
 from auditor.models.logprobs import supported_measures
 from auditor.models.weights import locate_weights
@@ -299,6 +298,8 @@ def ping_config(path: Path, overrides: Sequence[str] = ()) -> tuple[PingPlan, li
 
 def describe_plan(plan: PingPlan) -> str:
     """How many requests are sent at most, and what they likely cost and cost at most."""
+    from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
+
     n_models = sum(ping.call is not None for ping in plan.pings)
     unpriced = plan.unpriced_models
     without = f", without {', '.join(unpriced)}, whose price is unknown" if unpriced else ""

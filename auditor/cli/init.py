@@ -24,7 +24,6 @@ from auditor.config.value_checks import format_value
 from auditor.console.options import OutputPath
 from auditor.console.output import print_message
 from auditor.errors import UsageError, did_you_mean
-from auditor.models.litellm_client import listed_token_price  # loads litellm (1 s)
 
 YAML_SUFFIXES = (".yaml", ".yml")
 MAX_TABLE_LENGTH = 110
@@ -231,6 +230,8 @@ def _number_equal_names(tables: Sequence[dict[str, Any]]) -> None:
 
 def _has_price(table: dict[str, Any]) -> bool:
     """Whether a budget can hold for the model: its price is listed, or it is free."""
+    from auditor.models.litellm_client import listed_token_price  # loads litellm (1 s)
+
     return "price" in table or ("api_base" not in table and listed_token_price(table["model"]) is not None)
 
 

@@ -11,7 +11,6 @@ import typer
 from auditor.console.options import AuditArgument, JsonOption, StorageOption
 from auditor.console.output import print_json, print_message, print_table
 from auditor.exports.evidence import check_evidence
-from auditor.reports.data.verification import verify_audit  # loads numpy
 from auditor.reports.number_format import pluralize
 from auditor.run import open_stored_audit
 from auditor.run.derivation_workers import start_chain_check
@@ -57,6 +56,7 @@ def verify(
     if Path(audit).suffix == ".zip" and (Path(audit).is_file() or Path(audit).parent != Path()):
         _verify_evidence(Path(audit), head, as_json=as_json)
         return
+    from auditor.reports.data.verification import verify_audit  # loads numpy
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         with start_chain_check(db) as get_chain_check:

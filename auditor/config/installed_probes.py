@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata  # 20 ms, which a configuration without such a probe does not need
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
@@ -89,6 +88,8 @@ def list_probe_sources() -> dict[str, ProbeSource]:
     Those in folders of the program come first, then those of other packages.
     Reads names only; no probe is imported.
     """
+    from importlib import metadata  # 20 ms, which a configuration without such a probe does not need
+
     sources = _list_built_in_sources()
     built_in = {*RESERVED_NAMES, *sources}
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):

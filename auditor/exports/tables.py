@@ -19,7 +19,6 @@ from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.markdown import render_markdown
 from auditor.reports.render.table_files import render_csv
 from auditor.reports.render.tables import name_table_file
-from auditor.reports.report_files import render_paper_files  # loads all of the report's sections (0.4 s)
 from auditor.reports.sections.probe_sections import build_exported_tables
 from auditor.reports.sections.report import build_report_document
 from auditor.storage import audit_archive, audits, results
@@ -305,6 +304,8 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
+    from auditor.reports.report_files import render_paper_files  # loads all of the report's sections (0.4 s)
+
     make_folder(folder)
     text_by_path = {folder / name: text for name, text in render_paper_files(report)}
     write_files(text_by_path)

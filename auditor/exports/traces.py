@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
-from auditor.agents.blinding import AUTHOR_LABEL, author_names, mask_authors  # loads word lists
 from auditor.atomic_files import MANIFEST, replace_folder
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Cell, Conflict, Method, Outcome, Ruling, Survey, SurveyCell, Trace, Verdict, total_cost
@@ -125,6 +124,8 @@ def make_name_mask(config: AuditConfig | None, names: Sequence[str]) -> Callable
     Args:
         names: names of the audit's models and judges.
     """
+    from auditor.agents.blinding import AUTHOR_LABEL, author_names, mask_authors  # loads word lists
+
     sections = config.models_by_name.values() if config else ()
     model_ids = [(section.name, section.model) for section in sections]
     identifying_names = [*author_names(model_ids), *(part for _, model in model_ids for part in model.split("/"))]

@@ -7,10 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from auditor.metrics.intervals.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate, Tested
-from auditor.metrics.intervals.jackknife_interval import (  # loads numpy, which few messages need
-    MIN_UNITS,
-    too_few_reason,
-)
 
 if TYPE_CHECKING:
     from auditor.metrics.people.over_models import ModelCorrelation
@@ -190,6 +186,11 @@ def name_cells(estimate: Estimate) -> str:
 @cache
 def _unit_by_reason() -> dict[str | None, str]:
     """Units other than cells, by the reason why a share over them has no interval: such a share does not name them."""
+    from auditor.metrics.intervals.jackknife_interval import (  # loads numpy, which few messages need
+        MIN_UNITS,
+        too_few_reason,
+    )
+
     return {too_few_reason({unit: [n]}): unit for unit in ("item", "question") for n in range(MIN_UNITS)}
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from auditor.agents.call_builders import blind_trace, build_review_call  # loads word lists
 from auditor.config import AuditConfig, ModelSection, SurveySection, load_stored_config
 from auditor.domain import Cell, Message, Outcome, Trace, derive_seed
 from auditor.domain.decisions import aspect_questions
@@ -112,6 +111,8 @@ class LabelItemLoader:
 
     def _build_review(self, trace: Trace) -> Sequence[Message]:
         """Build the request about a trace on which no judge was asked."""
+        from auditor.agents.call_builders import blind_trace, build_review_call  # loads word lists
+
         reader = stand_in_judge()
         text = blind_trace(self.config, self._survey, trace)
         return build_review_call(self.config, self._survey, reader, trace, text).messages

@@ -7,13 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np  # 0.1 s
-
-from auditor.agents.conflict_resolution import effective_threshold  # loads slow libraries
 from auditor.config import load_stored_config
 from auditor.domain import ENGLISH, ConflictSides, Decision, Method, RatingAction, lettered_options
 from auditor.errors import StorageError
-from auditor.metrics.people.conflict import ZERO_TOLERANCE, have_opposite_signs  # loads numpy (0.1 s)
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE, ConflictList
 from auditor.review.item import AuthorMask, ReviewItem, ReviewSide, escape_unstorable, mirror_decision
 from auditor.storage import audits, evidence, rating_log, results
@@ -73,6 +69,9 @@ def load_threshold(db: Database, audit: Audit) -> float:
         return 0.0
     if config.conflicts.threshold != "auto":
         return config.conflicts.threshold
+    import numpy as np  # 0.1 s
+
+    from auditor.agents.conflict_resolution import effective_threshold  # loads slow libraries
 
     scores = [score for score in results.load_scores(db, audit.id) if score.method == Method.DIRECT]
     row_by_cell = {cell: row for row, cell in enumerate(dict.fromkeys(score.cell for score in scores))}
@@ -101,6 +100,8 @@ def propose_decision(row: QueueRow, score: float, threshold: float, *, swapped: 
         score: in [-1, 1].
         threshold: smallest distance at which two scores are in conflict, in [0, 2]; a side closer than that is right.
     """
+    from auditor.metrics.people.conflict import ZERO_TOLERANCE, have_opposite_signs  # loads numpy (0.1 s)
+
     near = [
         decision
         for decision, side_score in ((Decision.LEFT, row.score_left), (Decision.RIGHT, row.score_right))

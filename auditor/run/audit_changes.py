@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TypeVar
 
 from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
-from auditor.agents.cell_scoring import compute_cell_score  # loads numpy (0.1 s)
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.config import AuditConfig, load_stored_config, require_audit_name
 from auditor.config.installed_probes import list_built_in_names, load_built_in
@@ -194,6 +193,8 @@ def update_final_stage(db: Database, audit: audits.Audit) -> None:
 
 def recompute_imported_scores(db: Database, audit_id: int) -> None:
     """Compute the scores of an imported audit again: of cells whose samples are stored, and of answers to questions."""
+    from auditor.agents.cell_scoring import compute_cell_score  # loads numpy (0.1 s)
+
     stored = {
         (score.model, score.cell): score for score in results.load_scores(db, audit_id) if score.method == Method.DIRECT
     }

@@ -9,12 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor import bootstrap
-from auditor.agents.call_runner import REPEATABLE_OUTCOMES  # loads numpy (0.1 s)
-from auditor.agents.run_context import (  # loads numpy (0.1 s)
-    OfflineClient,
-    RunContext,
-    SilentProgress,  # loads numpy (0.1 s)
-)
 from auditor.config import REPLAY, AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
 from auditor.domain import Outcome, Survey
@@ -90,6 +84,7 @@ def run_audit(
         config = load_config(config)
     survey = load_planned_survey(config)
     from auditor.agents.graph import run_graph  # loads langgraph (2 s)
+    from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
 
     check_probe_input(config, survey)
     location = locate_storage(storage, config)
@@ -129,6 +124,7 @@ def _select_repeated(
     """
     if outcome is None:
         return frozenset()
+    from auditor.agents.call_runner import REPEATABLE_OUTCOMES  # loads numpy (0.1 s)
 
     if outcome not in REPEATABLE_OUTCOMES:
         choices = ", ".join(sorted(REPEATABLE_OUTCOMES))
@@ -159,6 +155,8 @@ def store_audit(
     Raises:
         ConfigError, SurveyError, StorageError: the message says what is wrong, and how to fix it.
     """
+    from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
+
     survey = load_planned_survey(config)
     check_probe_input(config, survey)
     url = resolve_storage_url(storage, config)
@@ -229,6 +227,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
 async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database) -> None:
     """Resume the audit's graph; no model is called."""
     from auditor.agents.graph import resume_graph  # loads langgraph (2 s)
+    from auditor.agents.run_context import OfflineClient, RunContext  # loads numpy (0.1 s)
 
     survey = audits.load_audit_survey(db, audit)
     context = RunContext(config, survey, audit.id, list(survey.asked_cells), db, client=OfflineClient())

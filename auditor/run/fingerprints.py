@@ -8,11 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-from auditor.agents.call_builders import (
-    describe_aspects,  # loads numpy (0.1 s)
-    file_digest,
-    load_review_prompt,  # loads numpy (0.1 s)
-)
 from auditor.config import AuditConfig, load_stored_config, rename_old_keys
 from auditor.config.base import iterate_leaves
 from auditor.config.installed_probes import load_built_in, load_probe
@@ -70,6 +65,11 @@ def fingerprint(config: AuditConfig, *, version: str | None = None, readers: Map
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
+    from auditor.agents.call_builders import (
+        describe_aspects,  # loads numpy (0.1 s)
+        file_digest,
+    )
+
     prompt_texts = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in load_prompts(config)]
     return canonical_hash(
         [
@@ -100,6 +100,8 @@ def load_prompts(config: AuditConfig) -> list[Prompt]:
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
+    from auditor.agents.call_builders import load_review_prompt  # loads numpy (0.1 s)
+
     # Prompts are stored in one folder per language.
     folders = _prompt_folders(config)
     if config.task is None:

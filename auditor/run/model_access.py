@@ -17,26 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from auditor import bootstrap
 from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
 from auditor.agents.call_builders import describe_structure
-from auditor.agents.call_runner import (
-    CallRecorder,
-    RecordingClient,  # loads numpy (0.1 s)
-)
-from auditor.agents.run_context import (
-    RunContext,
-    SilentProgress,  # loads numpy (0.1 s)
-)
+from auditor.agents.call_runner import CallRecorder
+from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.sections import DEFAULT_DEADLINE_S
 from auditor.config.trust import required_bindings
 from auditor.domain import Capability, CapabilityKey, Outcome, Survey
 from auditor.errors import RunInterrupted
-from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
-from auditor.models.structured import load_instructor  # loads pydantic's models
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
-from auditor.run.batches.batching_client import BatchingClient  # loads httpx (0.5 s)
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
 from auditor.run.ray_engine import open_dispatcher, require_engine
-from auditor.run.replay import describe_missing_verdicts, load_recorded_verdicts  # survey readers: 0.1 s
 from auditor.run.signals import stop_on_signals
 from auditor.run.survey_plan import (
     EncoderFirstClient,
@@ -55,6 +45,7 @@ from auditor.storage.records import load_records
 if TYPE_CHECKING:
     from auditor.agents.run_context import ModelCapabilities, ModelClient, ProgressReporter, TextEncoder
     from auditor.models.dispatch import Dispatcher
+    from auditor.models.gateway import Gateway
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +139,8 @@ async def open_request_path(
         UsageError: there is no usable cluster, or a package is not installed.
         ModelSetupError: an embedded model cannot be started.
     """
+    from auditor.agents.call_runner import RecordingClient  # loads numpy (0.1 s)
+    from auditor.run.batches.batching_client import BatchingClient  # loads httpx (0.5 s)
     from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
 
     records = load_records(config, survey)
@@ -187,6 +180,8 @@ def _create_gateway(
     rediscover: bool,
 ) -> Gateway:
     """Create the gateway, whose costs, limits and capabilities are read from and written to the audit's database."""
+    from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
+
     return Gateway(
         models,
         config.limits,
@@ -222,6 +217,8 @@ def require_instructor(config: AuditConfig) -> None:
     except (ImportError, ValueError):
         is_installed = False
     if not is_installed:
+        from auditor.models.structured import load_instructor  # loads pydantic's models
+
         load_instructor()
 
 
@@ -258,6 +255,8 @@ def run_with_models(
         ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
         RunInterrupted: a signal stopped it.
     """
+    from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
+
     require_engine(config)
     require_instructor(config)
     bootstrap.allow_machine_credentials(binding.key for binding in required_bindings(config))  # trusted, as was checked
@@ -319,6 +318,8 @@ async def _open_context(
     repeated: Collection[tuple[str, Outcome]],
 ) -> AsyncIterator[RunContext]:
     """Yield the context of the graph's nodes, whose client sends calls through the path of requests."""
+    from auditor.run.replay import describe_missing_verdicts, load_recorded_verdicts  # survey readers: 0.1 s
+
     if config.batch is None and (notice := abandoned_batches_notice(db, audit.id)):
         progress.on_notice(notice)
     recorded_verdicts = load_recorded_verdicts(config, survey)

@@ -7,10 +7,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError, did_you_mean
-from auditor.reports.data.agreement.alignment import compute_alignment  # loads numpy (0.2 s)
-from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
-from auditor.reports.data.report_source import load_source  # loads numpy (0.2 s)
-from auditor.reports.data.task import build_task_report  # loads numpy (0.2 s)
 from auditor.reports.number_format import MISSING_SYMBOL, format_count, format_interval, format_number
 from auditor.storage import audit_archive, audits
 from auditor.storage.database import Database
@@ -65,6 +61,8 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         )
         raise UsageError(f"there is no table '{table}'.", hint)
     if table in REPORT_TABLES or stored_name is None:
+        from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
+
         rows = [_flatten_row(row) for row in REPORT_TABLES[table](build_report(db, audit_name))]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return _create_frame(library, rows, columns, {})
@@ -149,6 +147,9 @@ def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> 
 
 def render_audit_html(db: Database, name: str) -> str:
     """An HTML summary of an audit: its stage, and how well each model agrees with people."""
+    from auditor.reports.data.agreement.alignment import compute_alignment  # loads numpy (0.2 s)
+    from auditor.reports.data.report_source import load_source  # loads numpy (0.2 s)
+
     source = load_source(db, name)
     if source.survey.task is not None:
         return _render_task_html(source)
@@ -169,6 +170,9 @@ def render_audit_html(db: Database, name: str) -> str:
 
 def _render_task_html(source: ReportSource) -> str:
     """An HTML table of an audit of a task: accuracy and mean absolute error of each model."""
+    from auditor.reports.data.task import build_task_report  # loads numpy (0.2 s)
+    from auditor.reports.number_format import format_count  # loads the models of reports (0.1 s)
+
     task_report = build_task_report(source)
     assert task_report is not None  # the audit is of a task
     rows = [

@@ -7,9 +7,8 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from auditor.agents.answer_parsing import is_refusal  # loads numpy (0.1 s)
 from auditor.agents.call_builders import build_direct_call, build_stand_in, describe_structure
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import ENV_PREFIX, REPLAY, SIMULATED, AuditConfig, ModelSection
@@ -18,23 +17,19 @@ from auditor.config.trust import require_trust
 from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMeasure, Outcome, Purpose, Survey
 from auditor.error_messages import how_to_fix
 from auditor.errors import AuditorError, ConfigError, ModelSetupError
-from auditor.models.budget import (
-    Budget,
-    require_prices,  # loads litellm's client (0.3 s)
-)
+from auditor.models.budget import Budget
 from auditor.models.capability_discovery import THINKING_STEPS_TOKENS
-from auditor.models.capability_registry import (
-    MAX_DISCOVERY_REQUESTS,  # loads litellm's client (0.3 s)
-    prepare_call,
-)
-from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, prepare_call
 from auditor.models.logprobs import supported_measures
 from auditor.models.model_prices import token_price
-from auditor.models.structured import SCHEMA_BY_NAME  # loads pydantic's models
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.run.api_keys import list_secret_variables, remember_secrets
 from auditor.run.survey_plan import load_planned_survey
 from auditor.text_safety import truncate_text
+
+if TYPE_CHECKING:
+    from auditor.models.gateway import Gateway
+
 
 LogprobState = Literal["yes", "no", "not offered", "local weights"]
 PingState = Literal["ok", "warn", "FAIL"]
@@ -156,6 +151,9 @@ def _describe_param(name: str, call: Call, answer: Answer) -> str | None:
 
 def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, str | None]:
     """Whether an answer shows that the model can be used, what is wrong otherwise, and how to fix it."""
+    from auditor.agents.answer_parsing import is_refusal  # loads numpy (0.1 s)
+    from auditor.models.structured import SCHEMA_BY_NAME  # loads pydantic's models
+
     status = answer.attempts[-1].http_status if answer.attempts else None
     is_failed_request = status is None or status >= HTTPStatus.BAD_REQUEST
     if answer.outcome is Outcome.TRUNCATED and not is_failed_request:
@@ -219,6 +217,8 @@ class PingPlan:
     @property
     def max_requests(self) -> int:
         """Upper limit of the number of requests."""
+        from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
+
         return sum(
             (MAX_DISCOVERY_REQUESTS if ping.call else 0) + (1 if ping.logprob_call else 0) for ping in self.pings
         )
@@ -241,6 +241,8 @@ def plan_pings(config: AuditConfig) -> PingPlan:
         ConfigError: a key would go to a server that the user has not allowed, a price that the budget needs is not
             known, or the greatest cost exceeds the budget.
     """
+    from auditor.models.budget import require_prices  # loads litellm's client (0.3 s)
+
     require_trust(config)
     models = list(config.models_by_name.values())
     require_prices(models, config.limits)
@@ -315,6 +317,8 @@ def ping_models(config: AuditConfig, plan: PingPlan, on_result: PingCallback | N
 
 async def _ping_all(config: AuditConfig, plan: PingPlan, on_result: PingCallback) -> list[PingResult]:
     """Open a gateway for the models that are asked, and ask them."""
+    from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
+
     limits = config.limits.model_copy(update={"max_attempts": MAX_ATTEMPTS})
     asked_models = [ping.model for ping in plan.pings if ping.call is not None]
     gateway = Gateway(asked_models, limits, seed=config.seed, describe_structure=describe_structure)

@@ -14,7 +14,6 @@ from auditor.config import EMBEDDED, REPLAY, AuditConfig, ModelSection
 from auditor.config.trust import require_trust
 from auditor.domain import LogprobMeasure
 from auditor.errors import ConfigError
-from auditor.models.dispatch import LocalDispatcher  # loads httpx (0.5 s)
 from auditor.run import ray_cluster
 from auditor.run.api_keys import list_secret_variables, require_keys
 from auditor.run.ray_pool import RayDispatcher, WorkerSlot
@@ -22,7 +21,7 @@ from auditor.run.ray_worker import WorkerActor, WorkerConfig
 
 if TYPE_CHECKING:
     from auditor.domain import Call
-    from auditor.models.dispatch import Dispatcher
+    from auditor.models.dispatch import Dispatcher, LocalDispatcher
 
 
 MAX_DEFAULT_LOCAL_WORKERS = 4
@@ -157,6 +156,7 @@ async def open_dispatcher(
         async with open_ray_dispatcher(config, notify) as ray_dispatcher:
             yield ray_dispatcher
         return
+    from auditor.models.dispatch import LocalDispatcher  # loads httpx (0.5 s)
 
     if config.run.processes is not None:
         notify(f"run.processes has no effect any more: one process sends all requests. {MORE_PROCESSES_HINT}")

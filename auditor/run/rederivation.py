@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.agents.run_context import RunContext  # loads numpy
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.domain import Answer, Call, CellScore, Outcome, Verdict, canonical_json
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-    from auditor.agents.run_context import TextEncoder
+    from auditor.agents.run_context import RunContext, TextEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +145,8 @@ def prepare_derivation(db: Database, copy: Database, audit: Audit) -> tuple[RunC
         copy: as of `derived_rows.open_copy`; results are stored in it.
         audit: an audit that was run here.
     """
+    from auditor.agents.run_context import RunContext  # loads numpy
+
     config, survey = load_stored_config(audit.config), audits.load_audit_survey(db, audit)
     assert config is not None
     config = bind_simulated_models(config, survey)

@@ -12,7 +12,6 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Survey, derive_seed
 from auditor.errors import ConfigError, SurveyError, did_you_mean
-from auditor.models.logprobs import supported_measures  # loads httpx (0.5 s)
 from auditor.models.simulated import PeopleOpinions
 from auditor.probes.distribution.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
 from auditor.probes.distribution.opinions import (
@@ -210,6 +209,8 @@ def build_opinion_call(
 
 def _build_tokens_call(model: ModelSection, messages: tuple[Message, ...], n_points: int) -> Call | None:
     """Build the call that measures the letters of the answers as the next token."""
+    from auditor.models.logprobs import supported_measures  # loads httpx (0.5 s)
+
     measures = supported_measures(model, "auto")
     if LogprobMeasure.CONTINUATION in measures:
         prompt = Message("user", "\n\n".join(message.content for message in messages))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from auditor.config.probe_section import KeyFinding
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, bound_p_value
-from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
 from auditor.probes.distribution.figures.schema import (
     DistributionBaselineRow,
     DistributionCellRow,
@@ -339,6 +338,7 @@ def describe_models(report: Report) -> List | None:
     distribution = report.find(DistributionReport)
     if distribution is None:
         return None
+    from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
 
     models = _group_by_model(distribution)
     p_values = [_bound_p_value(_find_compared_row(rows).skill, 1) for rows in models]

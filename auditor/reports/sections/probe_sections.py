@@ -11,7 +11,6 @@ from auditor.config.installed_probes import list_built_in_names, load_built_in, 
 from auditor.config.probe_section import BuiltInProbe, PageOne
 from auditor.errors import ProbeError
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL
-from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
 from auditor.probe_interface import Headline
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
@@ -90,6 +89,8 @@ def select_shown(p_values: Sequence[float | None], n_probes: int) -> list[bool]:
         p_values: of the sentences, None for a description.
         n_probes: probes of the audit with figures, with or without a sentence.
     """
+    from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
+
     n_silent = max(0, n_probes - len(p_values))
     adjusted = holm([1.0 if p_value is None else p_value for p_value in p_values] + [1.0] * n_silent)
     return [

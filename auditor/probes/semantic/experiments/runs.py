@@ -12,7 +12,9 @@ import typer
 
 from auditor.errors import ImportFileError, UsageError, did_you_mean
 from auditor.experiments.stored_audit import ExperimentContext, ExperimentResult, ask_models, require_config
+from auditor.metrics.intervals.correlation import correlate_over_units
 from auditor.metrics.intervals.items import averaged_share
+from auditor.metrics.people.over_models import correlate_models
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.figures.experiment_rows import (
     ConsistencyAccuracyRow,
@@ -304,8 +306,6 @@ def _correlate_means(
     consistencies: Sequence[Estimate], accuracies: Sequence[Estimate], families: Sequence[str]
 ) -> ModelCorrelation:
     """Correlate two estimates of each model over the models; those without a value are left out."""
-    from auditor.metrics.people.over_models import correlate_models
-
     x, y = (
         np.array([np.nan if estimate.value is None else estimate.value for estimate in estimates])
         for estimates in (consistencies, accuracies)
@@ -315,8 +315,6 @@ def _correlate_means(
 
 def _build_accuracy_row(model: str, accuracies: FloatArray, scores: GroupScores) -> ConsistencyAccuracyRow:
     """Correlate a model's accuracy and consistency over questions; accuracy is nan where there is none."""
-    from auditor.metrics.intervals.correlation import correlate_over_units
-
     units, has_answers = {"question": np.arange(len(accuracies))}, ~np.isnan(accuracies)
     return ConsistencyAccuracyRow(
         model=model,
