@@ -40,7 +40,7 @@ def test_the_command_that_resumes_is_the_one_that_was_called(tmp_path: Path) -> 
         "9",
         "--json",
     ]
-    stop = mock.patch("auditor.replications.planning.run_audit", side_effect=RunInterrupted("stopped.", ""))
+    stop = mock.patch("auditor.cli.run.run_audit", side_effect=RunInterrupted("stopped.", ""))
     with stop, word_encoder():
         result = auditor("replicate", "evalmoraal", *words, "--storage", storage, cwd=tmp_path)
     assert result.returncode == 130
