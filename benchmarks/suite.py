@@ -63,7 +63,7 @@ def _format_time(machine: dict[str, Any]) -> str:
 
 
 def build_table(figures_by_benchmark: dict[str, Any]) -> str:
-    """Format the figures as a Markdown table, and how each benchmark was measured as a second one."""
+    """Format the figures as a Markdown table, and how the benchmarks were measured."""
     lines = [
         "| What | Figure | Median | Turns | Goal | |",
         "|---|---|---|---|---|---|",
@@ -80,27 +80,27 @@ def build_table(figures_by_benchmark: dict[str, Any]) -> str:
                 _verdict(figure, value),
             )
             lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *_build_runs_table(figures_by_benchmark)])
+    return "\n".join([*lines, "", _describe_runs(figures_by_benchmark)])
 
 
-def _build_runs_table(figures_by_benchmark: dict[str, Any]) -> list[str]:
-    """Lines of the table of commands, times and loads, under the machines and all versions."""
-    lines = ["| Command | At | Load before |", "|---|---|---|"]
+def _describe_runs(figures_by_benchmark: dict[str, Any]) -> str:
+    """The machines, all versions, and when and at which loads the benchmarks ran."""
     systems: dict[str, None] = {}
     versions: dict[str, None] = {}
-    for figures in figures_by_benchmark.values():
-        machine = figures["run"]["machine"]
+    machines = [figures["run"]["machine"] for figures in figures_by_benchmark.values()]
+    for figures, machine in zip(figures_by_benchmark.values(), machines, strict=True):
         systems.setdefault(
             f"{_format_system(machine)}, auditor installed from {machine.get('installed_from', 'source')}"
         )
         for name, number in (machine["versions"] | figures.get("versions", {})).items():
             if number:
                 versions.setdefault(f"{name} {number}")
-        lines.append(
-            f"| `{figures['run']['command'].removeprefix('python benchmarks/')}` | {machine['at']} "
-            f"| {machine['load_before']} |"
-        )
-    return [f"{'; '.join(systems)}. Versions: {', '.join(versions)}.", "", *lines]
+    days = sorted(machine["at"][:10] for machine in machines)
+    loads = [float(machine["load_before"]) for machine in machines]
+    return (
+        f"{'; '.join(systems)}. Versions: {', '.join(versions)}. From {days[0]} to {days[-1]}, after a load of "
+        f"{min(loads):g} to {max(loads):g}; each command, its time and its load are in `docs/benchmarks.json`."
+    )
 
 
 def _format_value(figure: Figure, value: float) -> str:
