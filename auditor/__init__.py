@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditConfig", "AuditHandle", "__version__", "load_config", "open_audit", "run_audit"]
 
-_import_name = import_on_first_use(__name__, __file__)
+_import_name, _ = import_on_first_use(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:

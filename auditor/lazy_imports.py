@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 
-def import_on_first_use(package: str, path: str) -> Callable[[str], Any]:
-    """Build the function `__getattr__` of a package (PEP 562), so that importing it does not import its modules.
+def import_on_first_use(package: str, path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Build `__getattr__` and `__dir__` of a package (PEP 562), so that importing it does not import its modules.
 
     Its public names are those that its `if TYPE_CHECKING:` imports, so that they are written once; `__all__` is the
     sorted list of them. No module of the package may have one of these names: importing it would hide the public name.
@@ -36,4 +36,4 @@ def import_on_first_use(package: str, path: str) -> Callable[[str], Any]:
             return getattr(import_module(read_modules()[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get_attribute
+    return get_attribute, lambda: sorted(read_modules())

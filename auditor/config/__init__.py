@@ -53,4 +53,4 @@ if TYPE_CHECKING:
     from auditor.config.stored import load_stored_config as load_stored_config, rename_old_keys as rename_old_keys
 
 if not TYPE_CHECKING:
-    __getattr__ = import_on_first_use(__name__, __file__)
+    __getattr__, __dir__ = import_on_first_use(__name__, __file__)

@@ -154,4 +154,4 @@ if TYPE_CHECKING:
     )
 
 if not TYPE_CHECKING:
-    __getattr__ = import_on_first_use(__name__, __file__)
+    __getattr__, __dir__ = import_on_first_use(__name__, __file__)

@@ -69,4 +69,4 @@ if TYPE_CHECKING:
     from auditor.surveys.row_reader import read_rows as read_rows
 
 if not TYPE_CHECKING:
-    __getattr__ = import_on_first_use(__name__, __file__)
+    __getattr__, __dir__ = import_on_first_use(__name__, __file__)

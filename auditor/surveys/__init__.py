@@ -40,4 +40,4 @@ if TYPE_CHECKING:
     from auditor.surveys.writer import write_survey as write_survey
 
 if not TYPE_CHECKING:
-    __getattr__ = import_on_first_use(__name__, __file__)
+    __getattr__, __dir__ = import_on_first_use(__name__, __file__)

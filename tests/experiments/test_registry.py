@@ -1,10 +1,9 @@
-"""The registry of experiments: it is complete, loads no library, and each command has an example that parses."""
+"""The registry of experiments: it is complete, and each command has an example that parses."""
 
 from __future__ import annotations
 
+import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,24 +19,16 @@ def test_every_module_with_an_experiment_is_registered() -> None:
     root = Path(auditor.experiments.__path__[0]).parent
     folders = [root / "experiments", *root.glob("probes/*/experiments")]
     declared = {
-        path.stem
+        node.name
         for folder in folders
         for path in folder.glob("*.py")
-        if f"\ndef {path.stem}(" in path.read_text(encoding="utf-8")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        and node.returns
+        and ast.unparse(node.returns).startswith("ExperimentResult")
     }
     assert len(declared) >= 12
     assert sorted(declared) == sorted(experiment.__name__ for experiment in EXPERIMENTS)
-
-
-def test_the_registry_imports_no_other_package() -> None:
-    code = "import sys, auditor.experiments.registry\nprint(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    others = {
-        name
-        for name in loaded
-        if name.startswith("auditor.") and not name.startswith(("auditor.experiments", "auditor.probes"))
-    }
-    assert not others | ({"numpy", "pydantic", "sqlalchemy"} & set(loaded))
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.__name__)

@@ -187,7 +187,7 @@ def test_missing_weights_are_an_error_with_the_command_to_fetch_them(
 def test_an_error_about_the_weights_of_bertscore_names_their_setting(tmp_path: Path) -> None:
     with pytest.raises(ModelSetupError, match=r"the model of BERTScore '.*none' .*does not exist") as caught:
         check_encoder(str(tmp_path / "none"), "model of BERTScore")
-    assert "probes.semantic.bertscore_model" in caught.value.how_to_fix
+    assert "Set bertscore_model to a folder" in caught.value.how_to_fix
 
 
 def test_a_missing_package_is_an_error_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_only_public_modules_of_instructor_are_imported_and_by_one_module() -> N
         for module in _imported_modules(node)
         if module.split(".")[0] == "instructor"
     }
-    assert imports == {("instructor_client.py", module) for module in PUBLIC_MODULES}
+    assert imports == {("structured.py", module) for module in PUBLIC_MODULES}
 
 
 @pytest.mark.parametrize("structure", list_schemas().values())

@@ -1,7 +1,7 @@
 """Runs the tests that a change can affect, the nearest first: `make quick`.
 
 A test file is affected if it imports a changed module, directly or through others. Nearest are the test files that
-were changed themselves, then the one that is named after the module, then by the number of imports between them.
+were changed themselves, then those that are named after the module, then by the number of imports between them.
 """
 
 from __future__ import annotations
@@ -65,11 +65,14 @@ def affected_test_files(modules: Iterable[str], graph: grimp.ImportGraph) -> lis
         importers = {importer for name in reached for importer in graph.find_modules_that_directly_import(name)}
         reached = sorted(importers - distances.keys())
         distances |= dict.fromkeys(reached, max(distances.values()) + 1)
-    named_after = {f"test_{name.rpartition('.')[2]}" for name in changed}
+    named_after = {f"test_{name.rpartition('.')[2]}_" for name in changed}
+
+    def is_named_after(test: str) -> bool:
+        """Whether a test file has a changed module's name, with or without an aspect behind it."""
+        return any(f"{test.rpartition('.')[2]}_".startswith(name) for name in named_after)
+
     tests = [name for name in distances if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_")]
-    tests.sort(
-        key=lambda name: (distances[name] > 0, name.rpartition(".")[2] not in named_after, distances[name], name)
-    )
+    tests.sort(key=lambda name: (distances[name] > 0, not is_named_after(name), distances[name], name))
     return [f"{name.replace('.', '/')}.py" for name in tests]
 
 

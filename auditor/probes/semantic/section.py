@@ -12,12 +12,12 @@ from auditor.metrics.intervals.estimate import Estimate, bound_p_value
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.probes.semantic.figures.schema import (
     BaselineSimilarityRow,
+    ConsistencyGapRow,
     CountryConsistencyRow,
     JudgedConsistencyRow,
     LanguageConsistencyRow,
     LanguagePairRow,
     LeastConsistentRow,
-    RegionGapRow,
     ScoreFormRow,
     SemanticDifferenceRow,
     SemanticModelRow,
@@ -331,10 +331,10 @@ def _build_culture_tables(semantic: SemanticReport, marks: SamplingMarks) -> Ite
         )
         title, rows = "Gaps in consistency between regions", semantic.region_gaps
         main_rows = [row for row in rows if (row.text, row.metric) == main]
-        yield tabulate("paraphrase-region-gaps", title, caption, main_rows, RegionGapRow, measure)
+        yield tabulate("paraphrase-region-gaps", title, caption, main_rows, ConsistencyGapRow, measure)
         others = [row for row in rows if (row.text, row.metric) != main]
         if others:
-            table = tabulate("paraphrase-region-gaps-measures", title, caption, others, RegionGapRow, measure)
+            table = tabulate("paraphrase-region-gaps-measures", title, caption, others, ConsistencyGapRow, measure)
             yield Disclosure(f"{title}, by other measures", [table])
     caption = "Mean over questions, of the wordings in each language, with 95% CI; n counts questions. "
     yield from _build_culture_table(

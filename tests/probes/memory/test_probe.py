@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from auditor.probes.memory.figures import MemoryFigures, ModelMemory, is_verbati
 from auditor.probes.memory.probe import MemoryProbe
 from auditor.probes.memory.section import build_headline, build_section
 from auditor.prompts import load_prompt
-from auditor.reports.document import Table
+from auditor.reports.document import Row, Table
 from auditor.run import load_planned_survey
 from tests.reports.sections.node_text import text_of
 
@@ -159,7 +159,7 @@ def test_the_gate_the_export_and_the_comparison_have_the_hits(figures: MemoryFig
     assert ("recites", "failed") in verdicts
     assert ("knows", "failed") not in verdicts
     [table] = MemoryProbe().export_tables(figures)
-    counts = [list(row)[:3] for row in table.rows if isinstance(row, Sequence)]
+    counts = [list(row.cells)[:3] for row in table.rows if isinstance(row, Row)]
     assert counts == [["knows", 40, 40], ["recites", 40, 40]]
     only_known = figures.model_copy(update={"models": figures.models[:1]})
     [compared] = MemoryProbe().compare(only_known, figures).blocks

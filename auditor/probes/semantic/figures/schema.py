@@ -117,7 +117,7 @@ class LanguageConsistencyRow(ReportModel):
     consistency: Annotated[AveragedEstimate, Column("Mean", emphasis=True)]
 
 
-class RegionGapRow(FlatRow):
+class ConsistencyGapRow(FlatRow):
     """Difference of one model's mean consistency between the questions about two regions, by one measure."""
 
     model: Annotated[str, Column("Model", "name")]
@@ -194,13 +194,13 @@ def _build_country_rows(
 
 def _build_region_gaps(
     models: Sequence[str], table: ScoreTable, region_by_country: Mapping[str, str]
-) -> list[RegionGapRow]:
+) -> list[ConsistencyGapRow]:
     """One row for each measure, pair of regions and model; p-values are Holm-adjusted over a measure's rows."""
     regions = list(dict.fromkeys(region for region in region_by_country.values() if region != NO_REGION))
     countries = np.array([question.country for question in table.questions])
     questions = np.array([question.id.removesuffix(f" ({question.country})") for question in table.questions])
     region = np.array([region_by_country.get(country, "") for country in countries])
-    rows: list[RegionGapRow] = []
+    rows: list[ConsistencyGapRow] = []
     for text, metric in _list_measures(table):
         low, high = bounds_of(metric)
         measure_rows = []
@@ -215,7 +215,7 @@ def _build_region_gaps(
                     bounds=(low - high, high - low),
                 )
                 measure_rows.append(
-                    RegionGapRow(
+                    ConsistencyGapRow(
                         model=model, first=first, second=second, text=text, metric=metric, difference=difference
                     )
                 )
@@ -456,7 +456,7 @@ class SemanticReport(ReportModel):
     """By country, by every measure; empty where no question is about a country."""
     by_language: list[LanguageConsistencyRow] = Field(default_factory=list)
     """By language of the wordings, by every measure; empty where all wordings are in one language."""
-    region_gaps: list[RegionGapRow] = Field(default_factory=list)
+    region_gaps: list[ConsistencyGapRow] = Field(default_factory=list)
     """Between the regions of the countries that questions are about, by every measure."""
     people: HumanJudgementReport | None = None
     """The measures beside people's labels on a random sample of pairs of answers; null without labels."""
