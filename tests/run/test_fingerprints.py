@@ -95,7 +95,8 @@ def make_configs(folder: Path) -> list[AuditConfig]:
     any_subject["consistency"] = {"judge": "model-a", "form": "paper"}
     configs += [config("http://localhost", probes={"semantic": any_subject}, embedding=embedding)]
     questions = folder / "questions.csv"
-    questions.write_text("question_id,question,country\nq,Is it right?,Japan\n", encoding="utf-8")
+    rows = [f"q-{language},Is it right?,Japan,{language}" for language in LANGUAGES]
+    questions.write_text("\n".join(["question_id,question,country,language", *rows]) + "\n", encoding="utf-8")
     cultures = {"questions": str(questions), "translator": "model-a"}
     configs += [config("http://localhost", probes={"semantic": cultures}, embedding=embedding)]
     guesses = {"direct": {}, "review": {"guess": True}}
