@@ -27,7 +27,7 @@ def make_command_raise(monkeypatch: pytest.MonkeyPatch, error: BaseException) ->
     def fail() -> Any:
         raise error
 
-    monkeypatch.setattr("auditor.surveys.builtin_surveys", fail)
+    monkeypatch.setattr("auditor.cli.surveys.builtin_surveys", fail)
 
 
 class Mute(Exception):

@@ -53,10 +53,10 @@ def read_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def read_class_descriptions(model: type) -> dict[str, str]:
-    """The strings after the annotated names in the body of a class; none if its source file cannot be read."""
+    """The strings after the annotated names in the body of a class; none if its source cannot be read, or it is built in."""
     try:
         source = textwrap.dedent(inspect.getsource(model))
-    except OSError:
+    except (OSError, TypeError):
         return {}
     class_definition = ast.parse(source).body[0]
     descriptions = {}

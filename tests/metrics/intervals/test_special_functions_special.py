@@ -15,7 +15,7 @@ import scipy
 HEAVY_MODULE = "scipy._lib.array_api_compat"
 CHECK = """
 import sys, threading
-from auditor.metrics import _special
+from auditor.metrics.intervals import special_functions as _special
 
 known = dict(_special.KNOWN_VALUES)
 SETUP
