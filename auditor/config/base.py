@@ -53,7 +53,7 @@ def read_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def read_class_descriptions(model: type) -> dict[str, str]:
-    """The strings after the annotated names in the body of a class; none if its source cannot be read, or it is built in."""
+    """The strings after the annotated names in the body of a class; none if its source cannot be read."""
     try:
         source = textwrap.dedent(inspect.getsource(model))
     except (OSError, TypeError):
