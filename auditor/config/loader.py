@@ -141,8 +141,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, keeps_missin
 
     Args:
         path: a `.toml`, `.yaml` or `.yml` file.
-        overrides: settings that replace those of the file, such as `limits.budget_usd=5`; see
-            `auditor.config.loader`.
+        overrides: settings that replace those of the file, such as `limits.budget_usd=5`.
         keeps_missing_probes: whether tables of probes that cannot be used are accepted, so that an audit that was run
             with them can be opened.
 

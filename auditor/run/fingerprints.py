@@ -224,7 +224,7 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
     Args:
         stored_audit: the stored audit of that name; None if there is none.
         config: the configuration of the run that is about to start.
-        fingerprint: fingerprint of that run; see `auditor.run.fingerprints`.
+        fingerprint: fingerprint of that run.
     """
     if stored_audit is None or stored_audit.config is None or stored_audit.config_hash == fingerprint:
         return None

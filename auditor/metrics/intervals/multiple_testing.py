@@ -297,7 +297,7 @@ def widest_gap(
     """The largest difference of a statistic between two of several groups of countries.
 
     The largest of several gaps is biased upwards, so an interval for that pair alone would be too narrow. Here the
-    intervals of all pairs hold simultaneously (`intervals.multiple_testing`), and so does that of the largest gap;
+    intervals of all pairs hold simultaneously, and so does that of the largest gap;
     with many groups that truly differ it is conservative. Groups have topics in common, but countries of their own.
     Correlations are compared on Fisher's z.
 

@@ -261,7 +261,7 @@ def share_p_values(tables: Sequence[ShareTable], references: ArrayLike) -> list[
     """Two-sided p-values of the shares of rows of one figure, such as one per judge, against reference shares.
 
     Args:
-        tables: one per row, as for `auditor.metrics.intervals.unit_means.shares_over_units`.
+        tables: one per row, as for `shares_over_units`.
         references: one for all rows, or shape (rows,); in [0, 1].
 
     Returns:

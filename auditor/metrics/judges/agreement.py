@@ -77,7 +77,7 @@ class Coefficient:
         moments: shape (items, k), what is summed.
         value: from sums, shape (replicates, k), to coefficients, shape (replicates,), nan where undefined.
         scale: on which it is nearly normal.
-        is_share: whether its interval is that of a share of the rarer ratings; see `_agreement_interval`.
+        is_share: whether its interval is that of a share of the rarer ratings; see `estimate_two_category_agreement`.
     """
 
     moments: Floats
@@ -288,7 +288,7 @@ def count_ratings(ratings: ArrayLike) -> Floats:
     Returns:
         Shape (items, categories), the categories being the values that occur, sorted.
     """
-    return _count_by_category(_as_ratings(ratings))[0]
+    return _count_by_category(as_ratings(ratings))[0]
 
 
 def fleiss_kappa(counts: ArrayLike, *, units: RatingUnits | None = None) -> Agreement:
@@ -328,7 +328,7 @@ def krippendorff_alpha(
     """
     if level not in get_args(MeasurementLevel):
         raise ValueError(f"level must be one of {', '.join(get_args(MeasurementLevel))}, but got {level!r}")
-    counts, values = _count_by_category(_as_ratings(ratings))
+    counts, values = _count_by_category(as_ratings(ratings))
     return _estimate_agreement(counts, lambda c: make_alpha(c, values, level), units)
 
 
@@ -346,7 +346,7 @@ def gwet_ac1(ratings: ArrayLike, categories: int | None = None, *, units: Rating
         ValueError: not a table, an infinite rating, fewer categories than occur, or another number of labels than of
             items.
     """
-    counts, values = _count_by_category(_as_ratings(ratings))
+    counts, values = _count_by_category(as_ratings(ratings))
     n_categories = len(values) if categories is None else categories
     if n_categories < len(values):
         raise ValueError(f"{len(values)} categories occur, but there are said to be {n_categories}")
@@ -365,7 +365,7 @@ def leave_one_rater_out(
 
     Args, Raises: as for `krippendorff_alpha`.
     """
-    table = _as_ratings(ratings)
+    table = as_ratings(ratings)
     unit_labels = _select_units(units, np.ones(table.shape[1], dtype=np.bool_))
     panel = krippendorff_alpha(table, level, units=units)
     results = []
@@ -415,14 +415,6 @@ def _alpha_replicates(ratings: Floats, level: MeasurementLevel, units: RatingUni
     moments = np.zeros((len(counts), coefficient.moments.shape[1]))
     moments[is_pairable] = coefficient.moments
     return replicate_over_units(moments, coefficient.value, units)
-
-
-def _as_ratings(ratings: ArrayLike) -> Floats:
-    """Ratings as a float array, shape (raters, items); ValueError for another shape or an infinite rating."""
-    table = np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or np.isinf(table).any():
-        raise ValueError("ratings must be a table (raters, items) of numbers, nan where there is none")
-    return table
 
 
 def _count_by_category(ratings: Floats) -> tuple[Floats, Floats]:

@@ -227,7 +227,7 @@ def self_agreement(samples: ArrayLike) -> CaseCounts:
 
 
 class JudgeAnswers(NamedTuple):
-    """One judge's answers on one set of N items (see `auditor.metrics.logic.consistency`).
+    """One judge's answers on one set of N items.
 
     Attributes:
         preferences, negated: shape (N, N).

@@ -270,7 +270,7 @@ def rank_with_pairs(
 ) -> Generator[list[PairQuestion], Sequence[float], PairsRanking]:
     """Rank items by merge sort (PairS-greedy), or by a beam search over each merge (PairS-beam).
 
-    See `auditor.metrics.logic.pairs.sort_orders`. Merges at one depth run in parallel: their questions form one batch.
+    See `sort_orders`. Merges at one depth run in parallel: their questions form one batch.
 
     Args:
         items: distinct; in the initial order.

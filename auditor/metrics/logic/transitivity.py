@@ -234,7 +234,7 @@ def check_subsets(
         seed, set_name: determine the draws, which are the same for every judge, and differ between sets.
 
     Raises:
-        ValueError: as `auditor.metrics.logic.transitivity.transitivity`.
+        ValueError: as `transitivity`.
     """
     check_subset_arguments(k, max_subsets)
     forward, backward = _decide_orders(preferences, calibrated=calibrated)

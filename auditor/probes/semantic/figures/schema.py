@@ -23,8 +23,9 @@ from auditor.reports.data.report_source import FloatArray
 from auditor.reports.document import Column
 from auditor.surveys.regions import region_of
 
-NON_NEGATIVE_METRICS = ("bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed")
-"""Metrics between 0 and 1. BERTScore is not rescaled, so that it may be negative, as are graph entropies of cosines."""
+LEXICAL_METRICS = ("bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed")
+"""Metrics that compare words: between 0 and 1, and without an encoder. BERTScore is not rescaled, so that it may be
+negative, as are graph entropies of cosines."""
 
 
 class ScoreTable:
@@ -81,14 +82,12 @@ def mean_over_questions(
 
 def bounds_of(metric: str) -> tuple[float, float]:
     """Smallest and largest possible value of a metric: BLEU and ROUGE-L are no less than 0, cosines may be -1."""
-    return (0.0 if metric in NON_NEGATIVE_METRICS else -1.0, 1.0)
+    return (0.0 if metric in LEXICAL_METRICS else -1.0, 1.0)
 
 
 LANGUAGE_METRIC_PREFIX, TRANSLATION_METRIC_PREFIX = "languages:", "translations:"
 BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore", "bertscore_bert_base")
 CULTURE_METRICS = ("sage", "sge", *BASELINE_METRICS)
-LEXICAL_METRICS = ("bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed")
-"""Measures that compare words and need no encoder."""
 NO_REGION = "none"
 NO_TRANSLATIONS_REASON = (
     "not measurable: there are no translations of the same answers (probes.semantic.translator names a model that "
