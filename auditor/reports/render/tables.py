@@ -282,7 +282,7 @@ class _CommonValues:
 
     def _remove_constants(self) -> None:
         """Remove columns with one value in all rows, unless no figure would be left."""
-        constants: list[Inline] = []
+        titles_by_constant: dict[tuple[Inline, int | None], list[Inline]] = {}
         empty: list[Inline] = []
         positions: set[int] = set()
         for i, (column, cells) in enumerate(zip(self.table.columns, self.columns, strict=True)):
@@ -290,14 +290,17 @@ class _CommonValues:
             if is_constant and (value := _describe_constant(column, cells[0])) is not None:
                 if cells[0] is None:
                     empty += [", ", column.title]
-                else:
-                    constants += [", ", column.title, " ", value]
+                else:  # a reason that several columns share is said once
+                    is_missing = isinstance(cells[0], Estimate) and cells[0].value is None
+                    constant = (value, None if is_missing else i)
+                    titles_by_constant.setdefault(constant, []).extend([", ", column.title])
                 positions.add(i)
         others = [column.kind for i, column in enumerate(self.table.columns) if i > 0 and i not in positions]
         if not set(others) - {"bar"}:
             return
         self.removed |= positions
-        self._constants += constants
+        for (value, _), titles in titles_by_constant.items():
+            self._constants += [*titles, " ", value]
         self.remarks += [" No value: ", *empty[1:], "."] if empty else []
 
     def _remove_copies(self) -> None:

@@ -39,6 +39,17 @@ def test_a_table_that_is_short_enough_is_unchanged() -> None:
     assert shorten_table(short) is short
 
 
+def test_a_reason_that_several_columns_share_is_said_once() -> None:
+    titles = ("Model", "MAE", "Similarity", "Chance")
+    columns = [Column(title, "estimate" if title != "Model" else "name") for title in titles]
+    missing = Estimate(None, 0, reason="there is no encoder")
+    rows: list[list[Cell]] = [[f"m{i}", Estimate(0.1 * i, 60, 0.0, 0.5), missing, missing] for i in range(4)]
+    shown = shorten_table(Table("t", "T", "Errors.", columns, rows))
+    assert isinstance(shown, Table)
+    caption = text_of(shown.caption)
+    assert "In all rows: Similarity, Chance not available (there is no encoder), n 60." in caption
+
+
 def test_values_that_all_rows_share_are_in_the_caption() -> None:
     columns = [
         Column("Model", "name"),
