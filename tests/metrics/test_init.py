@@ -58,5 +58,5 @@ def test_metrics_import_nothing_else_of_the_program() -> None:
         if isinstance(node, ast.ImportFrom)
     }
     assert len(imported) > 10
-    ours = {name for name in imported if name.startswith("auditor") and not name.startswith("auditor.metrics")}
-    assert ours == {"auditor.lazy_imports"}
+    from_auditor = {name for name in imported if name.startswith("auditor") and not name.startswith("auditor.metrics")}
+    assert from_auditor == {"auditor.lazy_imports"}

@@ -39,7 +39,7 @@ def test_a_table_that_is_short_enough_is_unchanged() -> None:
     assert shorten_table(short) is short
 
 
-def test_a_reason_that_several_columns_share_is_said_once() -> None:
+def test_a_reason_that_several_columns_share_stands_once() -> None:
     titles = ("Model", "MAE", "Similarity", "Chance")
     columns = [Column(title, "estimate" if title != "Model" else "name") for title in titles]
     missing = Estimate(None, 0, reason="there is no encoder")
