@@ -2,8 +2,9 @@
 
 Each archive of `golden/databases/` holds a database and the checkpoints of the graph, as an earlier version left them:
 of a finished audit, of one that was killed while judges reviewed, and of one that waits for a person at the graph's
-node `person`. `golden/make_databases.py` made them. They must not be made again with this version: then these tests
-would no longer check compatibility.
+node `person`. `golden/make_databases.py` made them with auditor 0.1, at revision 0006, and the last version with all
+revisions upgraded them to 0023. They must not be made again with this version: then these tests would no longer check
+compatibility.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
-from auditor.storage.database import open_database, upgrade_database
+from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
 from tests.support.call_purposes import reply
@@ -50,11 +51,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
 
 def restore(state: str, folder: Path) -> str:
-    """Unpack an archive, upgrade its database as `auditor doctor --upgrade` does, and return its URL."""
+    """Unpack an archive and return the URL of its database."""
     shutil.unpack_archive(CONFIG.with_name(f"{state}.tar.xz"), folder, filter="data")
-    upgrade = upgrade_database(storage_in(folder))
-    assert upgrade is not None
-    assert upgrade.from_revision == "0006"
     return storage_in(folder)
 
 

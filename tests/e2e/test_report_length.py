@@ -23,7 +23,7 @@ from auditor.reports.document import Footnoted, List, ListItem, Paragraph, Table
 from auditor.reports.document.blocks import flatten_inline, iterate_blocks
 from auditor.reports.output import render_report
 from auditor.reports.sections.report import build_report_document
-from auditor.storage.database import open_database, upgrade_database
+from auditor.storage.database import open_database
 from tests.support.document_figures import assert_figures_are_shown, iterate_cells
 
 ARCHIVE = Path(__file__).with_name("golden") / "databases" / "worked_example.tar.xz"
@@ -46,7 +46,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("worked example")
     shutil.unpack_archive(ARCHIVE, folder, filter="data")
     storage = f"sqlite:///{folder}/audits.db"
-    upgrade_database(storage)
     with open_database(storage) as db:
         return build_report(db, NAME)
 
