@@ -82,19 +82,19 @@ class Capability:
     """What the requests to one model look like. It is below the ledger's key: the key says what the audit asks for.
 
     Attributes:
-        form: of structured answers; None while no structured answer has been requested.
-        dropped_keywords: keywords that are left out of JSON schemas; `strict` stands for the strict mode itself.
-        dropped_params: request parameters that are left out, by OpenAI's names, such as `temperature` or `seed`.
-        token_limit_param: name under which the limit on output tokens is sent.
-        thinking_tokens: tokens added to each limit on output tokens, as room for hidden reasoning.
         stream: whether the answer is requested as a stream, since the server sends it in no other way.
     """
 
     form: AnswerForm | None = None
+    """Form in which structured answers are requested; none before the first one."""
     dropped_keywords: tuple[str, ...] = ()
+    """Keywords that are left out of JSON schemas; `strict` is the strict mode itself."""
     dropped_params: tuple[str, ...] = ()
+    """Parameters that are left out, by OpenAI's names, such as `temperature` or `seed`."""
     token_limit_param: TokenLimitParam = "max_tokens"
+    """Name under which the limit on output tokens is sent."""
     thinking_tokens: int = 0
+    """Tokens added to each limit, as room for hidden reasoning."""
     stream: bool = False
 
     @property

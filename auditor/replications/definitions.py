@@ -255,13 +255,10 @@ def derive_mark(
     ]
     departures += _list_unpublished_departures(experiment, all_parts, relevant)
     departures += [
-        Departure(
-            id=fixed.id, description=fixed.description, subject=fixed.description, is_wording=False, size=fixed.size,
-            size_note=fixed.size_note,
-        )
+        Departure(**fixed.model_dump(), subject=fixed.description, is_wording=False)
         for fixed in experiment.departures
         if fixed.id in source.departures
-    ]  # fmt: skip
+    ]
     return _select_mark(departures), departures
 
 

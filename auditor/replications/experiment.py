@@ -7,12 +7,13 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from auditor.reports.data.replication import FixedDeparture
+
 Part: TypeAlias = str
 """Name of a part of an audit that figures depend on, such as `direct`; each preset has its own."""
 EACH_MODEL = "each model"
 """Stands for the columns of a table that has one for each of our models."""
 PRESET_CONFIG = ConfigDict(extra="forbid", frozen=True)
-NOT_MEASURED_SIZE = "not measured"
 
 
 class FigureSource(BaseModel):
@@ -43,23 +44,6 @@ class FigureSource(BaseModel):
     label: str = ""
     parts: frozenset[Part] = frozenset()
     departures: tuple[str, ...] = ()
-
-
-class FixedDeparture(BaseModel):
-    """A departure of every audit: this program computes the figure in another way.
-
-    Attributes:
-        id: name by which figures refer to it.
-        description: what differs; of a setting, its name in words.
-        size, size_note: see `Departure`.
-    """
-
-    model_config = PRESET_CONFIG
-
-    id: str
-    description: str
-    size: float | None = None
-    size_note: str = NOT_MEASURED_SIZE
 
 
 class PublishedSetting(FixedDeparture):

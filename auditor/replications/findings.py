@@ -16,10 +16,10 @@ from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Tested
 from auditor.metrics.intervals.multiple_testing import holm, intersection_union
 from auditor.probes.logic.figures.schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit
-from auditor.replications.presets import Finding, Paper
+from auditor.replications.presets import Paper, PresetFinding
 from auditor.replications.semantic_figures import BERTSCORES, LEXICAL_METRICS
 from auditor.replications.survey_figures import DIRECT
-from auditor.reports.data.replication import FindingRow, FindingTest
+from auditor.reports.data.replication import Finding, FindingRow, FindingTest
 
 NO_AUDIT = "no audit of yours has this figure"
 TEXT_NAMES = {"answer": "answers", "rot": "rules of thumb"}
@@ -33,7 +33,7 @@ def check_findings(paper: Paper, measured: Sequence[MeasuredAudit]) -> list[Find
     return judge_findings(paper.findings, [_collect_tests(finding, measured) for finding in paper.findings])
 
 
-def judge_findings(findings: Sequence[Finding], tests: Sequence[Sequence[FindingTest]]) -> list[FindingRow]:
+def judge_findings(findings: Sequence[PresetFinding], tests: Sequence[Sequence[FindingTest]]) -> list[FindingRow]:
     """The result of each finding of a paper by its tests."""
     p_values = [_test_claim(finding, of_finding) for finding, of_finding in zip(findings, tests, strict=True)]
     adjusted = holm(np.array(p_values, dtype=float))
@@ -43,7 +43,7 @@ def judge_findings(findings: Sequence[Finding], tests: Sequence[Sequence[Finding
     ]
 
 
-def _collect_tests(finding: Finding, measured: Sequence[MeasuredAudit]) -> list[FindingTest]:
+def _collect_tests(finding: PresetFinding, measured: Sequence[MeasuredAudit]) -> list[FindingTest]:
     """The figures of a finding in each audit that it is about."""
     return [
         test.model_copy(update={"data": audit.name})
@@ -53,31 +53,28 @@ def _collect_tests(finding: Finding, measured: Sequence[MeasuredAudit]) -> list[
     ]
 
 
-def _test_claim(finding: Finding, tests: Sequence[FindingTest]) -> float:
+def _test_claim(finding: PresetFinding, tests: Sequence[FindingTest]) -> float:
     """P-value of the claim that all figures have the direction of the finding; nan if any has no test."""
     return intersection_union([_p_value(finding, test.figure) for test in tests])
 
 
-def _p_value(finding: Finding, figure: Tested) -> float:
+def _p_value(finding: PresetFinding, figure: Tested) -> float:
     """Two-sided p-value of one figure; 1 if it has the opposite direction, nan without a test."""
     if figure.value is None or figure.p_value is None:
         return float("nan")
     return figure.p_value if (figure.value > 0) == (finding.direction == "positive") else 1.0
 
 
-def _build_row(finding: Finding, tests: Sequence[FindingTest], p_value: float, adjusted_p_value: float) -> FindingRow:
+def _build_row(
+    finding: PresetFinding, tests: Sequence[FindingTest], p_value: float, adjusted_p_value: float
+) -> FindingRow:
     """The result of one finding, with its tests."""
     is_tested = not isnan(p_value)
     holds = is_tested and adjusted_p_value < SIGNIFICANCE_LEVEL
     untested = [test for test in tests if isnan(_p_value(finding, test.figure))]
     reason = None if is_tested else (untested[0].figure.reason or NO_AUDIT) if untested else NO_AUDIT
     return FindingRow(
-        id=finding.id,
-        claim=finding.claim,
-        quote=finding.quote,
-        place=finding.place,
-        direction=finding.direction,
-        compared=finding.compared,
+        **{name: getattr(finding, name) for name in Finding.model_fields},
         result="holds" if holds else "does not hold" if is_tested else "cannot be compared",
         reason=reason,
         p_value=p_value if is_tested else None,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from auditor.errors import UsageError
 from auditor.replications.experiment import Experiment, Figures, FigureSource, Part
-from auditor.reports.data.replication import Origin, PublishedCell, TableChart, TableLayout
+from auditor.reports.data.replication import Finding, Origin, PublishedCell, TableChart, TableLayout
 
 NAME_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 FIGURE_KEYS = ("figure", "model_figure", "group_figure", "audit", "trial")
@@ -269,27 +269,15 @@ class PublishedTable(BaseModel):
         return {column: printed[column] for column in self.columns if column in printed}
 
 
-class Finding(BaseModel):
-    """A finding of a paper, in a form that can be tested on other data.
+class PresetFinding(Finding):
+    """A finding with the figures that it is about.
 
     Attributes:
-        claim: what the paper finds, as a sentence.
-        quote: the words of the paper.
         figure: what is compared, one of `FINDING_FIGURES`.
-        direction: the sign of the figure if the finding holds.
-        compared: what the figure is, in words.
         audits: names of the surveys or data sets that it is of; empty for all.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    id: str
-    claim: str
-    quote: str
-    place: str = ""
     figure: FindingFigure
-    direction: Literal["positive", "negative"]
-    compared: str
     audits: tuple[str, ...] = ()
 
 
@@ -315,7 +303,7 @@ class Paper(BaseModel):
     tables: tuple[PublishedTable, ...]
     released_answers: str = ""
     experiment: Experiment | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PresetFinding, ...] = ()
 
     def iterate_cells(self, table_id: str | None = None) -> Iterator[PublishedCell]:
         """Yield the published cells of one table or of all, in the order of the paper.

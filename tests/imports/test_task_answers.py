@@ -118,11 +118,11 @@ def test_raters_labels_by_item(
     assert task.raters is not None
     assert task.raters.answers == np.count_nonzero(~np.isnan(humans))
     for test in task.raters.tests:
-        assert test.advantage_probability == pytest.approx(advantage, abs=1e-12)
+        assert test.test.advantage_probability == pytest.approx(advantage, abs=1e-12)
         if winning_rates[test.epsilon] is not None:
-            assert test.winning_rate == winning_rates[test.epsilon]
-        assert test.reason is not None
-        assert "rater 5 lacks 9" in test.reason
+            assert test.test.winning_rate == winning_rates[test.epsilon]
+        assert test.test.reason is not None
+        assert "rater 5 lacks 9" in test.test.reason
     text = render_report(open_audit("a", storage=storage).report(), "markdown")
     assert "May a model replace a person?" in text
 

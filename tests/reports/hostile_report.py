@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 from auditor.config import AuditConfig, DirectProbe, ModelSection, Probes, SurveySection
 from auditor.domain import (
+    AnswerForm,
+    Capability,
     Cell,
     CellScore,
     Conflict,
@@ -76,8 +78,8 @@ def _hostile_words_of_providers(names: list[str]) -> dict[str, object]:
     )  # fmt: skip
     unusable = UnusableModel(name=names[1], is_judge=False, planned=6, reason=EVIL, how_to_fix="")
     capability = CapabilityReportRow(
-        name=names[0], form="tool", dropped_params=[NAME], dropped_keywords=[NAME], token_limit_param="max_tokens",
-        thinking_tokens=0, evidence=EVIL, litellm_version="1", created_at="1",
+        name=names[0], capability=Capability(AnswerForm.TOOL, (NAME,), (NAME,)), evidence=EVIL, litellm_version="1",
+        created_at="1",
     )  # fmt: skip
     return {
         "failures": FailuresReport(

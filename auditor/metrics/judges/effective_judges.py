@@ -128,19 +128,19 @@ class PanelAccuracy(NamedTuple):
     """How often a panel's majority is right, beside its judges; intervals are over cells, such as countries × topics.
 
     Attributes:
-        majority: accuracy of the strict majority of the verdicts; `n` counts labelled traces with one.
         best: position of the judge with the highest accuracy.
-        gain: the majority's accuracy minus that of the best judge, on all traces that each decides. The best judge is
-            chosen by the same labels, so its accuracy is too high, and the gain too low, where judges are alike.
-        independent: accuracy of a majority of judges with the same sensitivity and specificity that err independently.
-        loss: the majority's accuracy minus `independent`: what shared errors cost.
     """
 
     majority: Estimate
+    """Accuracy of the strict majority of a trace's verdicts; `n` counts labelled traces with one."""
     best: int
     gain: Estimate
+    """The majority's accuracy minus that of the best judge, on all traces that each decides. The best judge is chosen
+    by the same labels, so its accuracy is too high, and the gain too low, where judges are alike."""
     independent: Estimate
+    """Accuracy of a majority of judges with the same sensitivity and specificity whose errors are independent."""
     loss: Estimate
+    """The majority's accuracy minus `independent`: what errors that the judges share cost."""
 
 
 def panel_accuracy(verdicts: ArrayLike, labels: ArrayLike, units: Labels, weights: ArrayLike) -> PanelAccuracy | None:

@@ -14,7 +14,7 @@ means does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -40,27 +40,27 @@ class AnnotatorTest:
     """Whether a judge may replace a human rater; arrays have shape (annotators,).
 
     Attributes:
-        winning_rate: share of the tested raters that the judge wins against, in [0, 1]; None if none was tested.
-        advantage_probability: mean over the tested raters of the share of items on which the judge is at least as
-            close to the remaining raters, in [0, 1]; None if none was tested.
-        passed: whether the winning rate is at least 0.5; None if no rater was tested.
         p_values: one-sided, not adjusted; nan for a rater that was not tested.
-        n: number of items with enough labels that at least one tested rater rated.
         advantage_probabilities: of each rater; nan where not tested.
         wins: whether the judge wins against each rater, after the adjustment for the number of raters.
         n_by_annotator: number of items of each rater with enough labels, tested or not.
-        reason: why raters were not tested, and how many labels are missing; None if all were tested.
     """
 
     winning_rate: float | None
+    """Share of the tested raters that are beaten, in [0, 1]; none if none was tested."""
     advantage_probability: float | None
+    """Mean over the tested raters of the share of items on which the judge, or model, is at least as close to the
+    remaining raters, in [0, 1]; none if none was tested."""
     passed: bool | None
-    p_values: Floats
+    """Whether it may replace a rater: the winning rate is at least 0.5; none if no rater was tested."""
+    p_values: Floats = field(compare=False)
     n: int
-    advantage_probabilities: Floats
-    wins: NDArray[np.bool_]
-    n_by_annotator: NDArray[np.intp]
+    """Items with enough labels that at least one tested rater rated."""
+    advantage_probabilities: Floats = field(compare=False)
+    wins: NDArray[np.bool_] = field(compare=False)
+    n_by_annotator: NDArray[np.intp] = field(compare=False)
     reason: str | None = None
+    """Why raters were not tested, and how many labels are missing; none if all were tested."""
 
 
 def alternative_annotator_test(

@@ -88,13 +88,22 @@ class FigureName(ReportModel):
     """What it is, in words."""
 
 
-class Departure(ReportModel):
-    """One way in which an audit differs from what a paper describes."""
+class FixedDeparture(ReportModel):
+    """A departure of every audit: this program computes a figure in another way."""
 
     id: str
-    """Of a setting without a published value, its key in the configuration."""
+    """Name by which figures refer to it; of a setting without a published value, its key in the configuration."""
     description: str
-    """What is different, with our value and the published one."""
+    """What is different, with our value and the published one; of a published setting, its name in words."""
+    size: float | None = None
+    """How much the figure changed on one fixture; null if that was not measured."""
+    size_note: str = "not measured"
+    """Which figure and fixture the size is of, or why it cannot be measured."""
+
+
+class Departure(FixedDeparture):
+    """One way in which an audit differs from what a paper describes."""
+
     subject: str = ""
     """What is different, without the values."""
     measured: str = ""
@@ -104,10 +113,6 @@ class Departure(ReportModel):
     """Names of the surveys or data sets whose audits have it, or of experiments on an audit."""
     is_wording: bool
     """Whether only the words of a prompt differ."""
-    size: float | None
-    """How much the figure changed on one fixture; null if that was not measured."""
-    size_note: str
-    """Which figure and fixture the size is of, or why it cannot be measured."""
 
 
 class RecomputedCell(ReportModel):
@@ -156,16 +161,24 @@ class FindingTest(ReportModel):
     """The same, corrected for the range of people's scores; not tested either."""
 
 
-class FindingRow(ReportModel):
-    """A finding of the paper, tested on one's own data."""
+class Finding(ReportModel):
+    """A finding of a paper, in a form that can be tested on other data."""
 
     id: str
     claim: str
+    """What the paper finds, as a sentence."""
     quote: str
-    place: str
+    """The words of the paper."""
+    place: str = ""
     direction: Literal["positive", "negative"]
     """Sign of the figures if the finding holds."""
     compared: str
+    """What the figures are, in words."""
+
+
+class FindingRow(Finding):
+    """A finding of the paper, tested on one's own data."""
+
     result: Literal["holds", "does not hold", "cannot be compared"]
     reason: str | None
     """Why it cannot be compared."""

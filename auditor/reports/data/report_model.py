@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import (
     ConfigDict,
@@ -34,7 +36,7 @@ class PublishedAs:
     """Keys of a row that publish attributes of the figure in one of its fields; it is an annotation of that field.
 
     Attributes:
-        keys: the row's key for each attribute of the figure.
+        keys: the row's key for each attribute of the figure, or path of one, such as "cell.country".
         base: the class whose attributes the figure has in JSON beside these keys; None if the keys replace the figure.
     """
 
@@ -47,16 +49,46 @@ class PublishedAs:
             return handler.generate_schema(self.base)
         return any_schema(serialization=plain_serializer_function_ser_schema(lambda _: None))
 
-    def describe_keys(self, figure_class: Any, description: str | None) -> dict[str, dict[str, Any]]:
+    def describe_keys(
+        self, figure_class: Any, description: str | None, handler: GetJsonSchemaHandler
+    ) -> dict[str, dict[str, Any]]:
         """The JSON schema of each key; `description` is that of the field, and describes the figure's value."""
-        types = get_type_hints(figure_class)
-        descriptions = {k: v for c in figure_class.__mro__[-2::-1] for k, v in read_class_descriptions(c).items()}
         properties: dict[str, dict[str, Any]] = {}
-        for attribute, key in self.keys.items():
-            properties[key] = TypeAdapter(types[attribute]).json_schema() | {"title": key.replace("_", " ").title()}
-            text = description if attribute == "value" else descriptions.get(attribute)
+        for path, key in self.keys.items():
+            value_type, text = describe_attribute(figure_class, path)
+            # In a list, since the schema of a record is written out in place of a reference where it is not nested.
+            schema = handler(TypeAdapter(list[value_type]).core_schema)["items"]
+            properties[key] = schema if "$ref" in schema else schema | {"title": key.replace("_", " ").title()}
+            text = description if path == "value" else text
             properties[key] |= {"description": text} if text else {}
         return properties
+
+
+def get_attribute(record: object, path: str) -> Any:
+    """The attribute at a path such as "score.mae"; None where an object on the path is None."""
+    for name in path.split("."):
+        record = None if record is None else getattr(record, name)
+    return record
+
+
+def describe_attribute(owner: Any, path: str) -> tuple[Any, str | None]:
+    """The type of the attribute or property at a path of a class, and its description, if it has one."""
+    text = None
+    for name in filter(None, path.split(".")):
+        owner = drop_none(owner)
+        member = getattr(owner, name, None)
+        if isinstance(member, property):
+            owner, text = get_type_hints(member.fget)["return"], inspect.getdoc(member)
+        else:
+            descriptions = [read_class_descriptions(base).get(name) for base in owner.__mro__[:-1]]
+            owner, text = get_type_hints(owner)[name], next(filter(None, descriptions), None)
+    return owner, text
+
+
+def drop_none(annotation: Any) -> Any:
+    """The type of an annotation that also allows None."""
+    types = [option for option in get_args(annotation) if option is not NoneType]
+    return types[0] if isinstance(annotation, UnionType) and len(types) == 1 else annotation
 
 
 class FlatRow(ReportModel):
@@ -71,7 +103,7 @@ class FlatRow(ReportModel):
             if publication is None or publication.base is not None:
                 published[name] = value
             if publication is not None:
-                published |= {key: getattr(figure, name, None) for name, key in publication.keys.items()}
+                published |= {key: get_attribute(figure, path) for path, key in publication.keys.items()}
         return published
 
     @classmethod
@@ -84,7 +116,7 @@ class FlatRow(ReportModel):
             publication, properties = list_publications(cls).get(name), {name: json_schema}
             if publication is not None:
                 figure_class = cls.model_fields[name].annotation
-                keys = publication.describe_keys(figure_class, json_schema.get("description"))
+                keys = publication.describe_keys(figure_class, json_schema.get("description"), handler)
                 properties = keys if publication.base is None else properties | keys
             if name not in properties:
                 resolved["required"] = [key for key in resolved["required"] if key != name] + list(properties)
@@ -103,9 +135,9 @@ def list_publications(row_class: type[ReportModel]) -> dict[str, PublishedAs]:
     }
 
 
-def publish(*names: str) -> PublishedAs:
-    """Keys that replace a record: these attributes of it, under their own names."""
-    return PublishedAs({name: name for name in names})
+def publish(*names: str, **keys: str) -> PublishedAs:
+    """Keys that replace a record: these attributes of it under their own names, those of `keys` under others."""
+    return PublishedAs({name: name for name in names} | keys)
 
 
 P_VALUE_KEYS = publish("p_value", "adjusted_p_value", "test_family").keys

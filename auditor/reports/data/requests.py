@@ -12,12 +12,12 @@ from pydantic import Field
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.installed_probes import list_built_in_names, load_built_in
-from auditor.domain import Cell, Purpose
+from auditor.domain import Capability, Cell, Purpose
 from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.two_way import crossed_jackknife
 from auditor.metrics.people.cell_statistics import MAE, PEARSON, mae
-from auditor.reports.data.report_model import ModelName, ReportModel
+from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, publish
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.document import Column
 from auditor.storage import capabilities
@@ -27,20 +27,19 @@ from auditor.storage.costs import CallCounts
 from auditor.storage.database import Database
 
 
-class CapabilityReportRow(ReportModel):
+class CapabilityReportRow(FlatRow):
     """What the server of one model or judge was found to accept at the first contact."""
 
     name: Annotated[str, Column("Model", "name")]
-    form: Annotated[str | None, Column("Form")]
-    """Form in which structured answers are requested; null where none was requested."""
-    dropped_params: Annotated[list[str], Column("Changed or left out", key="not_sent")]
-    """Parameters that are left out, by OpenAI's names."""
-    dropped_keywords: Annotated[list[str], Column("Schema keywords left out", key="keywords")]
-    """Keywords that are left out of JSON schemas; `strict` is the strict mode itself."""
-    token_limit_param: Annotated[str, Column("Token limit")]
-    """Name under which the limit on output tokens is sent."""
-    thinking_tokens: Annotated[int, Column("Tokens for reasoning")]
-    """Tokens added to each limit, as room for hidden reasoning."""
+    capability: Annotated[
+        Capability,
+        publish("form", "dropped_params", "dropped_keywords", "token_limit_param", "thinking_tokens"),
+        Column("Form", part="form"),
+        Column("Changed or left out", key="not_sent", part="dropped_params"),
+        Column("Schema keywords left out", key="keywords", part="dropped_keywords"),
+        Column("Token limit", part="token_limit_param"),
+        Column("Tokens for reasoning", part="thinking_tokens"),
+    ]
     evidence: Annotated[str, Column("Evidence")]
     """What the server answered that led to it."""
     litellm_version: Annotated[str, Column("litellm")]
@@ -112,14 +111,9 @@ def build_capability_rows(config: AuditConfig | None, history: Iterable[StoredCa
 
 def _build_capability_row(model: ModelSection, stored: StoredCapability) -> CapabilityReportRow:
     """Describe one model's stored capability."""
-    capability = stored.capability
     return CapabilityReportRow(
         name=model.name,
-        form=capability.form,
-        dropped_params=list(capability.dropped_params),
-        dropped_keywords=list(capability.dropped_keywords),
-        token_limit_param=capability.token_limit_param,
-        thinking_tokens=capability.thinking_tokens,
+        capability=stored.capability,
         evidence=stored.evidence,
         litellm_version=stored.litellm_version,
         created_at=stored.created_at,

@@ -18,6 +18,7 @@ from auditor.metrics.designs.robustness import (
     DesignScore,
     DesignTable,
     ModelPair,
+    RankingTest,
     RegionGap,
     average_designs,
     compare_all_levels,
@@ -29,7 +30,7 @@ from auditor.metrics.designs.robustness import (
 from auditor.metrics.designs.run_effects import estimate_sources
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.metrics.people.cell_statistics import CONCORDANCE, PEARSON
-from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, RowTest, publish
+from auditor.reports.data.report_model import FlatRow, ModelName, PublishedAs, ReportModel, RowTest, publish
 from auditor.reports.data.report_source import MIN_ZONES, ReportSource
 from auditor.reports.document import Column
 from auditor.storage.database import Database
@@ -105,20 +106,16 @@ class VarianceSourceRow(ReportModel):
 class RankingChangeRow(FlatRow):
     """Whether the difference in MAE between two models depends on a factor."""
 
-    first: str
-    second: str
-    factor: str
-    first_level: str
-    second_level: str
-    """The two levels between which the difference changes most clearly."""
+    test: Annotated[
+        RankingTest,
+        PublishedAs(
+            {"pair.factor": "factor", "pair.first": "first_level", "pair.second": "second_level"}
+            | publish("first", "second", "at_first", "at_second", "is_change").keys
+        ),
+    ]
     change: RowTest
     """The first model's MAE minus the second's at the second level, minus that at the first level. The p-value counts
     all pairs of levels; the adjusted one all pairs of models and factors."""
-    at_first: float | None
-    at_second: float | None
-    """The first model's MAE minus the second's at each level."""
-    is_change: bool
-    """Whether the ranking is shown to change: the test is significant, and the difference changes its sign."""
 
 
 class DesignCountRow(ReportModel):
@@ -306,20 +303,7 @@ def _build_sources(table: DesignTable) -> list[VarianceSourceRow]:
 
 def _build_rankings(table: DesignTable) -> list[RankingChangeRow]:
     """Tests of every two models and every factor."""
-    return [
-        RankingChangeRow(
-            first=test.first,
-            second=test.second,
-            factor=test.pair.factor,
-            first_level=test.pair.first,
-            second_level=test.pair.second,
-            change=test.estimate,
-            at_first=test.at_first,
-            at_second=test.at_second,
-            is_change=test.is_change,
-        )
-        for test in compare_rankings(table)
-    ]
+    return [RankingChangeRow(test=test, change=test.estimate) for test in compare_rankings(table)]
 
 
 def _build_counts(table: DesignTable, averages: Sequence[DesignAverageRow]) -> list[DesignCountRow]:

@@ -16,8 +16,9 @@ from auditor.domain import AnswerKind, Cell, Task, TaskItem
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, proportion
 from auditor.metrics.intervals.items import correlation_over_items
 from auditor.metrics.intervals.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
+from auditor.metrics.labels.annotator_test import AnnotatorTest
 from auditor.metrics.people.over_models import ModelCorrelation
-from auditor.reports.data.report_model import JudgeName, ModelName, ReportModel
+from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, publish
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.document import Column
 from auditor.tasks import is_correct, most_common_answer
@@ -106,20 +107,21 @@ class PeerValidityReport(ReportModel):
     judges: list[JudgeValidityRow]
 
 
-class RaterTestRow(ReportModel):
+class RaterTestRow(FlatRow):
     """The alternative annotator test of one model against the people who answered the same items."""
 
     model: ModelName
     epsilon: Annotated[float, Column("ε")]
     """What the lower cost of the model is worth, as a share of items."""
-    passed: Annotated[bool | None, Column("Passes", emphasis=True)]
-    """Whether the model may replace a rater: its winning rate is at least 0.5; null if the test was not possible."""
-    winning_rate: Annotated[float | None, Column("Wins against")]
-    """Share of the raters that the model wins against."""
-    advantage_probability: Annotated[float | None, Column("At least as close")]
-    """Mean over raters of the share of items on which the model is at least as close to the other raters."""
-    items: Annotated[int, Column("Items")]
-    reason: Annotated[str | None, Column("Remark")] = None
+    test: Annotated[
+        AnnotatorTest,
+        publish("passed", "winning_rate", "advantage_probability", "reason", n="items"),
+        Column("Passes", part="passed", emphasis=True),
+        Column("Wins against", part="winning_rate"),
+        Column("At least as close", part="advantage_probability"),
+        Column("Items", part="n"),
+        Column("Remark", part="reason"),
+    ]
 
 
 class RaterReport(ReportModel):

@@ -420,17 +420,7 @@ def build_rater_report(answers: TaskAnswerSet, all_answers: Mapping[tuple[str, C
             test = alternative_annotator_test(
                 labels, model_labels, epsilon=epsilon, scoring="neg_rmse" if is_score else "accuracy"
             )
-            tests.append(
-                RaterTestRow(
-                    model=model,
-                    epsilon=epsilon,
-                    passed=test.passed,
-                    winning_rate=test.winning_rate,
-                    advantage_probability=test.advantage_probability,
-                    items=test.n,
-                    reason=test.reason,
-                )
-            )
+            tests.append(RaterTestRow(model=model, epsilon=epsilon, test=test))
     n_by_item = (~np.isnan(labels)).sum(axis=0)
     return RaterReport(
         people=list(people), answers=int(n_by_item.sum()), items=int((n_by_item >= 2).sum()), tests=tests

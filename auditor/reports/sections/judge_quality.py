@@ -157,13 +157,14 @@ def build_replacement_table(rows: Sequence[AnnotatorTestRow]) -> Table:
         "and passes too often."
     )
     derived = {
-        "passed": lambda row: _format_outcome(row.passed),
-        "passed_over_traces": lambda row: _format_outcome(row.passed_over_traces),
+        "passed": lambda row: format_passed(row.test.passed),
+        "passed_over_traces": lambda row: format_passed(row.test_over_traces.passed),
     }
     return tabulate("replacement-test", "Alternative annotator test", caption, rows, AnnotatorTestRow, derived)
 
 
-def _format_outcome(passed: bool | None) -> str:
+def format_passed(passed: bool | None) -> str:
+    """Whether an alternative annotator test was passed, in words."""
     return "not tested" if passed is None else "yes" if passed else "no"
 
 
@@ -294,12 +295,12 @@ def suggest_labels(report: Report) -> Paragraph | None:
 def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
     """Yield how the panel's majority compares with its best judge and with independent judges, if it is known."""
     panel = quality.panel
-    if panel is None or panel.majority.value is None:
+    if panel is None or panel.accuracy.majority.value is None:
         return
-    gain, loss = (_to_points(difference) for difference in (panel.gain, panel.loss))
+    gain, loss = (_to_points(difference) for difference in (panel.accuracy.gain, panel.accuracy.loss))
     yield (
-        f"The panel’s majority agrees with people on {format_share(panel.majority.value)} of the traces. Compared with "
-        f"its best judge, {panel.best_judge}, this is {format_signed(gain.value, 0)} percentage points "
+        f"The panel’s majority agrees with people on {format_share(panel.accuracy.majority.value)} of the traces. "
+        f"Compared with its best judge, {panel.best_judge}, this is {format_signed(gain.value, 0)} percentage points "
         f"({describe_interval(gain, 0, 'signed')}); compared with a majority of equally accurate judges with "
         f"independent errors, {format_signed(loss.value, 0)} ({describe_interval(loss, 0, 'signed')})."
     )
@@ -476,7 +477,7 @@ def _build_replacement(quality: JudgeQualityReport) -> list[Block]:
     rows = quality.replacement
     if not rows:
         return []
-    tested = [row for row in rows if row.passed is not None]
+    tested = [row for row in rows if row.test.passed is not None]
     if not tested:
         missing = max(row.missing for row in rows)
         text = (
@@ -496,11 +497,12 @@ def _build_replacement(quality: JudgeQualityReport) -> list[Block]:
 
 def _describe_test(row: AnnotatorTestRow) -> ListItem:
     """One sentence on the test of a judge against raters of one kind."""
-    if row.passed is None:
-        return ListItem(f"{row.judge} was not tested: {row.reason}.", "unclear")
+    test = row.test
+    if test.passed is None:
+        return ListItem(f"{row.judge} was not tested: {test.reason}.", "unclear")
     rater = RATER_NAMES[row.rater_kind]
-    verb = f"may replace {rater}" if row.passed else f"is not shown to be able to replace {rater}"
+    verb = f"may replace {rater}" if test.passed else f"is not shown to be able to replace {rater}"
     return ListItem(
-        f"{row.judge} {verb}: it wins against {format_share(row.winning_rate)} of the raters.",
-        "positive" if row.passed else "unclear",
+        f"{row.judge} {verb}: it wins against {format_share(test.winning_rate)} of the raters.",
+        "positive" if test.passed else "unclear",
     )

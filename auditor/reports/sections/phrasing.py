@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import compress
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.charts.interval_plot import Axis, IntervalRow, difference_axis, interval_plot
-from auditor.reports.data.report_model import ReportModel, list_publications
+from auditor.reports.data.report_model import (
+    ReportModel,
+    describe_attribute,
+    drop_none,
+    get_attribute,
+    list_publications,
+)
 from auditor.reports.data.report_source import has_rescaled_scores
 from auditor.reports.document import (
     Cell,
@@ -260,12 +265,7 @@ def _read_columns(row_class: type[ReportModel]) -> list[Column]:
 
 def _infer_kind(annotation: Any, path: str) -> ColumnKind:
     """The kind of the cells of a field's type, or of the type of an attribute of its value."""
-    for name in filter(None, path.split(".")):
-        owner = _drop_none(annotation)
-        attribute = getattr(owner, name, None)
-        annotation = get_type_hints(attribute.fget)["return"] if isinstance(attribute, property) else None
-        annotation = annotation or get_type_hints(owner)[name]
-    cell_type = _drop_none(annotation)
+    cell_type = drop_none(describe_attribute(annotation, path)[0])
     if not isinstance(cell_type, type):
         return "text"
     if issubclass(cell_type, CountShare):
@@ -274,16 +274,10 @@ def _infer_kind(annotation: Any, path: str) -> ColumnKind:
     return "estimate" if issubclass(cell_type, Estimate) else "number" if is_number else "text"
 
 
-def _drop_none(annotation: Any) -> Any:
-    """The type of an annotation that also allows None."""
-    types = [option for option in get_args(annotation) if option is not NoneType]
-    return types[0] if isinstance(annotation, UnionType) and len(types) == 1 else annotation
-
-
 def _make_getter(column: Column, derived: DerivedCells[Any]) -> Callable[[Any], Cell]:
     """The function that returns a record's cell in a column."""
     key = column.key or str(column.title).lower().replace(" ", "_")
-    return derived.get(key) or partial(_get_attribute, path=column.path or key)
+    return derived.get(key) or partial(get_attribute, path=column.path or key)
 
 
 def _add_notes(caption: Text, columns: Sequence[Column]) -> Text:
@@ -302,13 +296,6 @@ def sort_by_p_value(records: Iterable[Record], get_test: Callable[[Record], Test
 def make_columns(kind: ColumnKind, titles: Mapping[str, str], style: NumberStyle = "decimal") -> list[Column]:
     """Columns of one kind, from their titles by key."""
     return [Column(title, kind, key, style=style) for key, title in titles.items()]
-
-
-def _get_attribute(record: object, path: str) -> Cell:
-    """The attribute at a path such as "score.mae"; None where an object on the path is None."""
-    for name in path.split("."):
-        record = None if record is None else getattr(record, name)
-    return cast(Cell, record)
 
 
 def tabulate_matrix(

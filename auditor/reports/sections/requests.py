@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from auditor.domain import AnswerForm, Purpose
+from auditor.domain import AnswerForm, Capability, Purpose
 from auditor.reports.data.coverage.counts import ModelVersionRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests import (
@@ -147,9 +147,11 @@ def _build_capability_table(report: Report) -> Table:
                 "not detected" if row in unknown_models else describe_forms(report, row.name) or _label_found_form(row)
             ),
             "not_sent": lambda row: None if row in unknown_models else _list_alterations(report.served, row),
-            "keywords": lambda row: None if row in unknown_models else ", ".join(row.dropped_keywords) or "none",
-            "token_limit_param": lambda row: row.token_limit_param or None,
-            "thinking_tokens": lambda row: None if row in unknown_models else row.thinking_tokens,
+            "keywords": lambda row: (
+                None if row in unknown_models else ", ".join(row.capability.dropped_keywords) or "none"
+            ),
+            "token_limit_param": lambda row: None if row in unknown_models else row.capability.token_limit_param,
+            "thinking_tokens": lambda row: None if row in unknown_models else row.capability.thinking_tokens,
             "evidence": lambda row: Name(row.evidence) if row.evidence else None,
             "litellm_version": lambda row: row.litellm_version or None,
         },
@@ -161,35 +163,33 @@ def _list_unknown_models(report: Report) -> list[CapabilityReportRow]:
     known_names = {row.name for row in report.requests.capabilities}
     names = dict.fromkeys(model.name for model in report.failures.unusable_models)
     return [
-        CapabilityReportRow(
-            name=name, form=None, dropped_params=[], dropped_keywords=[], token_limit_param="", thinking_tokens=0,
-            evidence="", litellm_version="", created_at="",
-        )
+        CapabilityReportRow(name=name, capability=Capability(), evidence="", litellm_version="", created_at="")
         for name in names
         if name not in known_names
-    ]  # fmt: skip
+    ]
 
 
 def _label_found_form(row: CapabilityReportRow) -> str | None:
     """The form that was found out, in words; None if none was."""
-    return label_form(row.form) if row.form else None
+    form = row.capability.form
+    return label_form(form) if form else None
 
 
 def _describe_poorer_forms(report: Report) -> Iterator[Text]:
     """Yield a sentence for each model whose structured answers were not requested by a JSON schema."""
     for row in report.requests.capabilities:
-        if row.form is not None and row.form != AnswerForm.JSON_SCHEMA:
+        if (form := row.capability.form) is not None and form != AnswerForm.JSON_SCHEMA:
             yield [
                 "Structured answers of ",
                 Name(row.name),
-                f" were requested in the form “{label_form(row.form)}”, not as JSON schema.",
+                f" were requested in the form “{label_form(form)}”, not as JSON schema.",
             ]
 
 
-def _list_alterations(served: Sequence[ModelVersionRow], capability: CapabilityReportRow) -> str:
+def _list_alterations(served: Sequence[ModelVersionRow], row: CapabilityReportRow) -> str:
     """Parameters of one model's answered requests that were not sent as configured; what was found if none is known."""
-    altered = {row.altered: None for row in served if row.name == capability.name and row.altered is not None}
-    texts = [alteration or "none" for alteration in altered] or [", ".join(capability.dropped_params) or "none"]
+    altered = {entry.altered: None for entry in served if entry.name == row.name and entry.altered is not None}
+    texts = [alteration or "none" for alteration in altered] or [", ".join(row.capability.dropped_params) or "none"]
     return " or ".join(texts)
 
 

@@ -41,6 +41,7 @@ from auditor.reports.number_format import (
     format_signed,
     pluralize,
 )
+from auditor.reports.sections.judge_quality import format_passed
 from auditor.reports.sections.over_models import compare_correlation
 from auditor.reports.sections.phrasing import (
     build_finding,
@@ -262,7 +263,7 @@ def _build_rater_blocks(raters: RaterReport | None) -> list[Block]:
         "skilled, 0.1 for crowd workers. At least as close: mean over people of the share of items on which the model "
         "is at least as close to the other people. Items are taken as independent."
     )
-    derived = {"passed": lambda row: "not tested" if row.passed is None else "yes" if row.passed else "no"}
+    derived = {"passed": lambda row: format_passed(row.test.passed)}
     table = tabulate("rater-test", "Alternative annotator test", caption, raters.tests, RaterTestRow, derived)
     return [Section("raters", "May a model replace a person?", [Paragraph(counts, "note"), table])]
 

@@ -26,7 +26,7 @@ async def test_the_current_capability_of_each_model_is_listed(db: Database) -> N
         await save_capability(db, audit.id, key, capability, f"evidence {i}", "1.106.2", newer_than=i)
     await save_capability(db, audit.id, CapabilityKey("openai/other", None, None), CAPABILITY, "", "1.106.2")
     [row] = build_report(db, audit.name).requests.capabilities
-    assert row.model_dump(exclude={"created_at"}) == {
+    assert row.model_dump(mode="json", exclude={"created_at"}) == {
         "name": "birch",
         "form": "tool",
         "dropped_params": ["seed", "temperature"],

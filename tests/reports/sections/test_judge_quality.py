@@ -130,7 +130,7 @@ def test_the_configured_kind_of_rater_decides(report: Report, source: ReportSour
         text = text_of(section_of(labelled))
         assert text.count(": it wins against") == len(source.judge_names)
         for row in quality.replacement:
-            verb = f"may replace {rater}" if row.passed else f"is not shown to be able to replace {rater}"
+            verb = f"may replace {rater}" if row.test.passed else f"is not shown to be able to replace {rater}"
             assert row.rater_kind != rater_kind or f"{row.judge} {verb}: it wins" in text
         assert len(tables_of(section_of(labelled))["replacement-test"].rows) == 3 * len(source.judge_names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.domain import AnswerForm, Capability
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.coverage.counts import ModelVersionRow
 from auditor.reports.data.failures import UnusableModel
@@ -26,10 +27,12 @@ EVIL = "<b>Unsupported value: 'temperature'</b>"
 def make_report(report: Report, forms: dict[str, int], altered: tuple[str | None, ...] = ()) -> Report:
     """A report in which the server of alder refused parameters; forms with their numbers of answers."""
     capability = CapabilityReportRow(
-        name="alder", form="tool", dropped_params=["seed"], dropped_keywords=["maxLength"],
-        token_limit_param="max_completion_tokens", thinking_tokens=4096, evidence=EVIL, litellm_version="1.106.2",
+        name="alder",
+        capability=Capability(AnswerForm.TOOL, ("maxLength",), ("seed",), "max_completion_tokens", 4096),
+        evidence=EVIL,
+        litellm_version="1.106.2",
         created_at="2026-01-02",
-    )  # fmt: skip
+    )
     form_rows = [RequestFormRow(name="alder", purpose="direct", form=form, answers=n) for form, n in forms.items()]
     mae = Estimate(0.25, 8, 0.2, 0.3)
     split = [

@@ -123,14 +123,9 @@ def _test_judge(traces: LabelledTraces, judge: int, rater_kind: RaterKind) -> An
         rater_kind=rater_kind,
         epsilon=epsilon,
         min_raters=MIN_RATERS,
-        passed=clustered.passed,
-        winning_rate=clustered.winning_rate,
-        advantage_probability=clustered.advantage_probability,
-        passed_over_traces=plain.passed,
-        winning_rate_over_traces=plain.winning_rate,
-        traces=clustered.n,
+        test=clustered,
+        test_over_traces=plain,
         missing=_count_missing(traces, verdicts, clustered),
-        reason=clustered.reason,
     )
 
 

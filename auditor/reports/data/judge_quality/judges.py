@@ -57,14 +57,7 @@ def build_panel_row(traces: LabelledTraces) -> PanelAccuracyRow | None:
     decided = traces.select(~np.isnan(share) & (share != 0.5))
     majority = (share[decided.rows] > 0.5).astype(np.float64)
     [balanced] = adjust_tests([_balanced_accuracy(majority, decided)], "balanced accuracy of the majority")
-    return PanelAccuracyRow(
-        majority=panel.majority,
-        balanced_accuracy=balanced,
-        best_judge=traces.matrix.judges[panel.best],
-        gain=panel.gain,
-        independent=panel.independent,
-        loss=panel.loss,
-    )
+    return PanelAccuracyRow(accuracy=panel, balanced_accuracy=balanced, best_judge=traces.matrix.judges[panel.best])
 
 
 def _balanced_accuracy(judged: FloatArray, columns: LabelColumns) -> Tested:

@@ -10,8 +10,10 @@ from pydantic.config import JsonDict
 
 from auditor.domain.labels import RaterKind
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
+from auditor.metrics.judges.effective_judges import PanelAccuracy
+from auditor.metrics.labels.annotator_test import AnnotatorTest
 from auditor.metrics.labels.calibration import ConfidenceCalibration
-from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
+from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column, publish
 from auditor.reports.document import Column
 from auditor.storage.probe_results import list_label_forms
 
@@ -78,20 +80,22 @@ def is_better_than_chance(balanced_accuracy: Tested) -> bool:
     return balanced_accuracy.is_significant and (balanced_accuracy.value or 0.0) > 0.5
 
 
-class PanelAccuracyRow(ReportModel):
+class PanelAccuracyRow(FlatRow):
     """How often the panel's majority is right, beside its judges. Intervals are over cells, or items."""
 
-    majority: Annotated[Estimate, Column("Majority")]
-    """Accuracy of the strict majority of a trace's verdicts."""
+    accuracy: Annotated[
+        PanelAccuracy, publish("majority", "gain", "independent", "loss"), Column("Majority", part="majority")
+    ]
     balanced_accuracy: Tested
     """Mean of the majority's sensitivity and specificity; 0.5 is chance, which the p-value is of."""
-    best_judge: Annotated[str, Column("Best judge", "name")]
+    best_judge: Annotated[
+        str,
+        Column("Best judge", "name"),
+        Column("Majority minus best judge", "estimate", "gain", style="signed", path="accuracy.gain"),
+        Column("Independent judges", "estimate", "independent", path="accuracy.independent"),
+        Column("Majority minus independent", "estimate", "loss", style="signed", path="accuracy.loss"),
+    ]
     """The judge with the highest accuracy on the same labels, by which it is chosen: it is flattered a little."""
-    gain: Annotated[Estimate, Column("Majority minus best judge", style="signed")]
-    independent: Annotated[Estimate, Column("Independent judges")]
-    """Accuracy of a majority of judges with the same sensitivity and specificity whose errors are independent."""
-    loss: Annotated[Estimate, Column("Majority minus independent", style="signed")]
-    """What errors that the judges share cost."""
 
     @property
     def is_better_than_chance(self) -> bool:
@@ -214,7 +218,7 @@ class TransportRow(FlatRow):
     reason: str | None = None
 
 
-class AnnotatorTestRow(ReportModel):
+class AnnotatorTestRow(FlatRow):
     """The alternative annotator test of one judge, if the raters are of one kind."""
 
     judge: JudgeName
@@ -223,17 +227,23 @@ class AnnotatorTestRow(ReportModel):
     """What the lower cost of the judge is worth, as a share of traces."""
     min_raters: int
     """Fewest labels of a trace."""
-    passed: Annotated[bool | None, Column("Passes", emphasis=True)]
-    """Whether the judge may replace a rater, by the test over topics; null if it was not possible."""
-    winning_rate: Annotated[float | None, Column("Wins against")]
-    advantage_probability: Annotated[float | None, Column("At least as close")]
-    passed_over_traces: Annotated[bool | None, Column("Passes over traces")]
-    """The same by the authors' test, which takes traces as independent and passes too often."""
-    winning_rate_over_traces: float | None
-    traces: Annotated[int, Column("Traces")]
+    test: Annotated[
+        AnnotatorTest,
+        publish("passed", "winning_rate", "advantage_probability", "reason", n="traces"),
+        Column("Passes", part="passed", emphasis=True),
+        Column("Wins against", part="winning_rate"),
+        Column("At least as close", part="advantage_probability"),
+    ]
+    """The test over topics, which decides."""
+    test_over_traces: Annotated[
+        AnnotatorTest,
+        publish(passed="passed_over_traces", winning_rate="winning_rate_over_traces"),
+        Column("Passes over traces", part="passed"),
+        Column("Traces", "number", "traces", path="test.n"),
+    ]
+    """The authors' test, which takes traces as independent and passes too often."""
     missing: int
     """Further labels that the test needs; 0 if it was possible."""
-    reason: str | None = None
 
 
 class JudgeQualityReport(ReportModel):

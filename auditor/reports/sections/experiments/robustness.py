@@ -75,31 +75,32 @@ def _describe_rankings(report: RobustnessReport) -> Iterator[str]:
     if not report.rankings:
         return
     rows = sort_by_p_value(report.rankings, lambda row: row.change)
-    changes = [row for row in rows if row.is_change]
+    changes = [row for row in rows if row.test.is_change]
     yield from map(_describe_change, changes[:MAX_SENTENCES])
     if not changes:
-        n_pairs = len({(row.first, row.second) for row in rows})
-        n_choices = len({row.factor for row in rows})
+        n_pairs = len({(row.test.first, row.test.second) for row in rows})
+        n_choices = len({row.test.pair.factor for row in rows})
         yield (
             f"No ranking of two models is shown to change with the design ({pluralize(n_pairs, 'pair')} of models, "
             f"{pluralize(n_choices, 'choice')})."
         )
-    dependent = [row for row in rows if row.change.is_significant and not row.is_change]
-    for row in dependent[: MAX_SENTENCES - len(changes)]:
+    dependent = [row for row in rows if row.change.is_significant and not row.test.is_change]
+    for test in (row.test for row in dependent[: MAX_SENTENCES - len(changes)]):
         yield (
-            f"How far {row.first} and {row.second} are apart depends on the {row.factor}: their MAE differs by "
-            f"{format_signed(row.at_first)} with “{row.first_level}” and {format_signed(row.at_second)} with "
-            f"“{row.second_level}”."
+            f"How far {test.first} and {test.second} are apart depends on the {test.pair.factor}: their MAE differs by "
+            f"{format_signed(test.at_first)} with “{test.pair.first}” and {format_signed(test.at_second)} with "
+            f"“{test.pair.second}”."
         )
 
 
 def _describe_change(row: RankingChangeRow) -> str:
     """State that a ranking changes, and which model is closer to people with which level."""
-    is_first = (row.at_first or 0.0) < 0
-    better, other = (row.first, row.second) if is_first else (row.second, row.first)
+    test = row.test
+    is_first = (test.at_first or 0.0) < 0
+    better, other = (test.first, test.second) if is_first else (test.second, test.first)
     return (
-        f"The ranking of {row.first} and {row.second} changes with the {row.factor}: {better} is closer to people with "
-        f"“{row.first_level}”, {other} with “{row.second_level}” ({describe_adjusted_p_value(row.change)})."
+        f"The ranking of {test.first} and {test.second} changes with the {test.pair.factor}: {better} is closer to "
+        f"people with “{test.pair.first}”, {other} with “{test.pair.second}” ({describe_adjusted_p_value(row.change)})."
     )
 
 

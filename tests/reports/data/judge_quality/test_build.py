@@ -179,11 +179,11 @@ def test_a_judge_like_people_may_replace_one_and_labels_that_are_missing_are_cou
     rows = build(source, n_each=40, raters=3, rater_error=0.25, error_rate=0.0).replacement
     assert {row.rater_kind for row in rows} == {"expert", "skilled", "crowd"}
     experts = [row for row in rows if row.rater_kind == "expert"]
-    assert all(row.passed is not None and row.missing == 0 for row in experts)
-    assert any(row.passed for row in experts)
+    assert all(row.test.passed is not None and row.missing == 0 for row in experts)
+    assert any(row.test.passed for row in experts)
     few = build(source, n_each=40, raters=2).replacement[0]
-    assert (few.passed, few.missing) == (None, 30)
-    assert "30 items with labels by at least 3 raters" in (few.reason or "")
+    assert (few.test.passed, few.missing) == (None, 30)
+    assert "30 items with labels by at least 3 raters" in (few.test.reason or "")
 
 
 def test_errors_that_differ_by_model_are_found(source: ReportSource) -> None:
