@@ -118,6 +118,7 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
         url: such as `sqlite:///auditor.db` (relative to the working folder).
         create: whether to create a database that does not exist, and to upgrade a SQLite file of an older version
             after copying it. A server's database is only upgraded by `auditor doctor --upgrade`, since others use it.
+            A file at the last revision before the squash gets the number of the present one in any case.
 
     Raises:
         UsageError: not a database URL.
@@ -161,7 +162,7 @@ def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
     engine = make_engine(url)
     try:
         detected = schema.detect_schema(engine)
-        if detected.state is SchemaState.OLDER:
+        if detected.state in (SchemaState.OLDER, SchemaState.UNNUMBERED):
             return schema.upgrade_schema(url, path)
         if detected.state is SchemaState.EMPTY and path is None:  # the server's owner creates the tables for all users
             schema.create_tables(engine)
@@ -201,6 +202,8 @@ def _prepare_tables(
     detected = schema.detect_schema(engine)
     if detected.state is SchemaState.CURRENT:
         return False, None
+    if detected.state is SchemaState.UNNUMBERED:
+        return False, None if path is None or is_read_only(path) else schema.upgrade_schema(url, path)
     if create and detected.state is SchemaState.EMPTY:
         schema.create_tables(engine)
         return True, None

@@ -27,6 +27,7 @@ from sqlmodel import SQLModel
 from auditor.errors import EmptyStorageError, StorageError
 from auditor.storage import migrations
 from auditor.storage.engine import REDACTED, make_engine, read_only_options, redact_url
+from auditor.storage.migrations import FIRST_REVISION, LAST_SQUASHED_REVISION, UPGRADING_COMMIT
 from auditor.storage.sqlite_file import copy_database, find_unused_path
 from auditor.storage.tables import REVISION, VERSION_TABLE
 
@@ -42,14 +43,16 @@ VERSION_TABLE_DEFINITION = Table(
 class SchemaState(Enum):
     """State of a database's tables compared with this program's schema.
 
-    UNRELEASED tables were made before the first release; FOREIGN tables are another program's.
+    UNNUMBERED tables are the current ones, under the number of the last revision before the squash; OUTDATED ones are
+    older still, so that only an earlier version upgrades them; FOREIGN tables are another program's.
     """
 
     EMPTY = "empty"
     CURRENT = "today"
+    UNNUMBERED = "unnumbered"
     OLDER = "older"
+    OUTDATED = "outdated"
     NEWER = "newer"
-    UNRELEASED = "unreleased"
     FOREIGN = "foreign"
 
 
@@ -61,7 +64,7 @@ class DetectedSchema(NamedTuple):
 
 
 class SchemaUpgrade(NamedTuple):
-    """An upgrade that was made; `backup` is a copy of the database before it, None on a server."""
+    """An upgrade that was made; `backup` is a copy of the database before it, None on a server and of a new number."""
 
     from_revision: str
     to_revision: str
@@ -82,15 +85,22 @@ def _detect_schema(connection: Connection) -> DetectedSchema:
     """Detect the state of the tables on an open connection; see `detect_schema`."""
     table_names = inspect(connection).get_table_names()
     if VERSION_TABLE not in table_names:
-        is_unreleased = {"meta", "audit", "answer"} <= set(table_names)
-        return DetectedSchema(
-            SchemaState.UNRELEASED if is_unreleased else SchemaState.FOREIGN if table_names else SchemaState.EMPTY, None
-        )
+        return DetectedSchema(SchemaState.FOREIGN if table_names else SchemaState.EMPTY, None)
     revision = connection.execute(select(VERSION_TABLE_DEFINITION.c.version_num)).scalar_one_or_none()
     if revision == REVISION:
-        return DetectedSchema(SchemaState.CURRENT, revision)
-    is_older = revision is not None and revision < REVISION
-    return DetectedSchema(SchemaState.OLDER if is_older else SchemaState.NEWER, revision)
+        state = SchemaState.CURRENT
+    elif revision is None or revision > REVISION:
+        state = SchemaState.NEWER
+    elif has_current_tables(revision):
+        state = SchemaState.UNNUMBERED
+    else:
+        state = SchemaState.OLDER if revision >= LAST_SQUASHED_REVISION else SchemaState.OUTDATED
+    return DetectedSchema(state, revision)
+
+
+def has_current_tables(revision: str) -> bool:
+    """Whether a revision has the tables of this version."""
+    return revision == REVISION or (revision, REVISION) == (LAST_SQUASHED_REVISION, FIRST_REVISION)
 
 
 def incompatible_schema_error(url: str, detected: DetectedSchema) -> StorageError:
@@ -105,11 +115,13 @@ def incompatible_schema_error(url: str, detected: DetectedSchema) -> StorageErro
             f"{location}: created by an older version of auditor ({revisions}).",
             f"Upgrade it without loss of data: auditor doctor --upgrade{storage_option}",
         ),
-        SchemaState.NEWER: (f"{location}: written by a newer version of auditor ({revisions}).", "Update auditor."),
-        SchemaState.UNRELEASED: (
-            f"{location}: created by a pre-release version of auditor.",
-            "Name another database with --storage, or read this one with that version.",
+        SchemaState.OUTDATED: (
+            f"{location}: created by auditor 0.2 or older ({revisions}), which this version cannot upgrade.",
+            "Upgrade it once with the last version that can, without loss of data, in a virtual environment of its "
+            f"own: pip install 'auditor @ git+ADDRESS@{UPGRADING_COMMIT}', with the address of auditor's repository; "
+            f"then auditor doctor --upgrade{storage_option}. Then use this version again.",
         ),
+        SchemaState.NEWER: (f"{location}: written by a newer version of auditor ({revisions}).", "Update auditor."),
         SchemaState.FOREIGN: (f"{location}: this database was not created by auditor.", "Name another with --storage."),
     }
     return StorageError(*message_by_state[detected.state])
@@ -129,7 +141,8 @@ def upgrade_schema(
 ) -> SchemaUpgrade | None:
     """Upgrade an older database to a revision in one transaction, which keeps others from writing.
 
-    A SQLite file is copied first. Copies of a server's database are left to its own tools.
+    A SQLite file is copied first, unless only the number of its revision changes. Copies of a server's database are
+    left to its own tools.
 
     Args:
         url: of the database.
@@ -149,6 +162,10 @@ def upgrade_schema(
             from_revision = _detect_schema(connection).revision
             if from_revision is None or from_revision >= to:
                 return None
+            if from_revision == LAST_SQUASHED_REVISION:
+                connection.execute(VERSION_TABLE_DEFINITION.update().values(version_num=FIRST_REVISION))
+            if to == FIRST_REVISION:
+                return SchemaUpgrade(from_revision, to, None)
             backup = None
             if path is not None:
                 backup = find_unused_path(path.with_name(f"{path.name}.bak-{from_revision}"))

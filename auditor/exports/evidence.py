@@ -38,6 +38,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.costs import load_call_keys
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import is_equal_value, open_temporary_database
+from auditor.storage.schema import has_current_tables
 from auditor.storage.tables import REVISION
 from auditor.surveys.description import DESCRIPTION_SUFFIX
 from auditor.surveys.distributions import DISTRIBUTIONS_SUFFIX
@@ -437,7 +438,7 @@ def _list_reasons(manifest: Manifest, audit: Audit | None) -> list[str]:
         if manifest.versions.get(package) != present.get(package):
             earlier, now = manifest.versions.get(package, "none"), present.get(package, "none")
             reasons.append(f"The archive was written with {package} {earlier}; {now} is installed here.")
-    if manifest.revision != REVISION:
+    if not has_current_tables(manifest.revision):
         reasons.append(f"Its tables have revision {manifest.revision}; this version of auditor has {REVISION}.")
     config = None if audit is None else load_stored_config(audit.config)
     if audit is not None and config is not None:

@@ -26,6 +26,7 @@ from auditor.run import resume_after_review
 from auditor.storage import audits
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import open_database
+from auditor.storage.migrations import LAST_SQUASHED_REVISION
 from auditor.storage.row_classes import table_of
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
 from tests.support.call_purposes import reply
@@ -51,8 +52,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
 
 def restore(state: str, folder: Path) -> str:
-    """Unpack an archive and return the URL of its database."""
+    """Unpack an archive, open its database, which gets the number of the present revision, and return its URL."""
     shutil.unpack_archive(CONFIG.with_name(f"{state}.tar.xz"), folder, filter="data")
+    with open_database(storage_in(folder), create=False) as db:
+        assert db.upgraded is not None
+        assert db.upgraded.from_revision == LAST_SQUASHED_REVISION
     return storage_in(folder)
 
 
@@ -115,6 +119,7 @@ def test_the_records_of_an_earlier_version_are_verified_after_an_upgrade(tmp_pat
     with open_database(storage, create=False) as db:
         verification = verify_audit(db, NAME)
     assert verification.records.n_links > 100
+    assert [act["act"] for act in verification.records.acts] == ["cover"]  # by the upgrade to revision 0021
     assert verification.is_consistent
 
 

@@ -172,7 +172,7 @@ def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
         "auditor/storage/tables.py",
         "auditor/storage/migrations/env.py",
         "auditor/storage/migrations/script.py.mako",
-        "auditor/storage/migrations/versions/v0001_first_tables.py",
+        "auditor/storage/migrations/versions/v0024_tables.py",
         "auditor/tui/app.py",
     ):
         assert required_file in names

@@ -14,13 +14,14 @@ from sqlalchemy.exc import IntegrityError
 from auditor.domain import Answer, Call, Message, Outcome, Purpose, Rating, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.run import AuditHandle
-from auditor.storage import audits, engine, ledger, results
+from auditor.storage import audits, engine, ledger, migrations, results, schema
 from auditor.storage.call_records import ChainLink, Payload
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import _connect_args, make_engine, redact_url
 from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
 from tests.storage.test_database import CELL, SURVEY
+from tests.storage.test_schema import NEXT
 from tests.support.postgres_server import PASSWORD, Postgres
 
 
@@ -73,17 +74,20 @@ def test_remote_servers_require_encryption(monkeypatch: pytest.MonkeyPatch) -> N
     assert sslmode("postgresql+psycopg:///x") == "require"
 
 
-def test_a_server_is_upgraded_only_on_request(postgres: Postgres) -> None:
-    url = postgres.schema()
-    with open_database(url) as db:
-        db.write(lambda c: c.execute(text("UPDATE auditor_version SET version_num = '0000'")))
+def test_a_server_is_upgraded_only_on_request(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, upgraded_to = postgres.schema(), list[str]()
+    open_database(url).close()
+    monkeypatch.setattr(schema, "REVISION", NEXT)
+    monkeypatch.setattr(schema.upgrade_schema, "__kwdefaults__", {"to": NEXT, "versions": ()})
+    monkeypatch.setattr(migrations, "upgrade", lambda connection, to, versions: upgraded_to.append(to))
     for create in (True, False):
         with pytest.raises(StorageError, match="older version") as refused:
             open_database(url, create=create)
         assert refused.value.how_to_fix.endswith("auditor doctor --upgrade")  # no URL, since it would lack its password
         assert PASSWORD not in str(refused.value)
-    with pytest.raises(Exception, match="0000"):  # no such revision
-        upgrade_database(url)
+    assert upgraded_to == []
+    upgrade_database(url)
+    assert upgraded_to == [NEXT]
 
 
 def test_null_characters_are_stored_escaped_on_a_server(postgres: Postgres) -> None:

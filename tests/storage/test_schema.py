@@ -8,23 +8,24 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import product
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, inspect, select, text
 
-from auditor.domain import Cell, Outcome, Trace, Verdict, canonical_hash, canonical_json
+from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import StorageError
-from auditor.storage import audits, costs, hash_chain, migrations, results, schema, tables
+from auditor.storage import audits, costs, migrations, results, schema, tables
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
+from auditor.storage.migrations import FIRST_REVISION, LAST_SQUASHED_REVISION, UPGRADING_COMMIT
 from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION
 from tests.storage.test_database import CELL, save_sample_audit
+from tests.support.postgres_server import Postgres
 
 NEXT = f"{tables.SCHEMA_VERSION + 1:04}"
 REVISION_FILE = f'''
@@ -115,72 +116,67 @@ def test_revisions_are_numbered_as_the_schema() -> None:
     with make_engine("sqlite://").connect() as connection:
         script = ScriptDirectory.from_config(migrations.alembic_config(connection))
     revisions = [revision.revision for revision in script.walk_revisions()]
-    assert revisions == [f"{n:04}" for n in range(tables.SCHEMA_VERSION, 0, -1)]
+    assert revisions == [f"{n:04}" for n in range(tables.SCHEMA_VERSION, int(LAST_SQUASHED_REVISION), -1)]
 
 
-def test_a_database_of_the_first_release_is_upgraded_with_all_its_rows(two_storages: list[str]) -> None:
-    old_url, new_url = two_storages
-    open_database(new_url).close()
-    engine = make_engine(old_url, foreign_keys=False)
-    answer = {"key": "k", "model": "m", "purpose": "direct", "outcome": "ok", "created_at": "1"}
-    link = {"kind": "answer", "row": "k", "digest": canonical_hash([hash_chain.START_DIGEST, "answer", answer])}
-    audit = {"name": "a", "survey": "{}", "stage": "done", "created_at": "1", "updated_at": "1", "environment": "{}"}
-    with engine.begin() as connection:
-        migrations.upgrade(connection, "0001")
-        for table, row in (("audit", audit), ("answer", answer), ("link", link)):
-            names, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
-            connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
-    engine.dispose()
-    upgrade = upgrade_database(old_url)
-    assert upgrade is not None
-    assert (upgrade.from_revision, upgrade.to_revision, upgrade.backup is None) == (
-        "0001",
-        REVISION,
-        old_url.startswith("postgresql"),
-    )
-    assert describe_schema(old_url) == describe_schema(new_url)
-    with open_database(old_url, create=False) as db:
-        assert [a.name for a in audits.load_audits(db)] == ["a"]
-        check = hash_chain.verify_chain(db)
-        assert (check.n_by_kind, check.breaks) == ({"answer": 1, "act": 1, "audit": 1}, [])
-        assert [act["act"] for act in check.acts] == ["cover"]
-        assert hash_chain.contains_head(db, str(link["digest"]))
-
-
-def test_all_kinds_of_rows_are_covered_from_the_upgrade_on(two_storages: list[str]) -> None:
-    """Numbers, texts and bytes, on both engines; a row that is changed afterwards is found."""
-    storage, _ = two_storages
-    engine = make_engine(storage, foreign_keys=False)
-    times: dict[str, object] = {"created_at": "1", "updated_at": "1"}
-    audit: dict[str, object] = {"name": "a", "survey": "{}", "stage": "done", "environment": "{}", "config": "{}"}
-    cell: dict[str, object] = {"audit_id": 1, "country": "Côte d'Ivoire", "topic": "t"}
-    score = cell | {"model": "m", "method": "direct", "score": 0.5, "n_planned": 2, "n_ok": 2}
-    rows: list[tuple[str, dict[str, object]]] = [
-        ("audit", audit | times),
-        ("survey_cell", cell | {"score": 0.25, "n": 3, "position": 0}),
-        ("vector", {"revision": "r", "text": "t", "values": b"\x00\xff"}),
-        ("score", score | {"self_consistency": 1.0, "evidence": "e"}),
-    ]
-    with engine.begin() as connection:
-        migrations.upgrade(connection, "0020")
-        for table, row in rows:
-            names, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
-            connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
-    engine.dispose()
-    upgrade_database(storage)
+def set_revision(storage: str, revision: str) -> None:
     with open_database(storage, create=False) as db:
-        check = hash_chain.verify_chain(db)
-        assert check.breaks == []
-        assert check.n_by_kind == {"act": 1, "audit": 1, "survey_cell": 1, "vector": 1, "self_consistency": 1}
-        changes = {"survey_cell": "score = 0.5", "score": "self_consistency = 0.5", "vector": "text = 'x'"}
-        statements = [text(f"UPDATE {table} SET {change}") for table, change in changes.items()]
-        db.write(lambda connection: [connection.execute(statement) for statement in statements])
-        kinds = [broken.record_kind for broken in hash_chain.verify_chain(db).breaks]
-        assert kinds == ["vector", "survey_cell", "self_consistency", "vector"]
+        db.write(lambda connection: connection.execute(VERSION_TABLE_DEFINITION.update().values(version_num=revision)))
 
 
-def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(two_storages: list[str]) -> None:
-    storage, _ = two_storages
+def load_revision(storage: str) -> str | None:
+    engine = make_engine(storage)
+    revision = schema.detect_schema(engine).revision
+    engine.dispose()
+    return revision
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_file_at_the_last_revision_before_the_squash_gets_the_number_of_the_new_one(
+    file_storage: str, tmp_path: Path, create: bool
+) -> None:
+    with open_database(file_storage) as db:
+        save_audit_with_traces(db)
+    set_revision(file_storage, LAST_SQUASHED_REVISION)
+    with open_database(file_storage, create=create) as db:
+        assert db.upgraded == (LAST_SQUASHED_REVISION, FIRST_REVISION, None)
+        assert len(results.load_traces(db, audits.get_audit(db, "a").id)) == 50
+    assert load_revision(file_storage) == REVISION
+    assert not list(tmp_path.glob("*.bak*"))
+    with open_database(file_storage, create=create) as db:
+        assert db.upgraded is None
+
+
+def test_a_server_at_the_last_revision_before_the_squash_is_open_to_all_and_numbered_by_its_owner(
+    postgres: Postgres,
+) -> None:
+    url = postgres.schema()
+    with open_database(url) as db:
+        save_sample_audit(db)
+    set_revision(url, LAST_SQUASHED_REVISION)
+    for create in (True, False):
+        with open_database(url, create=create) as db:
+            assert db.upgraded is None
+            assert audits.find_audit(db, "a") is not None
+    assert load_revision(url) == LAST_SQUASHED_REVISION
+    assert upgrade_database(url) == (LAST_SQUASHED_REVISION, FIRST_REVISION, None)
+    assert load_revision(url) == REVISION
+    assert upgrade_database(url) is None
+
+
+def test_an_older_database_is_refused_with_the_commit_that_upgrades_it(storage: str) -> None:
+    open_database(storage).close()
+    set_revision(storage, "0022")
+    for open_or_upgrade in (open_database, upgrade_database, lambda url: open_database(url, create=False)):
+        with pytest.raises(StorageError, match=r"revision 0022.* cannot upgrade") as refused:
+            open_or_upgrade(storage)
+        assert f"pip install 'auditor @ git+ADDRESS@{UPGRADING_COMMIT}'" in refused.value.how_to_fix
+        assert "auditor doctor --upgrade" in refused.value.how_to_fix
+    assert load_revision(storage) == "0022"
+
+
+def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(storage: str) -> None:
+    open_database(storage).close()
     engine = make_engine(storage, foreign_keys=False)
     audit: dict[str, object] = {"name": "a", "survey": "{}", "stage": "done", "environment": "{}"}
     audit |= {"created_at": "1", "updated_at": "1"}
@@ -194,12 +190,10 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(t
         ("trace", trace),
     ]
     with engine.begin() as connection:
-        migrations.upgrade(connection, "0005")
         for table, row in rows:
             names, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
             connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
     engine.dispose()
-    upgrade_database(storage)
     with open_database(storage, create=False) as db:
         with db.read() as connection:
             attempts = connection.execute(select(table_of(StoredAttempt))).mappings().all()
@@ -217,36 +211,6 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(t
             7,
             0,
         )
-
-
-def test_ratings_of_aspects_are_kept_as_json(two_storages: list[str]) -> None:
-    storage, _ = two_storages
-    engine = make_engine(storage, foreign_keys=False)
-    names = ("cultural_accuracy", "logical_consistency", "score_fit")
-    ratings = [dict(zip(names, values, strict=True)) for values in product((True, False, None), repeat=len(names))]
-    verdict = {"audit_id": 1, "judge": "j", "model": "m", "country": "c", "topic": "t", "outcome": "ok"}
-    verdict |= {"shortened": False, "turn": 0, "always": True}
-    columns = [*verdict, "sample", *names]
-    with engine.begin() as connection:
-        migrations.upgrade(connection, "0007")
-        connection.execute(
-            text(
-                "INSERT INTO audit (id, name, survey, stage, created_at, updated_at, environment)"
-                " VALUES (1, 'a', '{}', 'done', '1', '1', '{}')"
-            )
-        )
-        connection.execute(
-            text(f"INSERT INTO verdict ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"),
-            [{**verdict, "sample": sample, **values} for sample, values in enumerate(ratings)],
-        )
-    engine.dispose()
-    upgrade_database(storage)
-    with open_database(storage, create=False) as db:
-        stored = [dict(verdict.aspects) for verdict in results.load_verdicts(db, 1)]
-        with db.read() as connection:
-            texts = connection.execute(select(table_of(Verdict).c.aspects).order_by("sample")).scalars().all()
-    assert stored == [{name: value for name, value in values.items() if value is not None} for values in ratings]
-    assert texts == [canonical_json(values) for values in stored]
 
 
 def test_an_upgrade_keeps_every_row_and_a_backup(file_storage: str, versions: Path) -> None:
@@ -325,15 +289,11 @@ def test_a_writer_upgrades_and_a_reader_explains_how(file_storage: str, monkeypa
 
 
 def test_databases_of_other_programs_are_refused(tmp_path: Path) -> None:
-    for name, ddl, message in (
-        ("foreign", "CREATE TABLE pets (name TEXT)", "not created by auditor"),
-        ("unreleased", "CREATE TABLE meta (a); CREATE TABLE audit (a); CREATE TABLE answer (a)", "pre-release version"),
-    ):
-        with closing(sqlite3.connect(tmp_path / name)) as connection:
-            connection.executescript(ddl)
-        for open_or_upgrade in (open_database, upgrade_database):
-            with pytest.raises(StorageError, match=message):
-                open_or_upgrade(f"sqlite:///{tmp_path / name}")
+    with closing(sqlite3.connect(tmp_path / "foreign")) as connection:
+        connection.execute("CREATE TABLE pets (name TEXT)")
+    for open_or_upgrade in (open_database, upgrade_database):
+        with pytest.raises(StorageError, match="not created by auditor"):
+            open_or_upgrade(f"sqlite:///{tmp_path / 'foreign'}")
     (tmp_path / "empty").touch()
     with pytest.raises(StorageError, match="contains no audits yet"):
         open_database(f"sqlite:///{tmp_path / 'empty'}", create=False)

@@ -1,11 +1,11 @@
-"""First tables: those of the first release."""
+"""All tables as the revisions 0001 to 0023 left them."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0024"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -31,6 +31,14 @@ def upgrade() -> None:
         sa.Column("cost_usd", sa.Float(), nullable=True),
         sa.Column("error", LONG, nullable=True),
         sa.Column("created_at", WORDS, nullable=False),
+        sa.Column("fingerprint", WORDS, nullable=True),
+        sa.Column("sent", LONG, nullable=True),
+        sa.Column("altered", WORDS, nullable=True),
+        sa.Column("payload", WORDS, nullable=True),
+        sa.Column("cached_tokens", sa.Integer(), nullable=True),
+        sa.Column("capability", WORDS, nullable=True),
+        sa.Column("form", WORDS, nullable=True),
+        sa.Column("reasoning_tokens", sa.Integer(), nullable=True),
         sa.PrimaryKeyConstraint("key"),
     )
     op.create_table(
@@ -46,10 +54,18 @@ def upgrade() -> None:
         sa.Column("http_status", sa.Integer(), nullable=True),
         sa.Column("error", LONG, nullable=True),
         sa.Column("retry_after_s", sa.Float(), nullable=True),
+        sa.Column("size", sa.Integer(), nullable=True),
+        sa.Column("payload", WORDS, nullable=True),
+        sa.Column("audit_id", sa.Integer(), nullable=True),
+        sa.Column("name", WORDS, nullable=True),
+        sa.Column("prompt_tokens", sa.Integer(), nullable=True),
+        sa.Column("completion_tokens", sa.Integer(), nullable=True),
+        sa.Column("cost_usd", sa.Float(), nullable=True),
+        sa.Column("estimated", sa.Boolean(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    with op.batch_alter_table("attempt", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_attempt_key"), ["key"], unique=False)
+    op.create_index("ix_attempt_audit_id", "attempt", ["audit_id"])
+    op.create_index("ix_attempt_key", "attempt", ["key"])
 
     op.create_table(
         "audit",
@@ -72,7 +88,15 @@ def upgrade() -> None:
         sa.Column("kind", WORDS, nullable=False),
         sa.Column("row", WORDS, nullable=False),
         sa.Column("digest", WORDS, nullable=False),
+        sa.Column("content", WORDS, nullable=True),
+        sa.Column("audit_id", sa.Integer(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "payload",
+        sa.Column("digest", WORDS, nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("digest"),
     )
     op.create_table(
         "vector",
@@ -82,6 +106,27 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("revision", "text"),
     )
     op.create_table(
+        "batch",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("tag", WORDS, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
+        sa.Column("remote", WORDS, nullable=True),
+        sa.Column("n", sa.Integer(), nullable=False),
+        sa.Column("calls", LONG, nullable=False),
+        sa.Column("reserved_usd", sa.Float(), nullable=False),
+        sa.Column("prepared_at", WORDS, nullable=False),
+        sa.Column("submitted_at", WORDS, nullable=True),
+        sa.Column("ended_at", WORDS, nullable=True),
+        sa.Column("how", WORDS, nullable=True),
+        sa.Column("capability", LONG, nullable=True),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("tag"),
+    )
+    op.create_index("ix_batch_audit_id", "batch", ["audit_id"])
+
+    op.create_table(
         "call",
         sa.Column("audit_id", sa.Integer(), nullable=False),
         sa.Column("name", WORDS, nullable=False),
@@ -89,6 +134,21 @@ def upgrade() -> None:
         sa.Column("key", WORDS, nullable=False),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "name", "purpose", "key"),
+    )
+    op.create_table(
+        "capability",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("model", WORDS, nullable=False),
+        sa.Column("server", WORDS, nullable=False),
+        sa.Column("effort", WORDS, nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("id", WORDS, nullable=False),
+        sa.Column("content", LONG, nullable=False),
+        sa.Column("evidence", LONG, nullable=False),
+        sa.Column("litellm_version", WORDS, nullable=False),
+        sa.Column("created_at", WORDS, nullable=False),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id", "model", "server", "effort", "number"),
     )
     op.create_table(
         "claim",
@@ -115,6 +175,9 @@ def upgrade() -> None:
         sa.Column("probability", sa.Float(), nullable=True),
         sa.Column("people", WORDS, nullable=True),
         sa.Column("key", WORDS, nullable=True),
+        sa.Column("position", sa.Integer(), nullable=True),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "judge", "context", "item_a", "item_b", "relation", "paraphrase", "sample"),
     )
@@ -147,8 +210,8 @@ def upgrade() -> None:
         sa.Column("topic", WORDS, nullable=False),
         sa.Column("left", WORDS, nullable=False),
         sa.Column("right", WORDS, nullable=False),
-        sa.Column("score_left", sa.Float(), nullable=False),
-        sa.Column("score_right", sa.Float(), nullable=False),
+        sa.Column("score_left", sa.Float(), nullable=True),
+        sa.Column("score_right", sa.Float(), nullable=True),
         sa.Column("kind", WORDS, nullable=False),
         sa.Column("state", WORDS, nullable=False),
         sa.Column("seats", sa.Integer(), nullable=False),
@@ -156,6 +219,8 @@ def upgrade() -> None:
         sa.Column("votes_right", sa.Integer(), nullable=False),
         sa.Column("winner", WORDS, nullable=True),
         sa.Column("within_noise", sa.Boolean(), nullable=True),
+        sa.Column("answer_left", LONG, nullable=True),
+        sa.Column("answer_right", LONG, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "country", "topic", "left", "right"),
     )
@@ -188,8 +253,35 @@ def upgrade() -> None:
         sa.Column("measure", WORDS, nullable=True),
         sa.Column("key", WORDS, nullable=True),
         sa.Column("key_swapped", WORDS, nullable=True),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("swapped_repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "model", "country", "topic", "number"),
+    )
+    op.create_table(
+        "design_answer",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("run", sa.Integer(), nullable=False),
+        sa.Column("model", WORDS, nullable=False),
+        sa.Column("country", WORDS, nullable=False),
+        sa.Column("topic", WORDS, nullable=False),
+        sa.Column("sample", sa.Integer(), nullable=False),
+        sa.Column("outcome", WORDS, nullable=False),
+        sa.Column("score", sa.Float(), nullable=True),
+        sa.Column("key", WORDS, nullable=True),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id", "run", "model", "country", "topic", "sample"),
+    )
+    op.create_table(
+        "design_run",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("levels", LONG, nullable=False),
+        sa.Column("cells", LONG, nullable=False),
+        sa.Column("samples", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id", "number"),
     )
     op.create_table(
         "dispatch",
@@ -202,8 +294,37 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("run", "key"),
     )
-    with op.batch_alter_table("dispatch", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_dispatch_audit_id"), ["audit_id"], unique=False)
+    op.create_index("ix_dispatch_audit_id", "dispatch", ["audit_id"])
+
+    op.create_table(
+        "excluded_content",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("source", WORDS, nullable=False),
+        sa.Column("row", LONG, nullable=False),
+        sa.Column("content", LONG, nullable=False),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id", "source", "row"),
+    )
+    op.create_table(
+        "exclusion",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("act", WORDS, nullable=False),
+        sa.Column("of", sa.Integer(), nullable=True),
+        sa.Column("model", WORDS, nullable=True),
+        sa.Column("country", WORDS, nullable=True),
+        sa.Column("topic", WORDS, nullable=True),
+        sa.Column("sample", sa.Integer(), nullable=True),
+        sa.Column("reason", LONG, nullable=False),
+        sa.Column("excluded_at", WORDS, nullable=False),
+        sa.Column("probe", WORDS, nullable=True),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_exclusion_audit_id", "exclusion", ["audit_id"])
 
     op.create_table(
         "guess",
@@ -225,6 +346,64 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("audit_id", "judge", "model", "country", "topic", "sample"),
     )
     op.create_table(
+        "label",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("kind", WORDS, nullable=False),
+        sa.Column("unit", WORDS, nullable=False),
+        sa.Column("rater", WORDS, nullable=False),
+        sa.Column("act", WORDS, nullable=False),
+        sa.Column("of", sa.Integer(), nullable=True),
+        sa.Column("value", WORDS, nullable=False),
+        sa.Column("aspects", WORDS, nullable=False),
+        sa.Column("note", WORDS, nullable=False),
+        sa.Column("content", WORDS, nullable=False),
+        sa.Column("text_hash", WORDS, nullable=True),
+        sa.Column("duration_s", sa.Float(), nullable=True),
+        sa.Column("source", WORDS, nullable=False),
+        sa.Column("labelled_at", WORDS, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_label_audit", "label", ["audit_id", "kind", "rater"])
+
+    op.create_table(
+        "label_draw",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("kind", WORDS, nullable=False),
+        sa.Column("source", WORDS, nullable=False),
+        sa.Column("seed", sa.Integer(), nullable=False),
+        sa.Column("stratify", WORDS, nullable=False),
+        sa.Column("strata", LONG, nullable=False),
+        sa.Column("population", sa.Integer(), nullable=False),
+        sa.Column("population_hash", WORDS, nullable=False),
+        sa.Column("drawn_at", WORDS, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "limit_change",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("run", WORDS, nullable=False),
+        sa.Column("at", WORDS, nullable=False),
+        sa.Column("account", WORDS, nullable=False),
+        sa.Column("before", sa.Integer(), nullable=False),
+        sa.Column("after", sa.Integer(), nullable=False),
+        sa.Column("why", WORDS, nullable=False),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_limit_change_audit_id", "limit_change", ["audit_id"])
+
+    op.create_table(
         "moral_answer",
         sa.Column("audit_id", sa.Integer(), nullable=False),
         sa.Column("model", WORDS, nullable=False),
@@ -237,9 +416,15 @@ def upgrade() -> None:
         sa.Column("rot", LONG, nullable=True),
         sa.Column("rot_outcome", WORDS, nullable=True),
         sa.Column("rot_key", WORDS, nullable=True),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
+        sa.Column("rot_repeat_key", WORDS, nullable=True),
+        sa.Column("rot_first_outcome", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "model", "question", "wording", "sample"),
     )
+    op.create_index("ix_moral_answer_question", "moral_answer", ["audit_id", "question"])
+
     op.create_table(
         "moral_null",
         sa.Column("audit_id", sa.Integer(), nullable=False),
@@ -263,6 +448,7 @@ def upgrade() -> None:
         sa.Column("foundation", WORDS, nullable=False),
         sa.Column("topics", WORDS, nullable=False),
         sa.Column("language", WORDS, nullable=False),
+        sa.Column("country", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "id"),
     )
@@ -282,6 +468,19 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("audit_id", "model", "question", "text", "metric"),
     )
     op.create_table(
+        "moral_translation",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("model", WORDS, nullable=False),
+        sa.Column("question", WORDS, nullable=False),
+        sa.Column("wording", sa.Integer(), nullable=False),
+        sa.Column("language", WORDS, nullable=False),
+        sa.Column("outcome", WORDS, nullable=False),
+        sa.Column("text", LONG, nullable=True),
+        sa.Column("key", WORDS, nullable=True),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id", "model", "question", "wording", "language"),
+    )
+    op.create_table(
         "moral_verdict",
         sa.Column("audit_id", sa.Integer(), nullable=False),
         sa.Column("judge", WORDS, nullable=False),
@@ -294,6 +493,8 @@ def upgrade() -> None:
         sa.Column("holds", sa.Boolean(), nullable=True),
         sa.Column("reason", LONG, nullable=True),
         sa.Column("key", WORDS, nullable=True),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "judge", "purpose", "model", "question", "left", "right"),
     )
@@ -315,6 +516,48 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("audit_id", "question", "candidate"),
     )
     op.create_table(
+        "opinion",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("model", WORDS, nullable=False),
+        sa.Column("country", WORDS, nullable=False),
+        sa.Column("topic", WORDS, nullable=False),
+        sa.Column("dimension", WORDS, nullable=False),
+        sa.Column("group", WORDS, nullable=False),
+        sa.Column("mode", WORDS, nullable=False),
+        sa.Column("scale_order", WORDS, nullable=False),
+        sa.Column("sample", sa.Integer(), nullable=False),
+        sa.Column("outcome", WORDS, nullable=False),
+        sa.Column("shares", WORDS, nullable=True),
+        sa.Column("n", sa.Integer(), nullable=True),
+        sa.Column("is_rescaled", sa.Boolean(), nullable=True),
+        sa.Column("mass", sa.Float(), nullable=True),
+        sa.Column("key", WORDS, nullable=True),
+        sa.Column("repair_key", WORDS, nullable=True),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint(
+            "audit_id", "model", "country", "topic", "dimension", "group", "mode", "scale_order", "sample"
+        ),
+    )
+    op.create_table(
+        "probe_result",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("probe", WORDS, nullable=False),
+        sa.Column("model", WORDS, nullable=False),
+        sa.Column("unit", WORDS, nullable=False),
+        sa.Column("sample", sa.Integer(), nullable=False),
+        sa.Column("turn", sa.Integer(), nullable=False),
+        sa.Column("outcome", WORDS, nullable=False),
+        sa.Column("key", WORDS, nullable=True),
+        sa.Column("value", LONG, nullable=True),
+        sa.Column("reader_version", sa.Integer(), nullable=False),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id", "probe", "model", "unit", "sample", "turn"),
+    )
+    op.create_table(
         "rating",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("audit_id", sa.Integer(), nullable=False),
@@ -322,8 +565,8 @@ def upgrade() -> None:
         sa.Column("topic", WORDS, nullable=False),
         sa.Column("left", WORDS, nullable=False),
         sa.Column("right", WORDS, nullable=False),
-        sa.Column("score_left", sa.Float(), nullable=False),
-        sa.Column("score_right", sa.Float(), nullable=False),
+        sa.Column("score_left", sa.Float(), nullable=True),
+        sa.Column("score_right", sa.Float(), nullable=True),
         sa.Column("rater", WORDS, nullable=False),
         sa.Column("decision", WORDS, nullable=False),
         sa.Column("note", WORDS, nullable=False),
@@ -335,18 +578,37 @@ def upgrade() -> None:
         sa.Column("shown", WORDS, nullable=False),
         sa.Column("swapped", sa.Boolean(), nullable=False),
         sa.Column("duration_s", sa.Float(), nullable=True),
+        sa.Column("answer_left", LONG, nullable=True),
+        sa.Column("answer_right", LONG, nullable=True),
+        sa.Column("withheld", sa.Boolean(), nullable=True),
+        sa.Column("follows", sa.Integer(), nullable=True),
         sa.ForeignKeyConstraint(
             ["audit_id"],
             ["audit.id"],
         ),
         sa.PrimaryKeyConstraint("id"),
     )
-    with op.batch_alter_table("rating", schema=None) as batch_op:
-        batch_op.create_index(
-            "ix_rating_last",
-            ["audit_id", "country", "topic", "left", "right", "rater", "score_left", "score_right"],
-            unique=False,
-        )
+    op.create_index(
+        "ix_rating_last",
+        "rating",
+        ["audit_id", "country", "topic", "left", "right", "rater", "score_left", "score_right"],
+    )
+
+    op.create_table(
+        "registration",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("baseline", WORDS, nullable=False),
+        sa.Column("margin", sa.Float(), nullable=False),
+        sa.Column("n_answers", sa.Integer(), nullable=False),
+        sa.Column("registered_at", WORDS, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_registration_audit_id", "registration", ["audit_id"])
 
     op.create_table(
         "restatement",
@@ -379,6 +641,9 @@ def upgrade() -> None:
         sa.Column("measure", WORDS, nullable=True),
         sa.Column("sign_agreement", sa.Float(), nullable=True),
         sa.Column("straddles", sa.Boolean(), nullable=True),
+        sa.Column("answer", LONG, nullable=True),
+        sa.Column("chance_similarity", sa.Float(), nullable=True),
+        sa.Column("topic_similarity", sa.Float(), nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "model", "country", "topic", "method"),
     )
@@ -406,6 +671,25 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("audit_id", "country", "topic"),
     )
     op.create_table(
+        "survey_shares",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("shares", LONG, nullable=False),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id"),
+    )
+    op.create_table(
+        "task_item",
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("id", WORDS, nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("question", LONG, nullable=False),
+        sa.Column("context", LONG, nullable=False),
+        sa.Column("options", LONG, nullable=False),
+        sa.Column("truth", LONG, nullable=True),
+        sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("audit_id", "id"),
+    )
+    op.create_table(
         "trace",
         sa.Column("audit_id", sa.Integer(), nullable=False),
         sa.Column("model", WORDS, nullable=False),
@@ -418,9 +702,14 @@ def upgrade() -> None:
         sa.Column("key", WORDS, nullable=True),
         sa.Column("language", WORDS, nullable=False),
         sa.Column("repair_key", WORDS, nullable=True),
+        sa.Column("answer", LONG, nullable=True),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "model", "country", "topic", "sample"),
     )
+    op.create_index("ix_trace_cell", "trace", ["audit_id", "country", "topic"])
+
     op.create_table(
         "trial",
         sa.Column("audit_id", sa.Integer(), nullable=False),
@@ -446,9 +735,6 @@ def upgrade() -> None:
         sa.Column("sample", sa.Integer(), nullable=False),
         sa.Column("outcome", WORDS, nullable=False),
         sa.Column("ruling", WORDS, nullable=True),
-        sa.Column("cultural_accuracy", sa.Boolean(), nullable=True),
-        sa.Column("logical_consistency", sa.Boolean(), nullable=True),
-        sa.Column("score_fit", sa.Boolean(), nullable=True),
         sa.Column("justification", LONG, nullable=True),
         sa.Column("key", WORDS, nullable=True),
         sa.Column("confidence", sa.Float(), nullable=True),
@@ -456,8 +742,34 @@ def upgrade() -> None:
         sa.Column("again_key", WORDS, nullable=True),
         sa.Column("turn", sa.Integer(), nullable=False),
         sa.Column("always", sa.Boolean(), nullable=False),
+        sa.Column("aspects", LONG, nullable=False),
+        sa.Column("repeat_key", WORDS, nullable=True),
+        sa.Column("first_outcome", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("audit_id", "judge", "model", "country", "topic", "sample"),
     )
-    with op.batch_alter_table("verdict", schema=None) as batch_op:
-        batch_op.create_index("ix_verdict_trace", ["audit_id", "country", "topic", "model"], unique=False)
+    op.create_index("ix_verdict_trace", "verdict", ["audit_id", "country", "topic", "model"])
+
+    op.create_table(
+        "sampled_unit",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("audit_id", sa.Integer(), nullable=False),
+        sa.Column("draw", sa.Integer(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("unit", WORDS, nullable=False),
+        sa.Column("stratum", WORDS, nullable=False),
+        sa.Column("n_in_stratum", sa.Integer(), nullable=False),
+        sa.Column("inclusion", sa.Float(), nullable=True),
+        sa.Column("content", WORDS, nullable=False),
+        sa.Column("drawn_at", WORDS, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["draw"],
+            ["label_draw.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_sampled_unit_draw", "sampled_unit", ["draw"])
