@@ -170,7 +170,9 @@ def _read_score(
         score, reasoning = _parse_judgement(text, language, request)
         if score is not None:
             return score, reasoning
-    return parse_score(complete_lines), _strip_score_lines(visible_text) or visible_text
+    lines = visible_text.split("\n")
+    other_lines = [line for line in lines if not _SCORE_LINE.match(_to_ascii(line))]
+    return parse_score(complete_lines), "\n".join(other_lines).strip() or visible_text
 
 
 def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trace:
@@ -262,13 +264,6 @@ def _match_score_lines(text: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-def _strip_score_lines(text: str) -> str:
-    """Return a text without the lines that state a score; empty if nothing else is left."""
-    lines = text.split("\n")
-    other_lines = [line for line in lines if not _SCORE_LINE.match(_to_ascii(line))]
-    return "\n".join(other_lines).strip()
-
-
 def _to_ascii(text: str) -> str:
     """A text with signs, separators and full-width letters in ASCII."""
     return text if text.isascii() else text.translate(TO_ASCII)
@@ -328,7 +323,8 @@ def parse_task_trace(
             complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
             canonical, text = (
                 parse_answer_line(task, item, complete_lines),
-                _strip_answer_lines(visible_text) or visible_text,
+                "\n".join(line for line in visible_text.split("\n") if not _ANSWER_LINE.match(line)).strip()
+                or visible_text,
             )
         if canonical is not None and not (task.kind is AnswerKind.EXACT and is_refusal(canonical, ENGLISH)):
             outcome = Outcome.OK
@@ -388,8 +384,3 @@ def _candidate_answers(text: str) -> list[str]:
     # A repetition of the instruction, "ANSWER = x", is no answer.
     inline_answers = [candidate for candidate in inline_answers if candidate.strip(" .*_`'\"") != PLACEHOLDER]
     return inline_answers or [match["value"] for line in lines if (match := _ANSWER_LINE.match(line))]
-
-
-def _strip_answer_lines(text: str) -> str:
-    """Return a text without the lines that state the answer; empty if nothing else is left."""
-    return "\n".join(line for line in text.split("\n") if not _ANSWER_LINE.match(line)).strip()

@@ -252,7 +252,7 @@ class BackgroundConsistency:
             except queue.Empty:
                 continue
             batch[cell] = texts
-            n_texts += _count_compared_texts(texts)
+            n_texts += sum(len(group) for group in texts.values() if len(group) > 1)
         self._wait_for_turn()
         return {} if self._is_ending() else batch
 
@@ -260,8 +260,3 @@ class BackgroundConsistency:
         """Wait while the event loop is busy or `compute` uses all cores, unless the run ends."""
         while (self._loop_share >= BUSY_LOOP_SHARE or self._is_computing.is_set()) and not self._is_ending():
             time.sleep(LOOP_CHECK_INTERVAL_S / 10)
-
-
-def _count_compared_texts(texts: CellTexts) -> int:
-    """Number of texts of a cell that are compared with another."""
-    return sum(len(group) for group in texts.values() if len(group) > 1)

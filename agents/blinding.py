@@ -13,7 +13,7 @@ from auditor.agents.localization import country_name, topic_stem_patterns
 from auditor.agents.sanitizing import strip_control_sequences, strip_style
 from auditor.domain import ENGLISH, LANGUAGES, Survey
 from auditor.domain.terms import load_families, split_model_id
-from auditor.prompts.language_data import BlindingTerms, load_blinding_terms
+from auditor.prompts.language_data import load_blinding_terms
 from auditor.surveys.countries import country_code, country_name_forms, get_country_terms
 from auditor.text_safety import join_ends, truncate_middle
 
@@ -130,7 +130,9 @@ def _find_stem(term: str, language: str) -> _Stem | None:
         return _Stem(folded, "inner")
     if term.endswith("*"):
         return _Stem(folded, "open")
-    return _Stem(_strip_ending(folded, load_blinding_terms(language)), "word")
+    grammar = load_blinding_terms(language)
+    stem = re.sub(grammar.strip, "", folded) if grammar.strip else folded
+    return _Stem((stem if len(stem) >= MIN_STEM_LENGTH and " " not in folded else folded), "word")
 
 
 @functools.lru_cache(maxsize=256)
@@ -151,12 +153,6 @@ def _optional_pattern(prefix_pattern: str) -> str:
     return f"{prefix_pattern}?" if prefix_pattern.endswith("?") else prefix_pattern
 
 
-def _strip_ending(word: str, grammar: BlindingTerms) -> str:
-    """Remove an inflectional ending from a single word, unless the stem becomes too short."""
-    stem = re.sub(grammar.strip, "", word) if grammar.strip else word
-    return stem if len(stem) >= MIN_STEM_LENGTH and " " not in word else word
-
-
 def _trie_pattern(terms: Iterable[str]) -> str:
     """Build a pattern that matches the longest of the terms and reads each letter only once (a trie)."""
     root: dict[str, Any] = {}
@@ -170,16 +166,15 @@ def _trie_pattern(terms: Iterable[str]) -> str:
 
 def _branch_pattern(node: Mapping[str, Any]) -> str:
     """Pattern of a trie node: all continuations, optional if a term ends here (the key `""`); empty for a leaf."""
-    branches = [_letter_pattern(letter) + _branch_pattern(child) for letter, child in sorted(node.items()) if letter]
+    branches = [
+        (r"\s+" if letter == " " else re.escape(letter)) + _branch_pattern(child)
+        for letter, child in sorted(node.items())
+        if letter
+    ]
     if not branches:
         return ""
     body = branches[0] if len(branches) == 1 and "" not in node else f"(?:{'|'.join(branches)})"
     return f"{body}?" if "" in node else body
-
-
-def _letter_pattern(letter: str) -> str:
-    """Pattern of one character of a term; a space matches any white space."""
-    return r"\s+" if letter == " " else re.escape(letter)
 
 
 def fold_text(text: str) -> str:

@@ -14,7 +14,7 @@ from auditor.agents.blinding import author_names, blind_and_truncate, identifyin
 from auditor.agents.localization import language_of_sample, question_prompt_fields, wording_of_sample
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.base import PromptForm
-from auditor.config.probes import DEFAULT_REVIEW_WORDS, DirectProbe, ReviewProbe
+from auditor.config.probes import DEFAULT_REVIEW_WORDS, DirectProbe
 from auditor.domain import (
     ENGLISH,
     AnswerKind,
@@ -345,21 +345,17 @@ def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, 
         trace: the trace judged; its score or answer is shown, and its cell and sample determine the seed.
         text: the trace's text as shown to judges, from `blind_trace`.
     """
+    for_task = survey.task is not None
+    is_limited = config.probes.review.schema_version > 1 and config.probes.review.max_words != DEFAULT_REVIEW_WORDS
     return build_judge_call(
         config,
         judge,
         Purpose.REVIEW,
         _render_review_messages(config, survey, judge, text, trace),
         about=(*trace.cell, trace.sample),
-        schema=_select_review_schema(config.probes.review, for_task=survey.task is not None),
+        schema=(TASK_REVIEWS if for_task else SURVEY_REVIEWS)[is_limited],
         max_words=config.probes.review.max_words,
     )
-
-
-def _select_review_schema(probe: ReviewProbe, *, for_task: bool) -> str:
-    """Name of the schema of a verdict: the one with the default limit on words, unless another limit is set."""
-    is_limited = probe.schema_version > 1 and probe.max_words != DEFAULT_REVIEW_WORDS
-    return (TASK_REVIEWS if for_task else SURVEY_REVIEWS)[is_limited]
 
 
 def blind_trace(config: AuditConfig, survey: Survey, trace: Trace) -> str:

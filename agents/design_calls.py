@@ -163,7 +163,9 @@ class RunSetup:
         if answer.text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
             visible_text, is_complete = strip_thinking(answer.text), outcome is Outcome.OK
             if mode == "text":
-                score = self._read_text(visible_text if is_complete else _cut_last_line(visible_text), cell, language)
+                score = self._read_text(
+                    visible_text if is_complete else visible_text[: visible_text.rfind("\n") + 1], cell, language
+                )
             if score is None and is_complete and "{" in answer.text:
                 score = self._read_structure(answer.text, call, cell, language)
             if score is not None:
@@ -217,11 +219,6 @@ def _exchange(text: str, first: str, second: str) -> str:
     """Exchange two labels in a text."""
     pattern = re.compile(f"{re.escape(first)}|{re.escape(second)}")
     return pattern.sub(lambda match: second if match.group() == first else first, text)
-
-
-def _cut_last_line(text: str) -> str:
-    """The complete lines of a truncated text."""
-    return text[: text.rfind("\n") + 1]
 
 
 def prepare_run(config: AuditConfig, survey: Survey, levels: Mapping[str, str]) -> RunSetup:

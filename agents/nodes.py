@@ -68,11 +68,6 @@ async def measure(state: AuditState, runtime: Runtime[RunContext]) -> AuditState
 def save_scores(context: RunContext) -> None:
     """Compute and store all scores from the stored answers."""
     _save_direct_scores(context)
-    _save_logprob_scores(context)
-
-
-def _save_logprob_scores(context: RunContext) -> None:
-    """Compute and store log-probability scores."""
     pair_scores = results.load_sentence_pairs(context.db, context.audit_id)
     save_records(context.db, context.audit_id, compute_logprob_scores(pair_scores))
 

@@ -182,12 +182,15 @@ def _root_cause(error: BaseException) -> BaseException:
     members = [_root_cause(member) for member in error.exceptions]
     interrupts: list[BaseException] = [m for m in members if isinstance(m, KeyboardInterrupt)]
     # By priority: interrupts, then unexpected errors, then all others; of these the first.
-    return (interrupts or [m for m in members if not _is_expected(m)] or members)[0]
-
-
-def _is_expected(error: BaseException) -> bool:
-    """Whether an error has a cause outside the program: a user, a signal, or the file system."""
-    return isinstance(error, (AuditorError, KeyboardInterrupt, SystemExit)) or _is_environmental(error)
+    return (
+        interrupts
+        or [
+            m
+            for m in members
+            if not (isinstance(m, (AuditorError, KeyboardInterrupt, SystemExit)) or _is_environmental(m))
+        ]
+        or members
+    )[0]
 
 
 def _is_environmental(error: BaseException) -> bool:

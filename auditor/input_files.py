@@ -193,7 +193,11 @@ def _read_bytes(path: Path, error_class: type[AuditorError], max_bytes: int | No
                 f"{path}: is larger than {size}, the maximum for such a file.", "Check that it is the right file."
             )
         with open_binary(path, error_class) as file:
-            limit = _whole_limit(path)
+            limit = (
+                get_limits().member_bytes
+                if path.suffix.lower() == ".gz"
+                else math.ceil(MAX_WHOLE_FILE_BYTES * _limit_factor)
+            )
             data = file.read(limit + 1)
     except OSError as error:
         raise error_class(f"{path}: cannot be read: {error.strerror}.", "Check that you may read it.") from None
@@ -674,13 +678,6 @@ def _measure_column(column: Any) -> int:
         return int(column.nbytes)
     lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
     return (pc.sum(lengths).as_py() or 0) + len(column)
-
-
-def _whole_limit(path: Path) -> int:
-    """Size limit in bytes of a file that is read whole: of a packed one, that of a part of an archive."""
-    return (
-        get_limits().member_bytes if path.suffix.lower() == ".gz" else math.ceil(MAX_WHOLE_FILE_BYTES * _limit_factor)
-    )
 
 
 def _whole_limit_error(path: Path, limit: int, error_class: type[AuditorError]) -> AuditorError:

@@ -126,7 +126,23 @@ class Redactor:
         end = len(data) - len(match.group()) if (match := PARTIAL_ESCAPE.search(data[-8:])) else len(data)
         max_overlap = min(len(self._needles[-1]), end)  # needles are sorted: the last is the longest
         tail = data[end - max_overlap : end]
-        return min([end, *(end - _overlap_length(tail, needle) for needle in self._needles)])
+        return min(
+            [
+                end,
+                *(
+                    end
+                    - next(
+                        (
+                            length
+                            for length in range(min(len(tail), len(needle)), 0, -1)
+                            if tail.endswith(needle[:length])
+                        ),
+                        0,
+                    )
+                    for needle in self._needles
+                ),
+            ]
+        )
 
 
 def encoded_forms(secret: str) -> Iterator[bytes]:
@@ -241,11 +257,6 @@ def _write_utf8(starts: Any, hex_values: list[Any], unescaped: Any, is_kept: Any
 def _hash_words(words: Any) -> Any:
     """Multiplicative hashes of an array of 32-bit words, each of `HASH_BITS` bits; the factor is a large odd number."""
     return (words * words.dtype.type(0x9E3779B1)) >> (32 - HASH_BITS)
-
-
-def _overlap_length(tail: bytes, needle: bytes) -> int:
-    """Length of the longest suffix of `tail` that is a prefix of `needle`."""
-    return next((length for length in range(min(len(tail), len(needle)), 0, -1) if tail.endswith(needle[:length])), 0)
 
 
 def _replace_spans(data: bytes, spans: Iterable[tuple[int, int]], end: int) -> bytes:

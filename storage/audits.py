@@ -281,7 +281,10 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         grouping=_parse_grouping(metadata.get("grouping")),
         topic_families={family: tuple(topics) for family, topics in metadata.get("topic_families", {}).items()},
         native={country: tuple(codes) for country, codes in metadata.get("native", {}).items()},
-        phrasings={code: _parse_phrasing(phrasing) for code, phrasing in metadata.get("phrasings", {}).items()},
+        phrasings={
+            code: Phrasing(phrasing["wording"], (phrasing["scale"][0], phrasing["scale"][1]), phrasing["topics"])
+            for code, phrasing in metadata.get("phrasings", {}).items()
+        },
         topic_questions={
             topic: TopicQuestion(wording, (scale[0], scale[1]))
             for topic, (wording, scale) in metadata.get("topic_questions", {}).items()
@@ -294,10 +297,6 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         wordings={code: tuple(questions) for code, questions in metadata.get("wordings", {}).items()},
         donors={Cell(country, topic): score for country, topic, score in metadata.get("donors", ())},
     )
-
-
-def _parse_phrasing(stored: dict[str, Any]) -> Phrasing:
-    return Phrasing(stored["wording"], (stored["scale"][0], stored["scale"][1]), stored["topics"])
 
 
 def _parse_grouping(stored: dict[str, Any] | None) -> Grouping | None:

@@ -82,7 +82,11 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
     try:
         if parsed.get_backend_name() == "sqlite":
             return _make_immutable_engine(parsed) if immutable else _make_sqlite_engine(parsed, foreign_keys)
-        return _make_postgres_engine(parsed)
+        engine = create_engine(parsed, connect_args=_connect_args(parsed), pool_pre_ping=True)
+        event.listen(engine, "connect", _end_session_of_lost_host)
+        event.listen(engine, "begin", _acquire_writer_lock)
+        event.listen(engine, "do_executemany", _copy_rows)
+        return engine
     except (NoSuchModuleError, ImportError):
         raise UsageError(
             f"the database driver '{parsed.drivername}' is not installed.",
@@ -158,15 +162,6 @@ def _is_writing(connection: Connection) -> bool:
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
-
-
-def _make_postgres_engine(url: URL) -> Engine:
-    """Create an engine for a server; its writing transactions begin by taking the writers' lock."""
-    engine = create_engine(url, connect_args=_connect_args(url), pool_pre_ping=True)
-    event.listen(engine, "connect", _end_session_of_lost_host)
-    event.listen(engine, "begin", _acquire_writer_lock)
-    event.listen(engine, "do_executemany", _copy_rows)
-    return engine
 
 
 def _end_session_of_lost_host(connection: Any, _: Any) -> None:

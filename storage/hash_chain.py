@@ -426,7 +426,11 @@ def verify_chain(db: Database, max_breaks: int = 10, *, has_payloads: bool = Tru
     """
     check = ChainCheck()
     with db.read() as connection:
-        last_links = _load_last_links(connection)
+        c = table_of(ChainLink).c
+        query = select(c.kind, c.row, func.max(c.id)).where(c.kind.not_in([*append_only_kinds(), ACT, WITHHELD]))
+        last_links = {
+            (kind, row_name): link_id for kind, row_name, link_id in connection.execute(query.group_by(c.kind, c.row))
+        }
         for link, row in _load_linked_rows(connection):
             check.n_by_kind[link["kind"]] = check.n_by_kind.get(link["kind"], 0) + 1
             _check_link(check, link, row, last_links)
@@ -481,19 +485,6 @@ def _matches_content(kind: str, row: StoredRow, content: str) -> bool:
         return False
 
 
-def _load_last_links(connection: Connection) -> dict[tuple[str, str], int]:
-    """The id of the last link of each row that can be replaced."""
-    c = table_of(ChainLink).c
-    query = select(c.kind, c.row, func.max(c.id)).where(c.kind.not_in([*append_only_kinds(), ACT, WITHHELD]))
-    return {(kind, row_name): link_id for kind, row_name, link_id in connection.execute(query.group_by(c.kind, c.row))}
-
-
-def _load_deleted(connection: Connection) -> set[tuple[str, str]]:
-    """Kind and name of rows that a link says to be deleted."""
-    c = table_of(ChainLink).c
-    return {(kind, name) for kind, name in connection.execute(select(c.kind, c.row).where(c.content == DELETED))}
-
-
 def _find_unlinked_rows(connection: Connection, last_links: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, str]]:
     """Yield kind and name of the rows that have no link but need one."""
     link, audit = table_of(ChainLink).c, table_of(Audit).c
@@ -512,7 +503,8 @@ def _find_unlinked_rows(connection: Connection, last_links: Mapping[tuple[str, s
                 if (row_name := name_row(table, row)) not in linked:
                     yield kind, row_name
     imported = select(audit.id).where(audit.config.is_(None))
-    deleted = _load_deleted(connection)
+    c = table_of(ChainLink).c
+    deleted = {(kind, name) for kind, name in connection.execute(select(c.kind, c.row).where(c.content == DELETED))}
     for kind in [*sorted(mutable_kinds()), *sorted(derived_kinds())]:
         table = _find_table(kind)
         assert table is not None

@@ -21,7 +21,6 @@ from sqlalchemy import (
     Connection,
     Delete,
     Insert,
-    RowMapping,
     Select,
     String,
     any_,
@@ -62,7 +61,9 @@ def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
             rows = connection.execute(select(table).where(table.c.key.in_(chunk))).mappings()
-            answers.update((row["key"], _parse_answer(row)) for row in rows)
+            answers.update(
+                (row["key"], conversion_of(Answer).to_record([row[name] for name in _ANSWER_FIELDS])) for row in rows
+            )
     return answers
 
 
@@ -217,7 +218,12 @@ class _LedgerUpdate(GroupedJob):
         dispatched = {
             (dispatch["run"], dispatch["key"]): dispatch for dispatch in (job.dispatched for job in jobs) if dispatch
         }
-        _delete_dispatches(connection, [*(job.returned_call for job in jobs if job.returned_call), *dispatched])
+        calls = [*(job.returned_call for job in jobs if job.returned_call), *dispatched]
+        keys_by_run = dict[str, list[str]]()
+        for run, key in calls:
+            keys_by_run.setdefault(run, []).append(key)
+        for run, keys in keys_by_run.items():
+            connection.execute(_delete_dispatches_statement(connection.dialect.name), {"of": run, "keys": keys})
         _insert_rows(connection, Dispatch, list(dispatched.values()))
         payloads = {digest: {"digest": digest, "data": data} for job in jobs for digest, data in job.payloads.items()}
         new_payloads = _select_new_rows(connection, Payload, "digest", payloads)
@@ -269,15 +275,6 @@ def _is_among_keys(column: Column[Any], dialect: str) -> ColumnElement[bool]:
 @functools.cache
 def _insert_statement(row_class: type) -> Insert:
     return insert(table_of(row_class))
-
-
-def _delete_dispatches(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
-    """Delete the dispatches of calls, which are given as (run, key)."""
-    keys_by_run = dict[str, list[str]]()
-    for run, key in calls:
-        keys_by_run.setdefault(run, []).append(key)
-    for run, keys in keys_by_run.items():
-        connection.execute(_delete_dispatches_statement(connection.dialect.name), {"of": run, "keys": keys})
 
 
 def _select_new_rows(
@@ -342,11 +339,6 @@ def _attempt_columns(call: Call, attempt: Attempt, audit_id: int | None = None) 
         "audit_id": audit_id,
         "name": call.name,
     }
-
-
-def _parse_answer(row: RowMapping) -> Answer:
-    """Convert a row of the ledger to an answer without its attempts."""
-    return conversion_of(Answer).to_record([row[name] for name in _ANSWER_FIELDS])
 
 
 def load_payload(db: Database, digest: str) -> bytes | None:

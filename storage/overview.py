@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import SurveyCell, Trace, Verdict
@@ -94,7 +94,11 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     with db.read() as connection:
         traces, verdicts = (count_answers(connection, audit.id, row_class) for row_class in (Trace, Verdict))
         probe_answers = count_probe_answers(connection, audit.id)
-        cells = _count_cells_by_country(connection, audit.id, of_task=survey.get("task") is not None)
+        of_task = survey.get("task") is not None
+        c = table_of(SurveyCell).c
+        query = select(c.country, func.count()).where(c.audit_id == audit.id).group_by(c.country)
+        query = query if of_task else query.where(c.score.is_not(None))
+        cells = {country: int(n) for country, n in connection.execute(query)}
     cost = costs.sum_audit_cost(db, audit.id)
     return AuditOverview(
         audit=audit,
@@ -125,14 +129,6 @@ def _load_readable_config(audit: Audit) -> AuditConfig | None:
         return load_stored_config(audit.config)
     except ConfigError:
         return None
-
-
-def _count_cells_by_country(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str, int]:
-    """Count the cells that models are asked about by country; items of a task have an empty country."""
-    c = table_of(SurveyCell).c
-    query = select(c.country, func.count()).where(c.audit_id == audit_id).group_by(c.country)
-    query = query if of_task else query.where(c.score.is_not(None))
-    return {country: int(n) for country, n in connection.execute(query)}
 
 
 def _count_planned_samples(

@@ -167,7 +167,12 @@ def _prepare_rating(
     connection: Connection, audit_id: int, key: ConflictKey, rater: str, change: RatingChange
 ) -> Rating:
     """Build the rating that a change leads to, with what the rater was shown; StorageError if the conflict is gone."""
-    content = _load_rated_content(connection, audit_id, key)
+    c = table_of(Conflict).c
+    cursor = connection.execute(
+        select(*(c[name] for name in RATED_COLUMNS)).where(c.audit_id == audit_id, _is_conflict(c, key))
+    )
+    row = cursor.one_or_none()
+    content = None if row is None else RatedContent(*row)
     if content is None:
         raise StorageError(CONFLICT_GONE, CONFLICT_GONE_FIX)
     before = load_last_rating(connection, audit_id, key, rater, content)
@@ -229,16 +234,6 @@ def empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating:
 def insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
     """Append a rating to the log and the hash chain, and return it with the new row's id."""
     return RatingEntry(hash_chain.append_entry(connection, audit_id, rating), rating)
-
-
-def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey) -> RatedContent | None:
-    """Load the scores and answers that a conflict has now; None if the conflict no longer exists."""
-    c = table_of(Conflict).c
-    cursor = connection.execute(
-        select(*(c[name] for name in RATED_COLUMNS)).where(c.audit_id == audit_id, _is_conflict(c, key))
-    )
-    row = cursor.one_or_none()
-    return None if row is None else RatedContent(*row)
 
 
 def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: ConflictKey, rater: str) -> str:

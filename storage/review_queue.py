@@ -98,7 +98,11 @@ class ConflictQuery:
         self._is_cell_known = _knows_cell(audit_id, rater, conflict)
         self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
         self._distance = func.coalesce(self._gap, MAX_GAP)
-        revealed = _revealed_conflicts(audit_id, rater, selected_only=selected_only)
+        rating = table_of(Rating)
+        is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
+        key = [rating.c[name] for name in CONFLICT_KEY_COLUMNS]
+        query = select(*key).where(is_revealed).distinct()
+        revealed = (query.where(_is_selected(key)) if selected_only else query).cte("seen")
         self._is_revealed = (
             literal(True) if unblinded else select(literal(1)).where(is_same_conflict(conflict, revealed)).exists()
         )
@@ -300,15 +304,6 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
 
 def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
     return func.sum(case((condition, 1), else_=0))
-
-
-def _revealed_conflicts(audit_id: int, rater: str, *, selected_only: bool) -> CTE:
-    """Select the conflicts that were revealed to the rater, who decided them or asked to see them."""
-    rating = table_of(Rating)
-    is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
-    key = [rating.c[name] for name in CONFLICT_KEY_COLUMNS]
-    query = select(*key).where(is_revealed).distinct()
-    return (query.where(_is_selected(key)) if selected_only else query).cte("seen")
 
 
 def _knows_cell(audit_id: int, rater: str, conflict: FromClause) -> ColumnElement[bool]:

@@ -31,7 +31,9 @@ def _sql_lines() -> Iterator[str]:
     yield "-- Then, for each person: GRANT auditor_reviewer TO ada;"
     yield "BEGIN;"
     for role in (READER, REVIEWER, RUNNER):
-        yield from _create_role_lines(role)
+        yield "DO $$ BEGIN"
+        yield f"  CREATE ROLE {role} NOLOGIN;"
+        yield "EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
     yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
     yield f"REVOKE ALL ON {_quote_names([*tables, VERSION_TABLE])} FROM {READER}, {REVIEWER}, {RUNNER};"
     yield f"GRANT SELECT ON {_quote_names([*tables, VERSION_TABLE])} TO {READER}, {REVIEWER}, {RUNNER};"
@@ -42,13 +44,6 @@ def _sql_lines() -> Iterator[str]:
     yield f"GRANT DELETE ON {_quote_names(name for name in mutable_tables if name != 'audit')} TO {RUNNER};"
     yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences(runner_tables))} TO {RUNNER};"
     yield "COMMIT;"
-
-
-def _create_role_lines(role: str) -> Iterator[str]:
-    """Yield the lines that create a role that cannot log in; nothing happens if the role exists."""
-    yield "DO $$ BEGIN"
-    yield f"  CREATE ROLE {role} NOLOGIN;"
-    yield "EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
 
 
 def _id_sequences(tables: Iterable[str]) -> list[str]:

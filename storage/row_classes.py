@@ -315,7 +315,8 @@ class _Layout:
                 continue
             names.append(name)
             marks = (*outer_marks, *marks)
-            if _is_part(value_type, marks):
+            is_record = isclass(value_type) and (is_dataclass(value_type) or hasattr(value_type, "_fields"))
+            if is_record and not any(isinstance(mark, StoredAs) and mark.write for mark in marks):
                 part, start = cls.of(value_type, f"{prefix}{name}.", marks), len(stored_fields)
                 parts += [(start + first, n_fields, make) for first, n_fields, make in part.parts]
                 parts.append((start, part.n_fields, part.make))
@@ -331,12 +332,6 @@ class _Layout:
     def n_fields(self) -> int:
         """Number of the record's own fields."""
         return len(self.fields) - sum(n_fields - 1 for _, n_fields, _ in self.parts)
-
-
-def _is_part(value_type: Any, marks: tuple[Any, ...]) -> bool:
-    """Whether a field of this type has a column for each field of its value."""
-    is_record = isclass(value_type) and (is_dataclass(value_type) or hasattr(value_type, "_fields"))
-    return is_record and not any(isinstance(mark, StoredAs) and mark.write for mark in marks)
 
 
 def _iter_fields(record_class: type[Any]) -> Iterator[tuple[str, Any, Any]]:

@@ -76,15 +76,11 @@ def _parse_mounts(mount_table: str) -> Iterator[tuple[Path, str]]:
     for line in mount_table.splitlines():
         mount_fields, separator, filesystem_fields = line.partition(" - ")
         if separator:  # mountinfo: the fifth field is the mount point, the first one after ` - ` the type
-            yield Path(_unescape_mount_point(mount_fields.split()[4])), filesystem_fields.split()[0]
+            mount_point = mount_fields.split()[4]
+            octal = re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), os.fsencode(mount_point))
+            yield Path(os.fsdecode(octal)), filesystem_fields.split()[0]
         elif match := re.fullmatch(r".+? on (/.*) \((\w+)[,)].*", line):
             yield Path(match[1]), match[2]
-
-
-def _unescape_mount_point(mount_point: str) -> str:
-    """Replace the octal escapes of a mount point, such as \\040 for a space."""
-    octal = re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), os.fsencode(mount_point))
-    return os.fsdecode(octal)
 
 
 PRIVATE_MODE = 0o600

@@ -144,10 +144,21 @@ def render_audit_card(overview: AuditOverview, width: int) -> Content:
     """Render three lines about an audit, and an empty line as a separator."""
     audit = overview.audit
     state, style = _format_state(overview)
-    updated_at = _format_timestamp(audit.updated_at)
+    updated_at = audit.updated_at[:16].replace("T", " ")
     name = fit_width(audit.name, max(width - len(state) - len(updated_at) - 3, 12))
     title_line = Content.assemble((name, "bold"), " ", (state, style), "  ", (updated_at, "$text-muted"))
-    return Content("\n").join([title_line, _render_progress(overview), _render_conflict_counts(overview), Content("")])
+    usable_note = [] if overview.usable_share is None else [f"{overview.usable_share:.0%} usable"]
+    progress_text = f" {' · '.join([*_format_answer_counts(overview), *usable_note, _format_cost(overview)])}"
+    return Content("\n").join(
+        [
+            title_line,
+            Content.assemble(
+                (draw_progress_bar(overview.progress, PROGRESS_BAR_WIDTH), "$text-primary"), to_content(progress_text)
+            ),
+            _render_conflict_counts(overview),
+            Content(""),
+        ]
+    )
 
 
 def _format_state(overview: AuditOverview) -> tuple[str, str]:
@@ -160,15 +171,6 @@ def _format_state(overview: AuditOverview) -> tuple[str, str]:
         if is_running
         else f"‖ stopped at {to_single_line(overview.audit.stage)}"
     ), "$text-warning"
-
-
-def _render_progress(overview: AuditOverview) -> Content:
-    """Render a line with the progress bar, the number of answers, the usable share and the cost."""
-    usable_note = [] if overview.usable_share is None else [f"{overview.usable_share:.0%} usable"]
-    progress_text = f" {' · '.join([*_format_answer_counts(overview), *usable_note, _format_cost(overview)])}"
-    return Content.assemble(
-        (draw_progress_bar(overview.progress, PROGRESS_BAR_WIDTH), "$text-primary"), to_content(progress_text)
-    )
 
 
 def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
@@ -198,7 +200,3 @@ def _render_conflict_counts(overview: AuditOverview) -> Content:
     return Content("   ").join(
         [*pieces, to_content(f"of {pluralize(overview.n_conflicts, 'conflict')}", "$text-muted")]
     )
-
-
-def _format_timestamp(timestamp: str) -> str:
-    return timestamp[:16].replace("T", " ")

@@ -163,15 +163,10 @@ def sort_samples(side: ReviewSide) -> list[BlindedSample]:
         side.samples,
         key=lambda sample: (
             sample.score is None and sample.answer is None,
-            _distance_from_side(sample, side),
+            float(sample.answer != side.answer) if side.score is None else abs((sample.score or 0.0) - side.score),
             sample.number,
         ),
     )
-
-
-def _distance_from_side(sample: BlindedSample, side: ReviewSide) -> float:
-    """Distance of a sample's score from the side's mean; without scores 0 for the side's answer, 1 for another."""
-    return float(sample.answer != side.answer) if side.score is None else abs((sample.score or 0.0) - side.score)
 
 
 def _render_reasoning(

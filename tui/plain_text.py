@@ -8,7 +8,7 @@ from typing import Protocol, TextIO, TypeVar
 from auditor.domain import Outcome, Ruling, Verdict
 from auditor.errors import AuditorError, did_you_mean
 from auditor.reports.number_format import pluralize
-from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, ReviewSide, addresses_its_judge
+from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, addresses_its_judge
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
 from auditor.tui.formatting import (
@@ -124,25 +124,21 @@ def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
         sample_size_note = "" if item.survey.n is None else f" ({pluralize(item.survey.n, 'respondent')})"
         yield f"The survey's score is {survey_score:+.2f}{sample_size_note}: {distances}."
     for name, side in (("left", item.left), ("right", item.right)):
-        yield from _describe_verdicts(name, side)
+        side_name = name
+        n_valid = sum(verdict.ruling is Ruling.VALID for verdict in side.verdicts)
+        n_verdicts = sum(verdict.ruling is not None for verdict in side.verdicts)
+        yield (
+            f"Judges on the {side_name}: {n_valid} of {n_verdicts} VALID."
+            if n_verdicts
+            else f"Judges on the {side_name}: no verdict."
+        )
+        for verdict in side.verdicts:
+            yield f"  {to_single_line(verdict.judge)}, sample {verdict.sample + 1}: {_describe_verdict(verdict)}"
 
 
 def _format_spoken_answer(score: float | None, answer: str | None) -> str:
     """Format an answer or score with an ASCII minus, which screen readers pronounce."""
     return to_single_line(answer) if answer is not None else "no score" if score is None else f"{score:+.2f}"
-
-
-def _describe_verdicts(side_name: str, side: ReviewSide) -> Iterator[str]:
-    """Yield the number of VALID verdicts on a side, and a line per verdict."""
-    n_valid = sum(verdict.ruling is Ruling.VALID for verdict in side.verdicts)
-    n_verdicts = sum(verdict.ruling is not None for verdict in side.verdicts)
-    yield (
-        f"Judges on the {side_name}: {n_valid} of {n_verdicts} VALID."
-        if n_verdicts
-        else f"Judges on the {side_name}: no verdict."
-    )
-    for verdict in side.verdicts:
-        yield f"  {to_single_line(verdict.judge)}, sample {verdict.sample + 1}: {_describe_verdict(verdict)}"
 
 
 def _describe_verdict(verdict: Verdict) -> str:

@@ -233,22 +233,17 @@ def build_app(called: str | None = None) -> typer.Typer:
     for group, commands in COMMANDS.items():
         for name, command in commands.items():
             if called in (None, name):
-                _add_command(app, group, name, command)
+                if name in OPTIONS_OF_PROBES:
+                    _load(OPTIONS_OF_PROBES[name])()
+                loaded = _load(command.path)
+                if isinstance(loaded, typer.Typer):
+                    app.add_typer(loaded, name=name, rich_help_panel=group)
+                else:
+                    command_class = _load(command.command_class) if command.command_class else None
+                    app.command(name, cls=command_class, rich_help_panel=group)(loaded)
             else:
                 app.command(name, help=command.help, rich_help_panel=group)(_stand_in)
     return app
-
-
-def _add_command(app: typer.Typer, group: str, name: str, command: Command) -> None:
-    """Import a command, or an app of commands, and add it."""
-    if name in OPTIONS_OF_PROBES:
-        _load(OPTIONS_OF_PROBES[name])()
-    loaded = _load(command.path)
-    if isinstance(loaded, typer.Typer):
-        app.add_typer(loaded, name=name, rich_help_panel=group)
-    else:
-        command_class = _load(command.command_class) if command.command_class else None
-        app.command(name, cls=command_class, rich_help_panel=group)(loaded)
 
 
 def _stand_in() -> None:

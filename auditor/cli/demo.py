@@ -250,7 +250,13 @@ def demo(
         report = run_worked_example(config, storage, progress)
     print_message(f"{progress.n_calls} simulated calls in {progress.elapsed_seconds:.0f} s; nothing was charged.")
     write_atomically(render_report(report, "html", command_options=format_storage_option(storage)), output)
-    _print_findings(report)
+    rows: list[list[str]] = []
+    for finding in find_planted_properties(report):
+        label, found_in = finding.label, "as planted" if finding.is_found else ", ".join(finding.found_in) or "none"
+        for name, (value, low, high) in finding.figures.items():
+            rows.append([label, name, f"{format_number(value)} ({format_interval(low, high)})", found_in])
+            label = found_in = ""  # shown once for each property
+    print_table(["planted property (figure)", "planted in", "estimate (95% CI)", "found in"], rows, data=False)
     print_message(f"Report: {output.resolve()}")
     n_open = report.conflicts.states.get("open", 0)
     review_command = format_command("review", config.name, storage=storage)
@@ -290,14 +296,3 @@ def run_worked_example(config: AuditConfig, storage: str | None, progress: RunPr
         lambda run_context: run_fault_injection(run_context, TRACES_PER_FAULT),
     )
     return audit.report()
-
-
-def _print_findings(report: Report) -> None:
-    """Print a table of the planted properties: in whom each was planted, with its estimate, and where it was found."""
-    rows: list[list[str]] = []
-    for finding in find_planted_properties(report):
-        label, found_in = finding.label, "as planted" if finding.is_found else ", ".join(finding.found_in) or "none"
-        for name, (value, low, high) in finding.figures.items():
-            rows.append([label, name, f"{format_number(value)} ({format_interval(low, high)})", found_in])
-            label = found_in = ""  # shown once for each property
-    print_table(["planted property (figure)", "planted in", "estimate (95% CI)", "found in"], rows, data=False)

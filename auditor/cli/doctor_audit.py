@@ -112,7 +112,9 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
     yield plan_check
     if plan_check.state == "FAIL":
         return
-    yield from _check_countries(config)
+    problem, _, how_to_fix = describe_survey_problems(config, load_planned_survey(config)).partition(" How to fix: ")
+    if problem:
+        yield DoctorCheck("warn", "countries", problem, how_to_fix)
     yield from _check_measurable(config)
     for model in config.models_by_name.values():
         yield from _check_model(model, is_called_locally=config.run.engine == "local")
@@ -120,7 +122,7 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
     trust_checks = list(_check_trust(config))  # whether keys may go to the servers that the config names
     yield from trust_checks
     if config.run.engine == "ray" and all(check.state != "FAIL" for check in trust_checks):
-        yield _run_check("cluster", lambda: _describe_cluster(config))
+        yield _run_check("cluster", lambda: describe_cluster(config.run.ray_address))
     if config.limits.budget_usd is not None:
         yield _run_check("budget", lambda: _check_budget(config))
     else:
@@ -150,22 +152,10 @@ def _describe_plan(config: AuditConfig) -> str:
     return f"{config.name}: {', '.join(plan_parts)}"
 
 
-def _check_countries(config: AuditConfig) -> Iterator[DoctorCheck]:
-    """Warn of countries of the survey that are unknown."""
-    problem, _, how_to_fix = describe_survey_problems(config, load_planned_survey(config)).partition(" How to fix: ")
-    if problem:
-        yield DoctorCheck("warn", "countries", problem, how_to_fix)
-
-
 def _check_measurable(config: AuditConfig) -> Iterator[DoctorCheck]:
     """Warn of what probes cannot measure."""
     for sentence in list_unmeasurable(config, load_planned_survey(config)):
         yield DoctorCheck("warn", "probes", sentence)
-
-
-def _describe_cluster(config: AuditConfig) -> str:
-    """Describe the Ray cluster; raises AuditorError if it cannot be used."""
-    return describe_cluster(config.run.ray_address)
 
 
 def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[DoctorCheck]:

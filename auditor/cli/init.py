@@ -37,17 +37,13 @@ def convert_to_yaml(text: str) -> str:
 
     Each setting and each heading of a table begins on a line of its own; tables are not nested by their headings.
     """
-    return "\n".join(_convert_lines(_join_values(text.splitlines()))) + "\n"
-
-
-def _join_values(lines: list[str]) -> list[str]:
-    """Join the lines of each value that has several."""
+    lines = text.splitlines()
     joined: list[str] = []
     is_open = False
     for line in lines:
         joined = [*joined[:-1], f"{joined[-1]} {line.strip()}"] if is_open else [*joined, line]
         is_open = _SETTING.match(joined[-1]) is not None and _parse_setting(joined[-1]) is None
-    return joined
+    return "\n".join(_convert_lines(joined)) + "\n"
 
 
 def _convert_lines(lines: list[str]) -> Iterator[str]:
@@ -195,7 +191,11 @@ def build_provider_config(
         text = text.replace(_PEERS_LINE, "judges = []")
     if needs_price:
         text = re.sub(r"^limits = .*$", _UNPRICED_LIMITS_LINE, text, flags=re.MULTILINE)
-    _check_config(text)
+    document = tomllib.loads(text)
+    try:
+        AuditConfig.model_validate(document)
+    except pydantic.ValidationError as error:
+        raise UsageError(explain_validation_error(error, document, AuditConfig)) from None
     return text
 
 
@@ -257,15 +257,6 @@ def _replace_models(starter: str, tables_text: str) -> str:
     return f"{before}{remark}\n{tables_text}\n[probes]{after}"
 
 
-def _check_config(text: str) -> None:
-    """Raise UsageError if the configuration cannot be used, as with a space in a model's name."""
-    document = tomllib.loads(text)
-    try:
-        AuditConfig.model_validate(document)
-    except pydantic.ValidationError as error:
-        raise UsageError(explain_validation_error(error, document, AuditConfig)) from None
-
-
 FileArgument: TypeAlias = Annotated[
     Path,
     typer.Argument(
@@ -312,12 +303,21 @@ def init(
 
     Example: auditor init my-audit.toml --provider anthropic --model claude-sonnet-4-5 --judge claude-haiku-4-5
     """
-    _require_new_file(file, force=force)
+    if file.suffix not in (".toml", *YAML_SUFFIXES):
+        raise UsageError(f"'{file}' is neither a TOML nor a YAML file.", "Name it .toml, .yaml or .yml.")
+    if file.exists() and not force:
+        raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
+    if not file.parent.is_dir():
+        raise UsageError(f"the folder {file.parent} does not exist.", "Create it first.")
     if provider is None and (models or judges or judge_provider or api_base):
         raise UsageError("no provider is named.", "Add it, as in --provider openai")
     if provider is None:
         _write_config(read_starter(), file)
-        _print_set_keys()
+        if set_keys := list_set_keys():
+            names = ", ".join(f"{variable} ({provider.name})" for provider, variable in set_keys)
+            print_message(
+                f"Keys that are set: {names}. To use one: auditor init --provider {set_keys[0][0].name} --model …"
+            )
         print_message(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
         return
     setup = find_provider(provider)
@@ -325,16 +325,6 @@ def init(
     text = build_provider_config(models or [], judges or [], setup, judge_setup, api_base)
     _write_config(text, file)
     _print_next_steps(file, [setup, judge_setup] if judges else [setup])
-
-
-def _require_new_file(file: Path, *, force: bool) -> None:
-    """Raise UsageError if the file exists, has no folder, or a suffix of neither TOML nor YAML."""
-    if file.suffix not in (".toml", *YAML_SUFFIXES):
-        raise UsageError(f"'{file}' is neither a TOML nor a YAML file.", "Name it .toml, .yaml or .yml.")
-    if file.exists() and not force:
-        raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
-    if not file.parent.is_dir():
-        raise UsageError(f"the folder {file.parent} does not exist.", "Create it first.")
 
 
 def _write_config(text: str, file: Path) -> None:
@@ -351,13 +341,3 @@ def _print_next_steps(file: Path, setups: Sequence[Provider]) -> None:
     commands += [f"auditor trust {shlex.quote(str(file))}"] if needs_trust else []
     commands += [f"auditor doctor {file} --ping", f"auditor run {file}"]
     print_message(f"Wrote {file}. Next: {', then '.join(commands)}")
-
-
-def _print_set_keys() -> None:
-    """Name the providers whose key is in the environment, and the option that uses one of them."""
-
-    if set_keys := list_set_keys():
-        names = ", ".join(f"{variable} ({provider.name})" for provider, variable in set_keys)
-        print_message(
-            f"Keys that are set: {names}. To use one: auditor init --provider {set_keys[0][0].name} --model …"
-        )

@@ -184,6 +184,7 @@ def _describe_replication(
         *([f"--as-published: {paper.experiment.as_published_note}"] if options.is_as_published else []),
     ]
     files = describe_files(paper.experiment, options, names)
+    cautions = [f"{audit.name}: {caution}" for audit in measured for caution in list_cautions(audit.report)]
     return Replication(
         paper.title,
         paper.source,
@@ -192,19 +193,13 @@ def _describe_replication(
         layouts={table.id: table.layout for table in paper.tables},
         notes=notes,
         details=[*_describe_audits(measured), *files],
-        callouts=_list_warnings(measured, is_simulated=is_simulated),
+        callouts=[
+            *build_simulation_note(is_simulated=is_simulated),
+            *([Callout("Reasons for caution", [List(cautions), Paragraph(CAUTIONS_NOTE)])] if cautions else []),
+        ],
         appended=_list_sections(measured),
         kind=label_kind("Replication", is_simulated=is_simulated),
     )
-
-
-def _list_warnings(measured: Sequence[MeasuredAudit], *, is_simulated: bool) -> list[Callout]:
-    """Say that models are simulated, and list the reasons for caution of each audit's report."""
-    cautions = [f"{audit.name}: {caution}" for audit in measured for caution in list_cautions(audit.report)]
-    return [
-        *build_simulation_note(is_simulated=is_simulated),
-        *([Callout("Reasons for caution", [List(cautions), Paragraph(CAUTIONS_NOTE)])] if cautions else []),
-    ]
 
 
 def _plan_trials(paper: Paper, options: ReplicationOptions, configs: Mapping[str, AuditConfig]) -> dict[str, AuditPlan]:

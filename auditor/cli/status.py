@@ -75,7 +75,9 @@ def errors(
         addressee = f" to '{model}'" if model else ""
         print_message(f"No request{addressee} failed in '{selected_audit.name}'.")
     for failure, body in zip(failures, bodies, strict=True):
-        _print_failure(failure, body, full=full)
+        heading, *lines = describe_failure(failure, full=full)
+        lines += [f"Response: {body}"] if body else []
+        print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
     _print_unsent_calls(n_unsent, selected_audit.name)
     refusals = [count for count in outcome_counts if model is None or count.name == model]
     _print_refusals(refusals, selected_audit.name, storage)
@@ -97,13 +99,6 @@ def _print_refusals(outcome_counts: Sequence[ModelOutcomeCount], audit_name: str
             "traces", audit_name, "--model", shlex.quote(count.name), "--outcome", "refused", storage=storage
         )
         print_message(sentence if count.is_judge else f"{sentence} To read them: {command}")
-
-
-def _print_failure(failure: FailureGroup, body: str | None, *, full: bool) -> None:
-    """Print one group of failures, and the body of one of its responses."""
-    heading, *lines = describe_failure(failure, full=full)
-    lines += [f"Response: {body}"] if body else []
-    print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
 
 
 def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:

@@ -351,7 +351,12 @@ def show_survey(
     if country is not None:
         survey = select_cells(survey, countries=[country])
     if as_json:
-        print_json(_survey_to_dict(survey))
+        names = ("score", "n", "standard_error", "nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
+        cells = [
+            survey_cell.cell._asdict() | {name: getattr(survey_cell, name) for name in names}
+            for survey_cell in survey.cells
+        ]
+        print_json({"name": survey.name, "title": survey.title, "source": survey.source, "cells": cells})
     elif country is not None:
         _print_country(survey)
     else:
@@ -433,16 +438,6 @@ def show_regions(
 
 
 # --- output ------------------------------------------------------------------------------------------------------
-
-
-def _survey_to_dict(survey: Survey) -> dict[str, Any]:
-    """A survey as JSON data: its description and its cells."""
-    names = ("score", "n", "standard_error", "nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
-    cells = [
-        survey_cell.cell._asdict() | {name: getattr(survey_cell, name) for name in names}
-        for survey_cell in survey.cells
-    ]
-    return {"name": survey.name, "title": survey.title, "source": survey.source, "cells": cells}
 
 
 def _print_country(survey: Survey) -> None:

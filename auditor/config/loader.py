@@ -6,7 +6,7 @@ import copy
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn
@@ -301,20 +301,16 @@ def load_models_file(path: Path, helper_probe: str = "", helper_keys: Collection
     }
     limits = parsed.limits.model_dump(exclude_unset=True, include=set(LIMITS))
     judges = parsed.judges if parsed.judges == "peers" else resolve_model_paths(parsed.judges, path.parent)
+    used = {"limits": limits, f"probes.{helper_probe}": helpers}
+    others = {key: value for key, value in data.items() if key not in ("name", "models", "judges")}
+    used_keys = {f"{table}.{key}" for table, keys in used.items() for key in keys}
     return ModelsFile(
         models=resolve_model_paths(parsed.models, path.parent),
         judges=judges,
         limits=limits,
         helpers=helpers,
-        ignored=_list_ignored(data, {"limits": limits, f"probes.{helper_probe}": helpers}),
+        ignored=[key for key, _ in iterate_leaves(others) if key not in used_keys],
     )
-
-
-def _list_ignored(data: dict[str, Any], used: Mapping[str, Collection[str]]) -> list[str]:
-    """Dotted keys of a file but those of its name, models and judges, and the used ones, by their table."""
-    others = {key: value for key, value in data.items() if key not in ("name", "models", "judges")}
-    used_keys = {f"{table}.{key}" for table, keys in used.items() for key in keys}
-    return [key for key, _ in iterate_leaves(others) if key not in used_keys]
 
 
 def _read_helpers(data: dict[str, Any], probe: str, helper_keys: Collection[str]) -> dict[str, str]:

@@ -202,7 +202,18 @@ def plan_review_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]
             calls += calls  # each trace once more, restated
         yield PlannedCalls(judge, Purpose.REVIEW, calls, examples, 0.7 * config.probes.review.max_words)
         if config.probes.review.guess:
-            guesses = _count_guesses(config, cells, judge)
+            judges_by_author = {
+                author.name: [panel_judge.name for panel_judge in config.judges_of(author.name)]
+                for author in config.models
+            }
+            n_assigned_authors = sum(
+                config.panel_size(author) / len(judge_names)
+                for author, judge_names in judges_by_author.items()
+                if judge.name in judge_names
+            )
+            guesses = share_of_cells_asked(config, len(cells)) * ForecastRange.from_bounds(
+                n_assigned_authors * len(cells)
+            )
             yield PlannedCalls(judge, Purpose.GUESS, guesses, examples, GUESS_ANSWER_WORDS)
     if config.probes.review.rewrite == "neutral":
         yield _plan_restatements(config, survey, cells)
@@ -219,19 +230,6 @@ def _count_verdicts(config: AuditConfig, cells: Sequence[Cell]) -> dict[str, For
             verdicts = share * count_judge_calls(config, traces, author.name, judge_share)
             verdicts_by_judge[judge.name] = verdicts_by_judge.get(judge.name, ForecastRange.from_bounds(0)) + verdicts
     return verdicts_by_judge
-
-
-def _count_guesses(config: AuditConfig, cells: Sequence[Cell], judge: ModelSection) -> ForecastRange:
-    """Number of a judge's guesses: one per cell and author, by the share of the author's traces that the judge gets."""
-    judges_by_author = {
-        author.name: [panel_judge.name for panel_judge in config.judges_of(author.name)] for author in config.models
-    }
-    n_assigned_authors = sum(
-        config.panel_size(author) / len(judge_names)
-        for author, judge_names in judges_by_author.items()
-        if judge.name in judge_names
-    )
-    return share_of_cells_asked(config, len(cells)) * ForecastRange.from_bounds(n_assigned_authors * len(cells))
 
 
 def _plan_restatements(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> PlannedCalls:
@@ -264,7 +262,14 @@ def plan_calls(
 ) -> Iterator[PlannedCalls]:
     """Yield the planned calls of all configured probes that can be estimated, one entry per model and stage."""
     if config.probes.direct and cells:
-        yield from _plan_direct_calls(config, survey, cells)
+        calls = count_direct_calls(config, cells)
+        for model in config.models:
+            examples = [
+                build_direct_call(config, survey, model, cell, sample)
+                for cell in sample_evenly(cells)
+                for sample in first_samples(config, cell.country)
+            ]
+            yield PlannedCalls(model, Purpose.DIRECT, calls, examples, config.direct.max_words)
         yield from plan_preflight_calls(config, survey, cells[0], needs_discovery)
         yield from plan_review_calls(config, survey, cells)
     if config.probes.logprob and cells:
@@ -325,18 +330,6 @@ def describe_unestimated_probes(config: AuditConfig) -> Iterator[str]:
     for name, probe in config.probes.stages.items():
         if probe.unestimated_reason is not None:
             yield f"The probe '{name}' {probe.unestimated_reason}."
-
-
-def _plan_direct_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Yield the direct questions to each model; the examples have one sample per language of a cell."""
-    calls = count_direct_calls(config, cells)
-    for model in config.models:
-        examples = [
-            build_direct_call(config, survey, model, cell, sample)
-            for cell in sample_evenly(cells)
-            for sample in first_samples(config, cell.country)
-        ]
-        yield PlannedCalls(model, Purpose.DIRECT, calls, examples, config.direct.max_words)
 
 
 def _plan_logprob_calls(config: AuditConfig, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:

@@ -476,7 +476,8 @@ def compare_panels(
     verdicts, conflicts = load_records(db, audit_id, Verdict), results.load_voted_conflicts(db, audit_id)
     if not verdicts or not conflicts:
         return 0, []
-    assigned = _load_assigned_judges(db, audit_id, config, survey)
+    keys = (TraceKey(*key) for key in results.load_scored_trace_keys(db, audit_id))
+    assigned = assign_panels(config, survey).judges_by_cell(select_reviewed(config, keys))
     rules = {"majority": "by plain majority", "dawid_skene": "by Dawid and Skene’s model"}
     variants = {
         name: (_with_rule(config, vote), verdicts, assigned)
@@ -506,11 +507,3 @@ def _with_rule(config: AuditConfig, vote: str) -> AuditConfig:
     """The config with another rule that counts votes; the judges of each answer stay the same."""
     changes: dict[str, object] = {"vote": vote, "weights": {}, "weights_from": None, "bench_below": 0.0}
     return config.model_copy(update={"panel": config.panel.model_copy(update=changes)})
-
-
-def _load_assigned_judges(
-    db: Database, audit_id: int, config: AuditConfig, survey: Survey
-) -> Mapping[tuple[str, Cell], Collection[str]]:
-    """By model and cell, the judges that are assigned to at least one reviewed answer."""
-    keys = (TraceKey(*key) for key in results.load_scored_trace_keys(db, audit_id))
-    return assign_panels(config, survey).judges_by_cell(select_reviewed(config, keys))

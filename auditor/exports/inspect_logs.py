@@ -268,7 +268,10 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
     make_folder(folder)
     logs, used_names = [], set[str]()
     for model in source.models:
-        records = _load_trace_records(db, source, model)
+        audit_id = source.audit.id
+        traces = results.load_traces(db, audit_id, model=model)
+        verdicts = results.load_verdicts(db, audit_id, model=model)
+        records = join_trace_records(db, traces, verdicts, source.conflicts, source.survey.scores)
         if not records:
             continue
         log = _build_log(source, model, records, alignment_by_model.get(model))
@@ -298,14 +301,6 @@ def _write_log(log: EvalLog, path: Path) -> None:
 
     with open_replacement(path) as temporary_file:
         write_eval_log(log, temporary_file)
-
-
-def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[TraceRecord]:
-    """Load a model's traces, each with its verdicts, its calls, and the conflicts and people's score of its cell."""
-    audit_id = source.audit.id
-    traces = results.load_traces(db, audit_id, model=model)
-    verdicts = results.load_verdicts(db, audit_id, model=model)
-    return join_trace_records(db, traces, verdicts, source.conflicts, source.survey.scores)
 
 
 # --- the log -----------------------------------------------------------------------------------------------------

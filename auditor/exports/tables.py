@@ -119,6 +119,10 @@ def build_data_card(
         f"be wrong or offensive. Names of raters {rater_phrase}; their notes are unchanged. The survey’s own terms "
         "apply to its scores. The files contain no API key."
     )
+    rows = [
+        (f"{table.name}.{suffix}", row_counts[table.name], " ".join(table.description.split()))
+        for table in (CELL_TABLE, *audit_archive.list_tables())
+    ]
     return Document(
         "Data card",
         f"Data of the audit {audit.name}",
@@ -126,7 +130,14 @@ def build_data_card(
         [
             Section("truth", "Ground truth", [_describe_survey(db, audit)]),
             Section("models", "Models", [_list_models(audit)]),
-            Section("tables", "Tables", [_tabulate_tables(row_counts, suffix), _describe_manifest(manifest)]),
+            Section(
+                "tables",
+                "Tables",
+                [
+                    Table("tables-table", "Tables", "Exported tables, one per file.", TABLE_COLUMNS, rows),
+                    _describe_manifest(manifest),
+                ],
+            ),
             Section("reading", "How to read the tables", [_explain_tables()]),
             Section("limits", "Limits", [Paragraph(limits)]),
         ],
@@ -152,15 +163,6 @@ def _list_models(audit: Audit) -> Block:
         return Paragraph("Scores were imported; no model was queried.")
     rows = [(Name(model.name), Name(model.model)) for model in config.models]
     return Table("models-table", "Models", "Models of the audit.", MODEL_COLUMNS, rows)
-
-
-def _tabulate_tables(row_counts: Mapping[str, int], suffix: str) -> Table:
-    """Tabulate the exported tables."""
-    rows = [
-        (f"{table.name}.{suffix}", row_counts[table.name], " ".join(table.description.split()))
-        for table in (CELL_TABLE, *audit_archive.list_tables())
-    ]
-    return Table("tables-table", "Tables", "Exported tables, one per file.", TABLE_COLUMNS, rows)
 
 
 def _describe_manifest(manifest: str) -> Paragraph:
@@ -362,17 +364,13 @@ def _prepare_rows(batch: list[dict[str, Any]], rename_rater: Callable[[str], str
         {
             name: rename_rater(value)
             if name == "rater" and value
-            else _escape_surrogates(value)
+            else value.encode("utf-8", "backslashreplace").decode("utf-8")
             if isinstance(value, str)
             else value
             for name, value in row.items()
         }
         for row in batch
     ]
-
-
-def _escape_surrogates(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _sha256(path: Path) -> str:

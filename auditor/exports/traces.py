@@ -341,7 +341,9 @@ class TraceReader:
 
     def iterate_cells(self, selection: TraceSelection) -> Iterator[CellTraces]:
         """Yield the selected answers cell by cell, in the order of the selection; one cell is in memory at a time."""
-        outcomes_by_model = _list_outcomes(selection)
+        outcomes_by_model = {
+            (count.model, Cell(count.country, count.topic), count.outcome) for count in selection.counts
+        }
         for cell, models in selection.models_by_cell().items():
             yield self._load_cell(cell, models, outcomes_by_model, selection)
 
@@ -439,11 +441,6 @@ class TraceReader:
 def _addresses_judge(trace: Trace) -> bool:
     """Whether a trace has a text that addresses its judge."""
     return trace.text is not None and addresses_judge(trace.text, trace.language)
-
-
-def _list_outcomes(selection: TraceSelection) -> set[tuple[str, Cell, str]]:
-    """The selected outcomes, with their models and cells."""
-    return {(count.model, Cell(count.country, count.topic), count.outcome) for count in selection.counts}
 
 
 def _sum_known(counts: Sequence[int | None]) -> int | None:

@@ -61,7 +61,14 @@ def read_label_studio(path: Path, part_names: Sequence[str], aspects: Sequence[s
                 raise ImportFileError(f"{location}: an annotation is not in the format of Label Studio.", EXPORT_HINT)
             if not annotation.get("was_cancelled"):
                 choices = _read_choices(annotation, aspects, location)
-                yield TextRow(location, {**cells, **choices, "rater": _read_rater(annotation, location)})
+                annotator = annotation.get("completed_by")
+                if isinstance(annotator, dict):
+                    annotator = annotator.get("email") or annotator.get("id")
+                if not isinstance(annotator, str | int) or isinstance(annotator, bool) or annotator == "":
+                    raise ImportFileError(
+                        f"{location}: an annotation does not name its annotator ('completed_by').", EXPORT_HINT
+                    )
+                yield TextRow(location, {**cells, **choices, "rater": str(annotator)})
 
 
 def _read_datum(data: Mapping[str, Any], name: str, location: str, *, is_required: bool = True) -> str:
@@ -77,16 +84,6 @@ def _read_datum(data: Mapping[str, Any], name: str, location: str, *, is_require
             f"{location}: '{name}' in the task's data is neither text nor a number.", "Write it as text or a number."
         )
     return "" if value is None else str(value).strip()
-
-
-def _read_rater(annotation: Mapping[str, Any], location: str) -> str:
-    """Name of the annotator: `completed_by` is a number, or an object with an e-mail address."""
-    annotator = annotation.get("completed_by")
-    if isinstance(annotator, dict):
-        annotator = annotator.get("email") or annotator.get("id")
-    if not isinstance(annotator, str | int) or isinstance(annotator, bool) or annotator == "":
-        raise ImportFileError(f"{location}: an annotation does not name its annotator ('completed_by').", EXPORT_HINT)
-    return str(annotator)
 
 
 def _read_choices(annotation: Mapping[str, Any], aspects: Sequence[str], location: str) -> dict[str, str]:

@@ -149,21 +149,16 @@ def _without_param(capability: Capability, call: Call, name: str) -> Capability:
         if field == _normalize(STREAM_OPTIONS):
             return replace(capability, dropped_params=tuple(sorted({*capability.dropped_params, STREAM_OPTIONS})))
         if sent_param in OUTPUT_LIMIT_PARAMS or field in map(_normalize, OUTPUT_LIMIT_PARAMS):
-            return _with_other_limit_name(capability, field)
+            if field != _normalize(capability.token_limit_param):
+                return capability
+            is_old_name = capability.token_limit_param == "max_tokens"
+            return replace(capability, token_limit_param="max_completion_tokens" if is_old_name else "max_tokens")
         if sent_param is None or sent_param in REQUIRED_PARAMS or sent_param in capability.dropped_params:
             continue
         if sent_param in REASONING_FIELDS.values() and call.reasoning is None and sent_param not in call.params:
             continue
         return replace(capability, dropped_params=tuple(sorted({*capability.dropped_params, sent_param})))
     return capability
-
-
-def _with_other_limit_name(capability: Capability, refused_field: str) -> Capability:
-    """The capability with the other name of the limit on output tokens, if the refused one is the one in use."""
-    if refused_field != _normalize(capability.token_limit_param):
-        return capability
-    is_old_name = capability.token_limit_param == "max_tokens"
-    return replace(capability, token_limit_param="max_completion_tokens" if is_old_name else "max_tokens")
 
 
 def _without_keyword(capability: Capability, call: Call, name: str) -> Capability:

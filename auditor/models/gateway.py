@@ -164,7 +164,8 @@ class Gateway:
         connection.is_confirmed = was_confirmed or answer.outcome is not Outcome.OVER_BUDGET
         if not self.needs_discovery(call):
             return answer
-        if not _shows_acceptance(answer):
+        status = answer.attempts[-1].http_status if answer.attempts else None
+        if not (status is not None and status < 300 and answer.outcome in ACCEPTED_OUTCOMES):
             connection.n_inconclusive_calls += 1
             return answer
         connection.n_inconclusive_calls = 0
@@ -306,9 +307,3 @@ class Gateway:
                 Answer(call.key, progress.attempts[-1].outcome, attempts=tuple(progress.attempts))
             ) from error
         return replace(reply, answer=charge_unknown_attempts(call, connection.price, reply.answer, capability))
-
-
-def _shows_acceptance(answer: Answer) -> bool:
-    """Whether an answer shows that the server accepts its request: its last response is a success."""
-    status = answer.attempts[-1].http_status if answer.attempts else None
-    return status is not None and status < 300 and answer.outcome in ACCEPTED_OUTCOMES

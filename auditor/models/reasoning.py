@@ -335,14 +335,9 @@ def _find_output_limit(parameters: Mapping[str, Any]) -> int | None:
     limits = [
         value if isinstance(value, int) else _find_output_limit(value)
         for name, value in parameters.items()
-        if isinstance(value, dict) or (_is_output_limit(name) and isinstance(value, int))
+        if isinstance(value, dict) or ((name.replace("_", "").lower() in SENT_OUTPUT_LIMITS) and isinstance(value, int))
     ]
     return max((limit for limit in limits if limit is not None), default=None)
-
-
-def _is_output_limit(name: str) -> bool:
-    """Whether a provider's parameter is the limit on output tokens."""
-    return name.replace("_", "").lower() in SENT_OUTPUT_LIMITS
 
 
 def was_cut_by_lower_limit(answer: Answer, call: Call, capability: Capability) -> bool:

@@ -177,7 +177,14 @@ async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) 
     Raises:
         ConfigError: a parameter would not be sent; the message names it.
     """
-    unsure = [name for name in section.params if not _is_always_sent(name)]
+    unsure = [
+        name
+        for name in section.params
+        if not (
+            name in ALWAYS_SENT | litellm_client.ALLOWED_ROUTING_PARAMS
+            or _normalize(name) in (EFFORT_PARAMETERS | OUTPUT_LIMITS)
+        )
+    ]
     if not unsure or section.used_credentials is not None:
         return
     request = await _build_request(section, endpoint, call, section.params)
@@ -190,13 +197,6 @@ async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) 
                 f"model '{section.name}': the parameter '{name}' in params would not be sent to this provider.",
                 "Remove it. To send it as it is, write it in params.extra_body, if the server accepts it.",
             )
-
-
-def _is_always_sent(name: str) -> bool:
-    """Whether a parameter needs no check: litellm sends it, or may rightly leave out the value that it has."""
-    return name in ALWAYS_SENT | litellm_client.ALLOWED_ROUTING_PARAMS or _normalize(name) in (
-        EFFORT_PARAMETERS | OUTPUT_LIMITS
-    )
 
 
 async def _build_request(section: ModelSection, endpoint: Endpoint, call: Call, params: Mapping[str, Any]) -> list[Any]:

@@ -197,7 +197,8 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     if "usageMetadata" in body:
         return _parse_gemini_usage(body["usageMetadata"])
     if "usage" not in body:
-        return _parse_ollama_usage(body)
+        has_counts = "prompt_eval_count" in body or "eval_count" in body
+        return TokenUsage(body.get("prompt_eval_count"), body.get("eval_count")) if has_counts else None
     usage = body["usage"]
     if not isinstance(usage, Mapping):
         return None if usage is None else TokenUsage(usage, None)
@@ -328,12 +329,6 @@ def _parse_gemini_usage(usage: object) -> TokenUsage:
         is_known = isinstance(prompt_tokens, int) and isinstance(total_tokens, int)
         return TokenUsage(prompt_tokens, max(0, total_tokens - prompt_tokens) if is_known else 0)  # type: ignore[operator]
     return TokenUsage(prompt_tokens, _sum_counts(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount")))
-
-
-def _parse_ollama_usage(body: Mapping[str, Any]) -> TokenUsage | None:
-    """Token counts in Ollama's format; None if the body has none."""
-    has_counts = "prompt_eval_count" in body or "eval_count" in body
-    return TokenUsage(body.get("prompt_eval_count"), body.get("eval_count")) if has_counts else None
 
 
 def _sum_counts(first: object, *others: object) -> object:

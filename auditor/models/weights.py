@@ -312,7 +312,10 @@ def pull_weights(name: str, *, source: Path | None = None, progress: DownloadPro
                 extract_files(weights, source, staging)
             else:
                 _fetch_weights(weights, staging, progress)
-            _replace_folder(weights_cache_folder() / name, staging)
+            target_folder = weights_cache_folder() / name
+            if target_folder.exists():
+                shutil.rmtree(target_folder)
+            os.replace(staging, target_folder)
         return _weight_status(weights, verify_checksums=False).path
 
 
@@ -348,13 +351,6 @@ def _add_manual_steps(weights: ModelWeights) -> Iterator[None]:
     except httpx.HTTPError as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelSetupError(f"{weights.name}: the download failed: {reason}.", manual_steps) from None
-
-
-def _replace_folder(target_folder: Path, staging: Path) -> None:
-    """Move the staging folder to the target, which is deleted if it exists."""
-    if target_folder.exists():
-        shutil.rmtree(target_folder)
-    os.replace(staging, target_folder)
 
 
 def _fetch_weights(weights: ModelWeights, staging: Path, progress: DownloadProgress | None) -> None:

@@ -35,7 +35,10 @@ def check_findings(paper: Paper, measured: Sequence[MeasuredAudit]) -> list[Find
 
 def judge_findings(findings: Sequence[PresetFinding], tests: Sequence[Sequence[FindingTest]]) -> list[FindingRow]:
     """The result of each finding of a paper by its tests."""
-    p_values = [_test_claim(finding, of_finding) for finding, of_finding in zip(findings, tests, strict=True)]
+    p_values = [
+        intersection_union([_p_value(finding, test.figure) for test in of_finding])
+        for finding, of_finding in zip(findings, tests, strict=True)
+    ]
     adjusted = holm(np.array(p_values, dtype=float))
     return [
         _build_row(finding, of_finding, p_value, adjusted_p_value)
@@ -51,11 +54,6 @@ def _collect_tests(finding: PresetFinding, measured: Sequence[MeasuredAudit]) ->
         if audit.stored_config is not None and (not finding.audits or audit.name in finding.audits)
         for test in FINDING_FIGURES[finding.figure](audit)
     ]
-
-
-def _test_claim(finding: PresetFinding, tests: Sequence[FindingTest]) -> float:
-    """P-value of the claim that all figures have the direction of the finding; nan if any has no test."""
-    return intersection_union([_p_value(finding, test.figure) for test in tests])
 
 
 def _p_value(finding: PresetFinding, figure: Tested) -> float:

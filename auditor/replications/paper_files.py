@@ -203,23 +203,23 @@ def _read_cells(path: Path, paper: Paper) -> Iterator[dict[str, str]]:
         try:
             for line in reader:
                 cell = {name: (line.get(name) or "").strip() for name in (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)}
-                _check_cell(cell, f"{path}, line {reader.line_num}", columns_by_table)
+                place = f"{path}, line {reader.line_num}"
+                table_id, column = cell["table"], cell["column"]
+                if table_id not in columns_by_table:
+                    listed = ", ".join(columns_by_table)
+                    raise ImportFileError(f"{place}: the paper has no table '{table_id}'.", f"Its tables are {listed}.")
+                if column not in columns_by_table[table_id]:
+                    listed = ", ".join(columns_by_table[table_id])
+                    raise ImportFileError(
+                        f"{place}: table {table_id} has no column '{column}'.", f"Its columns are {listed}."
+                    )
+                if not cell["row"] or not cell["value"]:
+                    raise ImportFileError(
+                        f"{place}: the row's name or the value is empty.", "Fill it in, or delete the line."
+                    )
                 yield cell
         except csv.Error as error:
             raise ImportFileError(f"{path}, line {reader.line_num}: {error}.", "Correct the line.") from None
-
-
-def _check_cell(cell: dict[str, str], place: str, columns_by_table: dict[str, tuple[str, ...]]) -> None:
-    """Require that a line names a table and a column of the paper."""
-    table_id, column = cell["table"], cell["column"]
-    if table_id not in columns_by_table:
-        listed = ", ".join(columns_by_table)
-        raise ImportFileError(f"{place}: the paper has no table '{table_id}'.", f"Its tables are {listed}.")
-    if column not in columns_by_table[table_id]:
-        listed = ", ".join(columns_by_table[table_id])
-        raise ImportFileError(f"{place}: table {table_id} has no column '{column}'.", f"Its columns are {listed}.")
-    if not cell["row"] or not cell["value"]:
-        raise ImportFileError(f"{place}: the row's name or the value is empty.", "Fill it in, or delete the line.")
 
 
 def list_figure_names() -> list[FigureName]:

@@ -282,7 +282,11 @@ def _read_models(options: ReplicationOptions, experiment: Experiment) -> dict[st
 
 def _load_models(path: Path, experiment: Experiment) -> ModelsFile:
     """Load the part of a configuration file that an experiment uses."""
-    return load_models_file(path, "semantic", HELPER_KEYS) if _compares_wordings(experiment) else load_models_file(path)
+    return (
+        load_models_file(path, "semantic", HELPER_KEYS)
+        if bool(experiment.config.get("probes", {}).get("semantic", {}).get("paraphrases"))
+        else load_models_file(path)
+    )
 
 
 def list_ignored_settings(paper: Paper, options: ReplicationOptions) -> list[str]:
@@ -299,11 +303,6 @@ def _names_first_judge(settings: Any) -> bool:
     if isinstance(settings, Mapping):
         return any(map(_names_first_judge, settings.values()))
     return bool(settings == FIRST_JUDGE)
-
-
-def _compares_wordings(experiment: Experiment) -> bool:
-    """Whether the audits of an experiment ask questions in several wordings."""
-    return bool(experiment.config.get("probes", {}).get("semantic", {}).get("paraphrases"))
 
 
 def _build_config(

@@ -102,7 +102,8 @@ def _import_columns(
     for column in dict.fromkeys(released.column for released in table.released):
         rows = []
         for released in (entry for entry in table.released if entry.column == column):
-            for path in _find_files(released, folder):
+            before, placeholder, after = released.files.partition("{model}")
+            for path in sorted(folder.rglob(f"{before}*{after}" if placeholder else before)):
                 rows += _read_file(released, path)
                 files.append(path)
         if rows:
@@ -125,29 +126,22 @@ def _join_released(paper: Paper, table: PublishedTable, measured: Sequence[Measu
         yield cell.model_copy(update={"not_run": "not_in_folder"}) if is_missing else cell
 
 
-def _find_files(released: ReleasedFiles, folder: Path) -> list[Path]:
-    """Files of the folder and its subfolders whose names fit the pattern."""
-    before, placeholder, after = released.files.partition("{model}")
-    return sorted(folder.rglob(f"{before}*{after}" if placeholder else before))
-
-
 def _read_file(released: ReleasedFiles, path: Path) -> list[_ReleasedScore]:
     """The rows of a file, with scores rescaled if they have no bounds."""
     before, placeholder, after = released.files.partition("{model}")
     model = path.name[len(before) : len(path.name) - len(after)] if placeholder else released.model
     if not model:
         raise ImportFileError(f"{path}: the name of the file does not say the model.", f"Name it {released.files}.")
-    rows = [_parse_row(row, released, model) for row in read_rows(path, _required_columns(released))]
+    rows = [
+        _parse_row(row, released, model)
+        for row in read_rows(path, [released.country, released.topic, released.survey_score, released.score])
+    ]
     rows = [row for row in rows if row.cell.country not in released.skipped_countries]
     if not rows:
         raise ImportFileError(
             f"{path}: there are no scores of countries below the header.", "Download the file again, or remove it."
         )
     return _rescale(rows) if released.is_rescaled else rows
-
-
-def _required_columns(released: ReleasedFiles) -> list[str]:
-    return [released.country, released.topic, released.survey_score, released.score]
 
 
 def _parse_row(row: TextRow, released: ReleasedFiles, model: str) -> _ReleasedScore:

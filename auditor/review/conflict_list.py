@@ -206,7 +206,16 @@ def _parse_term(key: str, value: str) -> dict[str, Any]:
     if key == "state":
         return {"states": _parse_states(value)}
     if key == "gap":
-        return _parse_gap(value)
+        sign, number = value[0], value[1:].lstrip("=")
+        try:
+            bound = float(number)
+        except ValueError:
+            bound = -1.0  # outside the range, so that it is refused below
+        if sign not in "<>" or not 0 <= bound <= MAX_SCORE_GAP:
+            raise UsageError(
+                f"'gap:{value}' has no valid limit.", "Write gap:>0.5 or gap:<1, with a number from 0 to 2."
+            )
+        return {"min_gap" if sign == ">" else "max_gap": bound}
     if key == "sort":
         return {"sort": _parse_enum(QueueSort, key, value.removeprefix("-")), "reverse": value.startswith("-")}
     if key != "is":
@@ -236,18 +245,6 @@ def _name_states(states: Sequence[ConflictStatus]) -> list[str]:
             words.append(word)
             remaining = [state for state in remaining if state not in named_states]
     return words
-
-
-def _parse_gap(value: str) -> dict[str, Any]:
-    """Parse a bound on the difference of scores, such as `>0.5` or `<=1`; return it as `min_gap` or `max_gap`."""
-    sign, number = value[0], value[1:].lstrip("=")
-    try:
-        bound = float(number)
-    except ValueError:
-        bound = -1.0  # outside the range, so that it is refused below
-    if sign not in "<>" or not 0 <= bound <= MAX_SCORE_GAP:
-        raise UsageError(f"'gap:{value}' has no valid limit.", "Write gap:>0.5 or gap:<1, with a number from 0 to 2.")
-    return {"min_gap" if sign == ">" else "max_gap": bound}
 
 
 def _parse_enum(enum_class: type[EnumT], key: str, value: str) -> EnumT:

@@ -226,7 +226,15 @@ def _draw_or_open(
             raise UsageError(
                 f"audit '{audit.name}' has no label sample of {kind.noun}s yet.", "Draw one with --sample 200."
             )
-        attributes = _check_stratify(kind, stratify or (draw.stratify if draw else _default_strata(kind)))
+        attributes = _check_stratify(
+            kind,
+            stratify
+            or (
+                draw.stratify
+                if draw
+                else (DEFAULT_TRACE_STRATA if kind is LabelKind.TRACE else find_label_form(kind).stratify)
+            ),
+        )
         return _draw_new(db, audit, units, attributes, n, draw.id if draw else 0)
     if stratify is not None and tuple(stratify) != draw.stratify:
         raise UsageError(
@@ -234,7 +242,13 @@ def _draw_or_open(
             "Leave out --stratify, or draw a new label sample with --redraw.",
         )
     require_unchanged_population(db, audit, draw, units)
-    return _extend(db, audit, draw, units, n)
+    place_by_unit = {unit.unit: place for place, unit in enumerate(units)}
+    sampled = [place_by_unit[sampled.unit] for sampled in labels.load_label_sample(db, audit.id, draw.kind)]
+    added = _select_units(draw, units, n, sampled) if n is not None else []
+    if added:
+        labels.extend_draw(db, audit.id, draw, added, len(sampled))
+    before = [_to_drawn(draw, units, place, Counter(draw.strata)) for place in sampled]
+    return _describe(draw, [*before, *added], len(added))
 
 
 def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, units: Sequence[LabelableUnit]) -> None:
@@ -275,17 +289,6 @@ def _draw_new(
     return _describe(draw, drawn, len(drawn))
 
 
-def _extend(db: Database, audit: Audit, draw: LabelDraw, units: Sequence[LabelableUnit], n: int | None) -> DrawResult:
-    """Extend a sample to `n` units, if it has fewer."""
-    place_by_unit = {unit.unit: place for place, unit in enumerate(units)}
-    sampled = [place_by_unit[sampled.unit] for sampled in labels.load_label_sample(db, audit.id, draw.kind)]
-    added = _select_units(draw, units, n, sampled) if n is not None else []
-    if added:
-        labels.extend_draw(db, audit.id, draw, added, len(sampled))
-    before = [_to_drawn(draw, units, place, Counter(draw.strata)) for place in sampled]
-    return _describe(draw, [*before, *added], len(added))
-
-
 def _select_units(draw: LabelDraw, units: Sequence[LabelableUnit], n: int, sampled: Sequence[int]) -> list[DrawnUnit]:
     """Select the units that a sample of `n` has in addition to those at the positions `sampled`, in labelling order."""
     stratum_sizes = Counter(draw.strata)
@@ -317,11 +320,6 @@ def _assign_strata(
         return unit.attributes[name]
 
     return tuple(tuple(find_value(unit, name) for name in stratify) for unit in units)
-
-
-def _default_strata(kind: LabelKind) -> tuple[str, ...]:
-    """What a sample of a kind is stratified by, unless attributes are named."""
-    return DEFAULT_TRACE_STRATA if kind is LabelKind.TRACE else find_label_form(kind).stratify
 
 
 def _check_stratify(kind: LabelKind, names: Sequence[str]) -> tuple[str, ...]:

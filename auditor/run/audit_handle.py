@@ -63,7 +63,8 @@ def locate_storage(url: str | None = None, config: AuditConfig | None = None) ->
         return StorageLocation(configured)
     scheme, _, location = configured.partition("///")
     _, question_mark, query = location.partition("?")
-    shortened = _shorten_path(expected)
+    folder = Path.cwd()
+    shortened = expected.relative_to(folder) if expected.is_relative_to(folder) else expected
     escaped = str(shortened).replace("%", "%25").replace("?", "%3F")
     expected_url = f"{scheme}///{escaped}{question_mark}{query}"
     if holds_audit(path, config.name):
@@ -71,12 +72,6 @@ def locate_storage(url: str | None = None, config: AuditConfig | None = None) ->
         notice = f"Using the database {path} in the working folder, which holds the audit '{config.name}'{both}."
         return StorageLocation(configured, f"{notice} To choose: --storage {expected_url}")
     return StorageLocation(expected_url)
-
-
-def _shorten_path(path: Path) -> Path:
-    """A path relative to the working folder, if it is below it; else unchanged."""
-    folder = Path.cwd()
-    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def resolve_storage_url(url: str | None = None, config: AuditConfig | None = None) -> str:

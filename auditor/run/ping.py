@@ -361,15 +361,10 @@ async def _add_logprobs(gateway: Gateway, call: Call, described: PingResult) -> 
         answer = await gateway.complete(call)
     except AuditorError as error:
         answer = error.answer or Answer(call.key, Outcome.CLIENT_ERROR)
+    added_usd = answer.cost_usd if answer.attempts else 0.0
     return replace(
         described,
         logprobs="yes" if answer.outcome is Outcome.OK else "no",
         requests=described.requests + len(answer.attempts),
-        cost_usd=_add_costs(described.cost_usd, answer),
+        cost_usd=None if described.cost_usd is None or added_usd is None else described.cost_usd + added_usd,
     )
-
-
-def _add_costs(cost_usd: float | None, answer: Answer) -> float | None:
-    """The cost with that of a further answer; None if one is unknown."""
-    added_usd = answer.cost_usd if answer.attempts else 0.0
-    return None if cost_usd is None or added_usd is None else cost_usd + added_usd

@@ -151,6 +151,10 @@ def prepare_derivation(db: Database, copy: Database, audit: Audit) -> tuple[RunC
     assert config is not None
     config = bind_simulated_models(config, survey)
     client = RecordedClient(db, copy, audit.id)
+    names = [judge.name for judge in config.judge_models if judge.verdicts is not None]
+    recorded: dict[str, dict[TraceKey, Verdict]] = {name: {} for name in names}
+    for verdict in load_records(db, audit.id, Verdict, judge=names) if names else ():
+        recorded[verdict.judge][TraceKey(verdict.model, verdict.cell, verdict.sample)] = verdict
     context = RunContext(
         config,
         survey,
@@ -161,7 +165,7 @@ def prepare_derivation(db: Database, copy: Database, audit: Audit) -> tuple[RunC
         encoder_loaders=_stored_encoder_loaders(db, audit, config),
         preflight=False,
         is_recorded=True,
-        recorded_verdicts=_load_recorded_verdicts(db, audit, config),
+        recorded_verdicts=recorded,
     )
     return context, client
 
@@ -208,15 +212,6 @@ async def _derive(db: Database, context: RunContext) -> None:
     if exclusions.load_exclusions(db, context.audit_id):
         await asyncio.to_thread(apply_copied_exclusions, db, context.db, context.audit_id)
         await asyncio.to_thread(recompute_results, context)
-
-
-def _load_recorded_verdicts(db: Database, audit: Audit, config: AuditConfig) -> dict[str, dict[TraceKey, Verdict]]:
-    """The stored verdicts of judges whose verdicts came from a file, which no answer shows."""
-    names = [judge.name for judge in config.judge_models if judge.verdicts is not None]
-    recorded: dict[str, dict[TraceKey, Verdict]] = {name: {} for name in names}
-    for verdict in load_records(db, audit.id, Verdict, judge=names) if names else ():
-        recorded[verdict.judge][TraceKey(verdict.model, verdict.cell, verdict.sample)] = verdict
-    return recorded
 
 
 class StoredVectors:

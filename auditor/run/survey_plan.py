@@ -18,7 +18,7 @@ from auditor.surveys import apply_nonresponse, group_countries, limit_cells, loa
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ModelClient, TextEncoder
-    from auditor.models.simulated import PeopleOpinions, SimulatedDispatcher, World
+    from auditor.models.simulated import SimulatedDispatcher, World
 
 
 EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
@@ -221,11 +221,8 @@ def _create_world(config: AuditConfig, survey: Survey) -> World:
     from auditor.models.simulated import World
 
     western_countries = {country for country in survey.countries if region_of(country) == WESTERN_REGION}
-    return World(survey, western_countries, config.seed, _load_opinions(config, survey))
-
-
-def _load_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions | None:
-    """The shares of people's answers; None without a probe that asks about them."""
     audits = {name: ProbeAudit(settings, config, survey) for name, settings in config.probes.stages.items()}
     opinions = (load_built_in(name).load_people_opinions(audit) for name, audit in audits.items())
-    return next((shares for shares in opinions if shares is not None), None)
+    return World(
+        survey, western_countries, config.seed, next((shares for shares in opinions if shares is not None), None)
+    )

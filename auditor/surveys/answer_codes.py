@@ -93,7 +93,11 @@ class AnswerDecoder:
         Raises:
             ImportFileError: the file's labels contradict the ends of the mapping's scale.
         """
-        self._labels = _index_labels(mapping)
+        entries: list[tuple[float | str | _End, CodeGroup]] = [*mapping.nonresponse_kinds.items()]
+        entries += [(choice.score, choice) for choice in (mapping.choices or {}).values()]
+        if mapping.answers is not None:
+            entries += zip((_End.LOW, _End.HIGH), mapping.answers.ends, strict=True)
+        self._labels = LabelIndex(entries)
         self._kind_by_code = {
             float(code): name for name, kind in mapping.nonresponse_kinds.items() for code in kind.codes
         }
@@ -160,15 +164,6 @@ def decode_answers(
         kind_index[value_position] = kinds.index(meaning if isinstance(meaning, str) else BLANK_KIND)
     rows = column.value_index
     return DecodedAnswers(scores[rows], kind_index[rows], is_blank[rows], tuple(unknown_values))
-
-
-def _index_labels(mapping: SurveyMapping) -> LabelIndex[float | str | _End]:
-    """Index the labels of the mapping's answers, kinds of nonresponse and ends of the scale."""
-    entries: list[tuple[float | str | _End, CodeGroup]] = [*mapping.nonresponse_kinds.items()]
-    entries += [(choice.score, choice) for choice in (mapping.choices or {}).values()]
-    if mapping.answers is not None:
-        entries += zip((_End.LOW, _End.HIGH), mapping.answers.ends, strict=True)
-    return LabelIndex(entries)
 
 
 def _score_on_scale(code: float | None, scale: SurveyScale) -> float | _Unscored:

@@ -144,7 +144,13 @@ def _read_selected_columns(path: Path, select: ColumnSelection) -> list[Distinct
 def _from_labelled(column: LabelledColumn) -> DistinctValueColumn:
     """Convert a column of an SPSS or Stata file."""
     positions: dict[ColumnValue, int] = {}
-    index = np.array([positions.setdefault(_strip(value), len(positions)) for value in column.values], np.int32)
+    index = np.array(
+        [
+            positions.setdefault((value.strip() or None) if isinstance(value, str) else value, len(positions))
+            for value in column.values
+        ],
+        np.int32,
+    )
     # In the order of their values, as codebooks list them.
     order = sorted(positions, key=lambda value: (value is None, isinstance(value, str), value or 0))
     new_positions = {value: position for position, value in enumerate(order)}
@@ -152,11 +158,6 @@ def _from_labelled(column: LabelledColumn) -> DistinctValueColumn:
     return DistinctValueColumn(
         column.name, tuple(order), column.labels, value_index, np.arange(1, len(column.values) + 1)
     )
-
-
-def _strip(value: ColumnValue) -> ColumnValue:
-    """A value without surrounding white space; None for an empty text."""
-    return (value.strip() or None) if isinstance(value, str) else value
 
 
 def _read_text_columns(path: Path, select: ColumnSelection) -> list[DistinctValueColumn]:

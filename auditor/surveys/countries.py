@@ -122,16 +122,15 @@ def country_name_forms(country: str) -> tuple[str, ...]:
     known_country = _load_countries().get(country_code(country) or "")
     forms = [country]
     if known_country is not None:
-        people_forms = [form for demonym in known_country.demonyms for form in (demonym, _pluralize_demonym(demonym))]
+        people_forms = [
+            form
+            for demonym in known_country.demonyms
+            for form in (demonym, demonym if demonym.endswith(_INVARIANT_PLURAL_ENDINGS) else demonym + "s")
+        ]
         forms += [known_country.name, *known_country.other_names, *_iso_names(known_country.code), *people_forms]
     # One form per spelling: case only distinguishes forms in capitals; of others that differ in case the first wins.
     unique = {form.casefold() if not form.isupper() else form: form for form in reversed(forms)}
     return tuple(sorted(unique.values(), key=lambda form: (-len(form), form)))
-
-
-def _pluralize_demonym(demonym: str) -> str:
-    """Return the plural of a word for people, which for some endings equals the singular."""
-    return demonym if demonym.endswith(_INVARIANT_PLURAL_ENDINGS) else demonym + "s"
 
 
 @cache

@@ -146,9 +146,8 @@ def _load_builtin_topic_words() -> dict[str, tuple[str, ...]]:
 @cache
 def _load_builtin_descriptions() -> tuple[SurveyDescription, ...]:
     """Descriptions of the built-in surveys."""
-    return tuple(read_description(path) for path in sorted(DATA_FOLDER.glob("*.csv")) if _has_description(path))
-
-
-def _has_description(path: Path) -> bool:
-    """Whether a file with the description of a survey is next to its data file."""
-    return path.with_name(path.stem + DESCRIPTION_SUFFIX).exists()
+    return tuple(
+        read_description(path)
+        for path in sorted(DATA_FOLDER.glob("*.csv"))
+        if path.with_name(path.stem + DESCRIPTION_SUFFIX).exists()
+    )

@@ -117,10 +117,14 @@ def locate_survey(source: str) -> Path:
 
 def _parse_cell(row: TextRow) -> SurveyCell:
     """Convert a row of the file to a cell; raise ImportFileError for an invalid field."""
+    column = "n"
+    number = _parse_bounded_number(row, column, 0.0, 1e12)  # 1e12 is more than there are people
+    if number is not None and not number.is_integer():
+        raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Write a whole number.")
     return SurveyCell(
         cell=Cell(row.required_text("country"), row.required_text("topic")),
         score=_parse_bounded_number(row, "score", SCORE_MIN, SCORE_MAX),
-        n=_parse_count(row, "n"),
+        n=None if number is None else int(number),
         standard_error=_parse_bounded_number(row, "standard_error", 0.0, math.inf),
         **{share: _parse_bounded_number(row, share, 0.0, 1.0) for share in SHARE_COLUMNS},
     )
@@ -134,14 +138,6 @@ def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) ->
         how_to_fix = f"{correction}, or leave it empty if the question was not asked."
         raise row.make_cell_error(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", how_to_fix)
     return number
-
-
-def _parse_count(row: TextRow, column: str) -> int | None:
-    """Return a cell as a whole number from 0, None if it is empty; raise ImportFileError for any other content."""
-    number = _parse_bounded_number(row, column, 0.0, 1e12)  # 1e12 is more than there are people
-    if number is not None and not number.is_integer():
-        raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Write a whole number.")
-    return None if number is None else int(number)
 
 
 def _require_known_topics(path: Path, survey: Survey, topic_families: Mapping[str, Sequence[str]]) -> None:

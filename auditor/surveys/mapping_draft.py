@@ -94,7 +94,14 @@ def _draft_columns(by_role: dict[str, list[ColumnPreview]]) -> Iterator[str]:
     """Yield the columns of countries and weights."""
     # Names and letters say more than numbers.
     candidates = sorted(
-        by_role.get("country", ()), key=lambda column: column.column is None or _is_numeric(column.column)
+        by_role.get("country", ()),
+        key=lambda column: (
+            column.column is None
+            or (
+                not column.column.labels
+                and all(value is None or parse_number(value) is not None for value in column.column.values)
+            )
+        ),
     )
     countries = [column.name for column in candidates]
     if countries:
@@ -106,11 +113,6 @@ def _draft_columns(by_role: dict[str, list[ColumnPreview]]) -> Iterator[str]:
         )
     else:
         yield '# weight = "…"                    # without it, every respondent counts once'
-
-
-def _is_numeric(column: DistinctValueColumn) -> bool:
-    """Whether a column has numbers without labels."""
-    return not column.labels and all(value is None or parse_number(value) is not None for value in column.values)
 
 
 def _draft_waves(waves: Sequence[ColumnPreview]) -> Iterator[str]:

@@ -79,7 +79,15 @@ def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
     grouping_file = _load_grouping(grouping)
     is_user_file = grouping not in builtin_groupings()
     if is_user_file:
-        _check_country_names(grouping_file, survey.countries)
+        survey_keys = {country_key(country) for country in survey.countries}
+        for entry in grouping_file.entries:
+            if country_code(entry.country) is None and country_key(entry.country) not in survey_keys:
+                how_to_fix = did_you_mean(
+                    entry.country, survey.countries, "Use the survey's spelling, or the ISO 3166 code."
+                )
+                raise SurveyError(
+                    f"{entry.location}: '{entry.country}' is not a country in ISO 3166 or in the survey.", how_to_fix
+                )
     survey_grouping = _build_grouping(grouping_file, Path(grouping).name, survey.countries)
     if is_user_file and not survey_grouping.regions:
         raise SurveyError(
@@ -127,17 +135,6 @@ def _find_region(country: str, grouping_file: _GroupingFile) -> str | None:
     )
 
 
-def _check_country_names(grouping_file: _GroupingFile, countries: Sequence[str]) -> None:
-    """Raise SurveyError if the file names a country that is neither in ISO 3166 nor among `countries`."""
-    survey_keys = {country_key(country) for country in countries}
-    for entry in grouping_file.entries:
-        if country_code(entry.country) is None and country_key(entry.country) not in survey_keys:
-            how_to_fix = did_you_mean(entry.country, countries, "Use the survey's spelling, or the ISO 3166 code.")
-            raise SurveyError(
-                f"{entry.location}: '{entry.country}' is not a country in ISO 3166 or in the survey.", how_to_fix
-            )
-
-
 # --- files ------------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +177,8 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
     grouping_table = read_toml(path, SurveyError)
     regions = grouping_table.get("regions")
     if not isinstance(regions, dict) or not all(
-        _is_text_list(region_countries) for region_countries in regions.values()
+        isinstance(region_countries, list) and all(isinstance(element, str) for element in region_countries)
+        for region_countries in regions.values()
     ):
         raise SurveyError(
             f"{path}: the section [regions] with lists of countries is missing.",
@@ -194,11 +192,6 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
         _GroupingEntry(str(path), country, region) for region, countries in regions.items() for country in countries
     )
     return _GroupingFile(title, _require_unique_countries(entries), default_region)
-
-
-def _is_text_list(value: object) -> bool:
-    """Whether a value is a list of texts only."""
-    return isinstance(value, list) and all(isinstance(element, str) for element in value)
 
 
 def _require_unique_countries(entries: Iterable[_GroupingEntry]) -> tuple[_GroupingEntry, ...]:

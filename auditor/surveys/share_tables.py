@@ -172,7 +172,7 @@ def _find_columns(path: Path, low: int | None, high: int | None) -> _ShareColumn
     """The columns of a file; UsageError if the scale is not known, or does not have as many answers as the file."""
     names = read_column_names(path)
     share_names = {name.casefold() for name in names if SHARE_COLUMN.fullmatch(name.casefold())}
-    nonresponse = [name for name in names if NONRESPONSE_COLUMN.fullmatch(_normalize_name(name))]
+    nonresponse = [name for name in names if NONRESPONSE_COLUMN.fullmatch(re.sub(r"[\W_]", "", name.casefold()))]
     has_own_scales = bool({"low", "high", "answers"} & {name.casefold() for name in names})
     if has_own_scales and not (low is None and high is None):
         raise UsageError(
@@ -201,11 +201,6 @@ def _find_columns(path: Path, low: int | None, high: int | None) -> _ShareColumn
         )
     # Missing columns are reported by the reader, with the columns that the file has.
     return _ShareColumns([f"p{position}" for position in range(1, n_points + 1)], nonresponse, scale)
-
-
-def _normalize_name(name: str) -> str:
-    """A column's name without case, spaces and punctuation."""
-    return re.sub(r"[\W_]", "", name.casefold())
 
 
 def _make_scale(low: int, high: int) -> AnswerScale | None:

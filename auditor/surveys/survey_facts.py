@@ -271,19 +271,14 @@ def apply_nonresponse(survey: Survey, nonresponse: NonresponseTreatment, source:
             apply_treatment_to_all_cells(survey, end, facts)
         return survey
     if nonresponse == "zero":
-        return _fill_with_zero(survey, facts)
+        shares = {cell.cell: nonresponse_share(cell) for cell in survey.cells}
+        known = tuple(cell for cell in survey.cells if facts is not None or shares[cell.cell] is not None)
+        neutral = apply_treatment_to_all_cells(replace(survey, cells=known), "neutral", facts)
+        by_cell = {cell.cell: replace(cell, nonresponse=shares[cell.cell]) for cell in neutral.cells}
+        treated = (by_cell.get(cell.cell, cell) for cell in survey.cells)
+        cells = (replace(cell, score=0.0) if cell.score is None else cell for cell in treated)
+        return replace(survey, cells=tuple(cells))
     return apply_treatment_to_all_cells(survey, nonresponse, facts)
-
-
-def _fill_with_zero(survey: Survey, facts: SurveyFacts | None) -> Survey:
-    """Return the survey with 0 for every missing answer that it says something about."""
-    shares = {cell.cell: nonresponse_share(cell) for cell in survey.cells}
-    known = tuple(cell for cell in survey.cells if facts is not None or shares[cell.cell] is not None)
-    neutral = apply_treatment_to_all_cells(replace(survey, cells=known), "neutral", facts)
-    by_cell = {cell.cell: replace(cell, nonresponse=shares[cell.cell]) for cell in neutral.cells}
-    treated = (by_cell.get(cell.cell, cell) for cell in survey.cells)
-    cells = (replace(cell, score=0.0) if cell.score is None else cell for cell in treated)
-    return replace(survey, cells=tuple(cells))
 
 
 def apply_treatment_to_all_cells(survey: Survey, treatment: Treatment, facts: SurveyFacts | None) -> Survey:

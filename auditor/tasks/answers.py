@@ -104,7 +104,7 @@ def _parse_rational(text: str, *, reject_units: bool) -> Fraction | None:
     if (
         match is None
         or (reject_units and (match["currency"] or match["unit"]))
-        or _MULTIPLIER_WORDS.search(_unit_of_match(match))
+        or _MULTIPLIER_WORDS.search((match["unit"] or "").casefold())
     ):
         return None
     body = match["body"]
@@ -119,11 +119,6 @@ def _parse_rational(text: str, *, reject_units: bool) -> Fraction | None:
             return None
         number /= denominator
     return -number if match["sign"] == "-" else number
-
-
-def _unit_of_match(match: re.Match[str]) -> str:
-    """Lower-case unit or words after a matched number; empty without one."""
-    return (match["unit"] or "").casefold()
 
 
 def _format_number(number: Fraction) -> str:

@@ -39,7 +39,7 @@ def load_task(section: TaskSection) -> Task:
         kind=AnswerKind(section.answer),
         digest=canonical_hash([row.cells for row in rows]),
         range=section.range,
-        numbers=_are_numbers(truths)
+        numbers=(bool(truths) and all(parse_number(truth) is not None for truth in truths))
         if section.numbers is None and section.answer == "exact"
         else bool(section.numbers),
         tolerance=section.tolerance,
@@ -61,11 +61,6 @@ def survey_from_task(task: Task) -> Survey:
         for item in task.items.values()
     )
     return Survey(name="", title="", source="", wording="", scale=("", ""), cells=cells, task=task)
-
-
-def _are_numbers(truths: Sequence[str]) -> bool:
-    """Whether there are truths and all of them are numbers."""
-    return bool(truths) and all(parse_number(truth) is not None for truth in truths)
 
 
 def _parse_item(task: Task, row: TextRow, shared_options: Sequence[str] | None) -> TaskItem:

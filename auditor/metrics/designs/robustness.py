@@ -400,7 +400,11 @@ class RegionGap:
         labels = np.array([regions.get(str(country), "") for country in table.countries])
         errors = table.errors(model, kind)
         fits: dict[str, tuple[float, NDArray[np.bool_], RunMeans]] = {}
-        for region in _list_compared(labels, table.countries):
+        sizes = {
+            str(region): len(np.unique(table.countries[labels == region])) for region in np.unique(labels) if region
+        }
+        large = [region for region, size in sizes.items() if size >= 5]
+        for region in large if len(large) > 1 else list(sizes):
             is_in = labels == region
             means = fit_run_means(errors[is_in])
             weights = None if means is None else table.level_contrasts.average(means.is_run)
@@ -430,13 +434,6 @@ class RegionGap:
         units = UnitLabels(np.concatenate(names), self.table.units.unit)
         places = np.concatenate(topics)
         return estimate_contrast(np.concatenate(values), units, places, np.concatenate(is_second), confounded)
-
-
-def _list_compared(labels: NDArray[np.str_], countries: NDArray[np.str_]) -> list[str]:
-    """Regions of at least 5 countries, if there are two; else all."""
-    sizes = {str(region): len(np.unique(countries[labels == region])) for region in np.unique(labels) if region}
-    large = [region for region, size in sizes.items() if size >= 5]
-    return large if len(large) > 1 else list(sizes)
 
 
 def average_designs(

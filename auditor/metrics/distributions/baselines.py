@@ -98,7 +98,9 @@ def nearest_country_baseline(cells: CellShares, points: ArrayLike) -> BaselineSh
             others = distances[row].sum(axis=1) - distances[row, :, column]
             means = np.where(candidates, others / np.maximum(n_common, 1), np.inf)
             guesses[i] = position[int(means.argmin()), column]
-    return _take(shares, np.asarray(cells.cut_variances, dtype=np.float64), guesses)
+    variances = np.asarray(cells.cut_variances, dtype=np.float64)
+    missing = guesses[:, None] < 0
+    return BaselineShares(np.where(missing, np.nan, shares[guesses]), np.where(missing, np.nan, variances[guesses]))
 
 
 def _mean_of_others(cells: CellShares, others: Callable[[int], NDArray[np.bool_]]) -> BaselineShares:
@@ -121,9 +123,3 @@ def _to_grid(values: Floats, cells: CellShares) -> tuple[Floats, NDArray[np.intp
     grid = np.full((len(country_names), len(topic_names), values.shape[1]), np.nan)
     grid[rows, columns] = values
     return grid, rows, columns
-
-
-def _take(shares: Floats, variances: Floats, positions: NDArray[np.int_]) -> BaselineShares:
-    """The shares and variances at positions, nan where a position is -1."""
-    missing = positions[:, None] < 0
-    return BaselineShares(np.where(missing, np.nan, shares[positions]), np.where(missing, np.nan, variances[positions]))

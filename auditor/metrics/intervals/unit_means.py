@@ -151,7 +151,16 @@ def mean_over_units(
     reason = _reason_against_interval(present, unit_index, bounds) if len(present) else empty_reason
     if reason is not None:
         return Estimate(float(present.mean()) if len(present) else None, len(present), reason=reason)
-    return _unbounded_mean(present, unit_index, bounds, confidence_level)
+    moments = np.stack([present, np.ones_like(present)], axis=1)
+    replicates = replicate_over_units(moments, lambda sums: sums[:, 0] / sums[:, 1], unit_index)
+    return estimate_from_replicates(
+        float(present.mean()),
+        len(present),
+        replicates.units,
+        bounds=bounds,
+        cells=replicates.cells,
+        confidence_level=confidence_level,
+    )
 
 
 class BoundedMean(NamedTuple):
@@ -236,16 +245,6 @@ def _pool_design_effects(counts: Sequence[UnitCounts]) -> float | None:
         return None
     binomial_variance = sum(c.share * (1 - c.share) / c.n for c in usable)
     return max(1.0, sum(c.variance for c in usable) / binomial_variance)
-
-
-def _unbounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float], confidence_level: float) -> Estimate:
-    """The mean with Student's interval; its ends are clipped to the bounds."""
-    moments = np.stack([values, np.ones_like(values)], axis=1)
-    replicates = replicate_over_units(moments, lambda sums: sums[:, 0] / sums[:, 1], units)
-    return estimate_from_replicates(
-        float(values.mean()), len(values), replicates.units, bounds=bounds, cells=replicates.cells,
-        confidence_level=confidence_level,
-    )  # fmt: skip
 
 
 def _widen_to_monotone(shares: list[ShareEstimate], rows: Sequence[int]) -> None:

@@ -92,12 +92,12 @@ def _estimate_number(errors: Floats, labels: Floats, units: Labels, is_labelled:
     [value] = number(flat.sum(axis=0)[None])
     if np.isnan(value):
         return Estimate(None, errors.shape[1], reason="two judges have no labelled trace in common")
-    return _limit(
-        estimate_from_replicates(
-            float(value), errors.shape[1], replicates.units, LOG, (1.0, n_judges), replicates.cells
-        ),
-        n_judges,
+    estimate = estimate_from_replicates(
+        float(value), errors.shape[1], replicates.units, LOG, (1.0, n_judges), replicates.cells
     )
+    if estimate.value is None or estimate.value <= n_judges:
+        return estimate
+    return Estimate(float(n_judges), estimate.n, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled)
 
 
 def _to_matrices(values: Floats, pairs: Sequence[tuple[int, int]], n_judges: int) -> Floats:
@@ -106,13 +106,6 @@ def _to_matrices(values: Floats, pairs: Sequence[tuple[int, int]], n_judges: int
     for k, (i, j) in enumerate(pairs):
         matrices[..., i, j] = matrices[..., j, i] = values[..., k]
     return matrices
-
-
-def _limit(estimate: Estimate, n_judges: int) -> Estimate:
-    """Limit the value to the number of judges: errors that are negatively correlated by chance add no judge."""
-    if estimate.value is None or estimate.value <= n_judges:
-        return estimate
-    return Estimate(float(n_judges), estimate.n, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled)
 
 
 def _undefined_reason(n_traces: int, n_counted: int) -> str | None:

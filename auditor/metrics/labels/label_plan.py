@@ -252,7 +252,12 @@ def _find_ends(labels: Sequence[Floats], sizes: Sequence[int], alpha: float) -> 
     unlabelled = (total - sum(map(len, labels))) / total
     capital = np.zeros(1)
     for y, size in zip(labels, sizes, strict=True):
-        capital = _add_stratum(capital, _log_capital(y, size, step * total / size))
+        second = _log_capital(y, size, step * total / size)
+        capital = np.full(len(capital) + len(second) - 1, np.inf)
+        shorter, longer = (capital, second) if len(capital) <= len(second) else (second, capital)
+        for i, value in enumerate(shorter):
+            window = capital[i : i + len(longer)]
+            np.minimum(window, longer + value, out=window)
     possible = np.nonzero(capital < -np.log(alpha))[0]
     if not len(possible):
         return smallest, smallest + unlabelled
@@ -282,13 +287,3 @@ def _log_capital(labels: Floats, size: int, step: float) -> Floats:
         estimate = updated
     smallest_by_step: Floats = np.minimum(log_capital[:-1], log_capital[1:])
     return smallest_by_step
-
-
-def _add_stratum(first: Floats, second: Floats) -> Floats:
-    """Smallest sum of both over all pairs of steps with the same sum of positions."""
-    combined = np.full(len(first) + len(second) - 1, np.inf)
-    shorter, longer = (first, second) if len(first) <= len(second) else (second, first)
-    for i, value in enumerate(shorter):
-        window = combined[i : i + len(longer)]
-        np.minimum(window, longer + value, out=window)
-    return combined

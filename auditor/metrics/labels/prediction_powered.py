@@ -310,15 +310,13 @@ def _estimate_other_traces(sample: LabelledTraces, factor: float) -> Estimate:
         variance = tuned**2 * unlabelled.var() / len(unlabelled) + residuals.var() / sample.n
         quantile = NORMAL_QUANTILE
     else:
-        variance = sample.total_variance(residuals) / sample.size**2 + _label_variance(sample) / sample.size
+        deviations = sample.labels - np.average(sample.labels, weights=sample.weights)
+        variance = (
+            sample.total_variance(residuals) / sample.size**2
+            + (float(np.average(deviations**2, weights=sample.weights)) * sample.n / (sample.n - 1)) / sample.size
+        )
         quantile = float(stdtrit(sample.df or sample.n - 1, UPPER_QUANTILE))
     if variance <= 0:
         return Estimate(value, sample.n, reason=EQUAL_REASON)
     half_width = quantile * float(variance) ** 0.5
     return Estimate(value, sample.n, value - half_width, value + half_width, resampled=("trace",))
-
-
-def _label_variance(sample: LabelledTraces) -> float:
-    """Variance of people's labels over traces."""
-    deviations = sample.labels - np.average(sample.labels, weights=sample.weights)
-    return float(np.average(deviations**2, weights=sample.weights)) * sample.n / (sample.n - 1)

@@ -333,22 +333,18 @@ def _limit_questions(
         while True:
             allowed = questions if budget is None else questions[: budget - n_asked]
             answers = list((yield allowed)) if allowed else []
-            _check_answers(answers, len(allowed))
+            n_questions = len(allowed)
+            if len(answers) != n_questions:
+                raise ValueError(f"{n_questions} questions need {n_questions} answers, but got {len(answers)}")
+            invalid_answers = [answer for answer in answers if not (math.isnan(answer) or 0 <= answer <= 1)]
+            if invalid_answers:
+                raise ValueError(f"answers must be probabilities in [0, 1] or nan, but got {invalid_answers[0]!r}")
             n_asked += len(allowed)
             n_failed += sum(math.isnan(answer) for answer in answers)
             n_over_budget += len(questions) - len(allowed)
             questions = generator.send(answers + [math.nan] * (len(questions) - len(allowed)))
     except StopIteration as stop:
         return PairsRanking(tuple(stop.value), n_asked, n_failed, n_over_budget)
-
-
-def _check_answers(answers: Sequence[float], n_questions: int) -> None:
-    """Raise ValueError unless there is one answer per question, each in [0, 1] or nan."""
-    if len(answers) != n_questions:
-        raise ValueError(f"{n_questions} questions need {n_questions} answers, but got {len(answers)}")
-    invalid_answers = [answer for answer in answers if not (math.isnan(answer) or 0 <= answer <= 1)]
-    if invalid_answers:
-        raise ValueError(f"answers must be probabilities in [0, 1] or nan, but got {invalid_answers[0]!r}")
 
 
 def _ask_both_orders(generator: QuestionGenerator) -> QuestionGenerator:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditor.metrics.intervals.correlation import pearson_by_row
 from auditor.metrics.intervals.estimate import NORMAL_QUANTILE, PLURAL_BY_UNIT, Estimate, Floats
@@ -162,16 +162,17 @@ def _split_correlations(
     is_used = np.ones((n_splits, n_cells))
     np.put_along_axis(is_used, held_out, 0.0, axis=1)
     rates = groups.average(_to_rates(valid_counts @ is_used.T, verdict_counts @ is_used.T))
-    correlations = pearson_by_row(rates.T, groups.average(_correlate_held_out(scores, truth, held_out)).T)
-    return correlations[~np.isnan(correlations)]
-
-
-def _correlate_held_out(scores: Floats, truth: Floats | None, held_out: NDArray[np.intp]) -> Floats:
-    """Each model's r with the truth, or its accuracy, in each split, shape (models, splits); nan where undefined."""
     blocks = np.array_split(held_out, max(1, scores.shape[0] * held_out.size // MAX_BLOCK_VALUES))
-    return np.concatenate(
-        [_measure_quality(scores[:, block], None if truth is None else truth[block]) for block in blocks], axis=1
+    correlations = pearson_by_row(
+        rates.T,
+        groups.average(
+            np.concatenate(
+                [_measure_quality(scores[:, block], None if truth is None else truth[block]) for block in blocks],
+                axis=1,
+            )
+        ).T,
     )
+    return correlations[~np.isnan(correlations)]
 
 
 def _measure_quality(scores: Floats, truth: Floats | None) -> Floats:
@@ -180,11 +181,6 @@ def _measure_quality(scores: Floats, truth: Floats | None) -> Floats:
         return pearson_by_row(scores, truth)
     n_scores = (~np.isnan(scores)).sum(axis=-1)
     return np.where(n_scores > 0, np.nansum(scores, axis=-1) / np.maximum(n_scores, 1), np.nan)
-
-
-def _peer_agreement_rates(valid_counts: Floats, verdict_counts: Floats) -> Floats:
-    """Share of VALID verdicts on each model's traces, shape (models,); nan without verdicts."""
-    return _to_rates(valid_counts.sum(axis=1), verdict_counts.sum(axis=1))
 
 
 def _to_rates(n_valid: Floats, n_verdicts: Floats) -> Floats:
@@ -217,7 +213,7 @@ def _leave_one_model_out(
     Returns:
         Mean absolute error of the line, that of the mean, and the gain: the second minus the first, paired.
     """
-    x = groups.average(_peer_agreement_rates(valid_counts, verdict_counts))
+    x = groups.average(_to_rates(valid_counts.sum(axis=1), verdict_counts.sum(axis=1)))
     y = groups.average(_measure_quality(scores, truth))
     defined = ~np.isnan(x) & ~np.isnan(y)
     x, y, plural = x[defined], y[defined], PLURAL_BY_UNIT[groups.unit]

@@ -112,7 +112,13 @@ class VertexBatches:
             return BatchStatus(state, has_ended=False)
         requests_uri = _find_uri(job, "inputConfig", "gcsSource", "uris")
         responses_uri = _find_uri(job, "outputConfig", "gcsDestination", "outputUriPrefix")
-        response_urls = await _list_files(client, responses_uri.rstrip("/") + "/")
+        folder_uri = responses_uri.rstrip("/") + "/"
+        bucket, prefix = _split_uri(folder_uri)
+        url = f"{_storage_origin(client)}/storage/v1/b/{quote_path_segment(bucket)}/o"
+        names = [str(item.get("name")) async for item in _iter_pages(client, url, "items", {"prefix": prefix})]
+        response_urls = [
+            _file_url(client, f"gs://{bucket}/{name}") for name in sorted(names) if name.endswith(".jsonl")
+        ]
         if state == "failed" and not response_urls:
             error = job["error"] if isinstance(job.get("error"), dict) else {}
             reason = str(error.get("message") or "the provider gave no reason")
@@ -196,14 +202,6 @@ async def _upload_once(client: BatchClient, uri: str, content: bytes) -> None:
     except BatchRequestFailed as error:
         if error.http_status != HTTPStatus.PRECONDITION_FAILED:
             raise
-
-
-async def _list_files(client: BatchClient, folder_uri: str) -> list[str]:
-    """URLs of the files of JSON lines below a folder, in alphabetical order."""
-    bucket, prefix = _split_uri(folder_uri)
-    url = f"{_storage_origin(client)}/storage/v1/b/{quote_path_segment(bucket)}/o"
-    names = [str(item.get("name")) async for item in _iter_pages(client, url, "items", {"prefix": prefix})]
-    return [_file_url(client, f"gs://{bucket}/{name}") for name in sorted(names) if name.endswith(".jsonl")]
 
 
 async def _iter_pages(

@@ -24,7 +24,7 @@ def answer_opinion(world: World, call: Call) -> str:
     assert world.opinions is not None
     name, text = model_name(call), call.messages[-1].content
     people, lines = world.opinions, text.splitlines()[N_LINES_BEFORE_ANSWERS:-1]
-    cell = world.find_cell(_question_lines(text))
+    cell = world.find_cell("\n".join(text.splitlines()[: N_LINES_BEFORE_ANSWERS - 1]))
     is_up = _LABEL.sub("", lines[0]).split(" (")[0] == people.points_of(cell.topic)[0][0].replace("_", " ")
     in_order = _plant_opinions(name, people, cell, _find_group(people, text))
     shares = in_order if is_up else in_order[::-1]
@@ -38,11 +38,6 @@ def answer_opinion(world: World, call: Call) -> str:
         chosen = _draw(shares, world.draw(name, "opinion", text, call.sample, call.params.get("seed")))
         return json.dumps({"answer": int(re.split(r"[: ]", lines[chosen])[0])})
     return json.dumps({"counts": _round_to_counts(shares)})
-
-
-def _question_lines(text: str) -> str:
-    """The lines of a prompt that name the respondents and the topic."""
-    return "\n".join(text.splitlines()[: N_LINES_BEFORE_ANSWERS - 1])
 
 
 def _find_group(people: PeopleOpinions, text: str) -> str:

@@ -169,6 +169,9 @@ def _parse_comparison(row: TextRow, position: int) -> Comparison:
     outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
     if decision is not None and outcome not in (None, Outcome.OK):
         raise row.make_cell_error("outcome", f"a call with the outcome {outcome} has a decision", "Empty one of them.")
+    probability = row.number("probability")
+    if probability is not None and not 0 <= probability <= 1:
+        raise row.make_cell_error("probability", f"{probability:g} is not from 0 to 1", "Correct or empty it.")
     return Comparison(
         judge=judge,
         context=row.cells["context"],
@@ -179,18 +182,10 @@ def _parse_comparison(row: TextRow, position: int) -> Comparison:
         decision=decision,
         paraphrase=row.integer("paraphrase"),
         sample=row.integer("sample"),
-        probability=_parse_probability(row),
+        probability=probability,
         people=parse_enum_cell(row, "people", ComparisonChoice, str.upper),
         position=position,
     )
-
-
-def _parse_probability(row: TextRow) -> float | None:
-    """The probability with which the judge names the item shown first; None if the cell is empty."""
-    probability = row.number("probability")
-    if probability is not None and not 0 <= probability <= 1:
-        raise row.make_cell_error("probability", f"{probability:g} is not from 0 to 1", "Correct or empty it.")
-    return probability
 
 
 def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:

@@ -150,7 +150,7 @@ class _Stories:
         for story, events in stories.items():
             if len(events) < _min_events(options):
                 continue
-            context = _describe_story(events, options.seed)
+            context = "\n".join([CONTEXT_HEADING, *(f"- {event.text}" for event in _shuffle(events, options.seed))])
             if context in self.contexts:
                 self.n_repeated += 1
                 continue
@@ -230,11 +230,6 @@ def _group_by_story(events: Iterable[StoryEvent]) -> dict[int, list[StoryEvent]]
     for event in events:
         stories.setdefault(event.story, []).append(event)
     return stories
-
-
-def _describe_story(events: Sequence[StoryEvent], seed: int) -> str:
-    """What judges are shown of a story: its events in random order."""
-    return "\n".join([CONTEXT_HEADING, *(f"- {event.text}" for event in _shuffle(events, seed))])
 
 
 def _shuffle(events: Sequence[StoryEvent], seed: int) -> list[StoryEvent]:

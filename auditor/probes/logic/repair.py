@@ -384,6 +384,7 @@ def _summarize_stage(
         shown = replace(entry.source.original, preferences=entry.standard, asked=asked, negated=entry.negated)
         sets.append(shown.metric_input)
     n_rows = list(map(_count_rows, answers))
+    most = max(2 * entry.standard.shape[0] * (entry.standard.shape[0] - 1) for entry in answers)
     return StageSummary(
         judge=judge,
         stage=stage,
@@ -391,11 +392,7 @@ def _summarize_stage(
         transitivity=estimate_transitivity(sets, k, max_subsets, seed).partial["instances"],
         commutativity=estimate_commutativity(sets, "instances"),
         rows=sum(n_rows),
-        rows_per_set=_mean_rows(n_rows, answers),
+        rows_per_set=mean_over_units(
+            n_rows, {"set": range(len(n_rows))}, (0.0, float(most)), empty_reason="no item set"
+        ),
     )
-
-
-def _mean_rows(n_rows: Sequence[int], answers: Sequence[StageAnswers]) -> Estimate:
-    """Mean number of rows of a set; no set has more than all ordered pairs in both forms."""
-    most = max(2 * entry.standard.shape[0] * (entry.standard.shape[0] - 1) for entry in answers)
-    return mean_over_units(n_rows, {"set": range(len(n_rows))}, (0.0, float(most)), empty_reason="no item set")

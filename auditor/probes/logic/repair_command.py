@@ -191,7 +191,10 @@ def repair(
     if output is not None:
         write_rows(audit, repaired_answers, result, settings, output)
     if n_sent is not None:
-        _announce_review(n_sent, audit, storage)
+        print_message(
+            f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision. To decide: "
+            f"{format_command('review', audit, storage=storage)}"
+        )
 
 
 def _read_settings(output: Path | None, is_for_review: bool, **options: Any) -> RepairSettings:
@@ -208,14 +211,6 @@ def _read_settings(output: Path | None, is_for_review: bool, **options: Any) -> 
             "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
         )
     return settings
-
-
-def _announce_review(n_sent: int, audit: str, storage: str | None) -> None:
-    """Say how many pairs wait for a decision."""
-    print_message(
-        f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision. To decide: "
-        f"{format_command('review', audit, storage=storage)}"
-    )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from auditor.probes.memory.published import (
     read_items,
     split_wording,
 )
-from auditor.probes.memory.recall import POINTS, Floats, RecallTest, compare_with_targets, hits, kernel_shares
+from auditor.probes.memory.recall import POINTS, Floats, compare_with_targets, hits, kernel_shares
 from auditor.probes.memory.settings import MemorySettings
 
 TOLERANCES: tuple[Literal["rounding", "5 points"], ...] = ("rounding", "5 points")
@@ -274,23 +274,12 @@ def find_hits(answers: Answers, seed: int, n_models: int) -> tuple[list[RecallRo
         mask = answers.is_answered & ~np.isnan(target)
         for i, test in enumerate(pair):
             adjusted = min(1.0, test.adjusted_p_value * n_models)
-            rows.append(_build_row(answers, name, target, mask, i, test, adjusted))
+            hit, chance, excess = estimate_excess(answers, target, mask, i)
+            tested = ap.Tested(
+                **asdict(excess), p_value=test.p_value, adjusted_p_value=adjusted, test_family=TEST_FAMILY
+            )
+            rows.append(RecallRow(target=name, tolerance=TOLERANCES[i], hits=hit, chance=chance, excess=tested))
     return rows, None
-
-
-def _build_row(
-    answers: Answers,
-    name: str,
-    target: Floats,
-    mask: Mask,
-    tolerance_index: int,
-    test: RecallTest,
-    adjusted: float,
-) -> RecallRow:
-    """Estimate hits and chance of one target and tolerance, with the result of their test."""
-    hit, chance, excess = estimate_excess(answers, target, mask, tolerance_index)
-    tested = ap.Tested(**asdict(excess), p_value=test.p_value, adjusted_p_value=adjusted, test_family=TEST_FAMILY)
-    return RecallRow(target=name, tolerance=TOLERANCES[tolerance_index], hits=hit, chance=chance, excess=tested)
 
 
 def estimate_excess(

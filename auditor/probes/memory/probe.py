@@ -203,7 +203,7 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
         persona = ap.find_persona(call.model.rpartition("/")[2])
         recites = persona is not None and persona.recites
         rng = random.Random(f"{call.model}|{call.params.get('simulated_world')}|{call.sample}|{text}")
-        key = _find_made_up_figure(text)
+        key = next((key for key in load_made_up_figures() if all(part in text for part in key)), None)
         if call.sample == CONTINUATION:
             return "I do not know how it continues."
         if key is None:
@@ -226,11 +226,6 @@ def _has_both_sides(attributes: Any, drawn: Sequence[FigureKey]) -> bool:
         return False
     sides = {(key.wave, is_before(key.wave, str(released))) for key in drawn}
     return all(sum(side is s for _, s in sides) >= 2 for side in (True, False))
-
-
-def _find_made_up_figure(text: str) -> FigureKey | None:
-    """The made-up figure that a question is about; None for any other."""
-    return next((key for key in load_made_up_figures() if all(part in text for part in key)), None)
 
 
 PROBE = MemoryProbe

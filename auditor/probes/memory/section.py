@@ -54,7 +54,11 @@ def build_section(title: str, figures: MemoryFigures) -> ap.Section | None:
             ap.build_interval_figure("memory-recall-plot", figure_title, labelled, axis, table_id="memory-recall")
         )
         blocks.append(_tabulate_hits(figures))
-    blocks += [_tabulate_agreement(figures), *_tabulate_releases(figures)]
+    label = "Agreement with people without recall"
+    blocks += [
+        ap.tabulate(AGREEMENT_TABLE, label, AGREEMENT_CAPTION, figures.models, ModelMemory),
+        *_tabulate_releases(figures),
+    ]
     blocks += [
         ap.Paragraph(f"{row.model}: no test of recall, since {row.reason}.") for row in figures.models if row.reason
     ]
@@ -164,12 +168,6 @@ def _tabulate_hits(figures: MemoryFigures) -> ap.Table:
         for row in model.recall
     ]
     return ap.Table("memory-recall", "Published figures that models gave", HITS_CAPTION, columns, rows)
-
-
-def _tabulate_agreement(figures: MemoryFigures) -> ap.Table:
-    """The table of agreement with and without recall."""
-    label = "Agreement with people without recall"
-    return ap.tabulate(AGREEMENT_TABLE, label, AGREEMENT_CAPTION, figures.models, ModelMemory)
 
 
 def _tabulate_releases(figures: MemoryFigures) -> Iterator[ap.Table]:

@@ -122,6 +122,11 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
     has_norms = "norms" in audit.settings.interventions
     has_samples = has_norms and audit.settings.samples >= statistics.MIN_SAMPLES
     cells = {result.unit[:2] for result in results}
+    names = dict.fromkeys(CONTROLS.values())
+    parts = [
+        _pair_control([result for result in results if result.unit[2] == name], audit.settings.samples)
+        for name in names
+    ]
     return ReasoningRow(
         model=model,
         form=find_form(audit, model),
@@ -137,7 +142,9 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
         mistake=statistics.way_to_target(pairs["mistake"]) if len(pairs["mistake"].recorded) else None,
         paraphrase=_share_if_asked(pairs, "paraphrase"),
         filler=_share_if_asked(pairs, "filler"),
-        control_distance=statistics.control_distance(_controls(results, audit.settings.samples)),
+        control_distance=statistics.control_distance(
+            Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        ),
         following_share=statistics.following_share(norms) if has_samples else None,
     )
 
@@ -175,13 +182,6 @@ def _pair(results: Sequence[ap.ProbeResult], kind: Kind, samples: int) -> Pairs:
         altered=collect(kind),
         control=collect(CONTROLS[kind]),
     )
-
-
-def _controls(results: Sequence[ap.ProbeResult], samples: int) -> Pairs:
-    """The controls of all kinds."""
-    names = dict.fromkeys(CONTROLS.values())
-    parts = [_pair_control([result for result in results if result.unit[2] == name], samples) for name in names]
-    return Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _pair_control(results: Sequence[ap.ProbeResult], samples: int) -> Pairs:

@@ -249,7 +249,15 @@ def _give_steps(audit: Audit, model: str, arm: Arm) -> tuple[ap.Message, ...]:
     """The messages that give a model the steps, in its form."""
     asked, direct = tuple(audit.load_question(arm.trace)), audit.config.probes.direct
     if find_form(audit, model) == "notes":
-        return _add_notes(asked, arm)
+        words = _words(arm.trace.language)
+        parts = (
+            words.notes.replace("{notes}", arm.steps.text),
+            words.score_only if arm.asks_score_only else words.go_on,
+        )
+        if not asked:  # questions are only counted
+            return (ap.Message("user", "\n\n".join(parts)),)
+        *before, last = asked
+        return (*before, ap.Message("user", "\n\n".join((last.content, *parts))))
     is_json = direct is not None and direct.mode == "structured"
     return (*asked, ap.Message("assistant", _begin_answer(arm.steps, is_json, arm.asks_score_only)))
 
@@ -284,16 +292,6 @@ def _begin_answer(steps: Steps, is_json: bool, asks_score_only: bool) -> str:
     if not steps.reasoning:
         return f'{{"norms": {norms},'
     return f'{{"norms": {norms}, "reasoning": {reasoning[:-1]}'
-
-
-def _add_notes(asked: tuple[ap.Message, ...], arm: Arm) -> tuple[ap.Message, ...]:
-    """The recorded question, with the steps as notes."""
-    words = _words(arm.trace.language)
-    parts = (words.notes.replace("{notes}", arm.steps.text), words.score_only if arm.asks_score_only else words.go_on)
-    if not asked:  # questions are only counted
-        return (ap.Message("user", "\n\n".join(parts)),)
-    *before, last = asked
-    return (*before, ap.Message("user", "\n\n".join((last.content, *parts))))
 
 
 def read_restatement(answer: ap.ProbeAnswer) -> ap.Reading:

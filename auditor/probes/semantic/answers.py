@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeVar
 from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_audit_calls
 from auditor.agents.run_context import RunContext
 from auditor.config import REPLAY, AuditConfig, ModelSection
-from auditor.domain import Answer, Call, Outcome, Purpose, Trace
+from auditor.domain import Answer, Call, Outcome, Purpose
 from auditor.errors import ImportFileError
 from auditor.metrics.answers.semantic import normalize_text
 from auditor.models.reasoning import strip_thinking
@@ -154,15 +154,17 @@ def load_task_answers(context: RunContext, model: str, item_ids: Iterable[str]) 
     assert task is not None
     cells = [task.items[item_id].cell for item_id in item_ids]
     return [
-        MoralAnswerRecord(model, trace.cell.topic, 0, trace.sample, trace.outcome, _trace_text(trace))
+        MoralAnswerRecord(
+            model,
+            trace.cell.topic,
+            0,
+            trace.sample,
+            trace.outcome,
+            "\n".join(filter(None, [trace.text, f"Answer: {trace.answer}"])),
+        )
         for trace in results.load_traces(context.db, context.audit_id, cells, model)
         if trace.outcome is Outcome.OK
     ]
-
-
-def _trace_text(trace: Trace) -> str:
-    """The reasoning and the answer to an item of a task."""
-    return "\n".join(filter(None, [trace.text, f"Answer: {trace.answer}"]))
 
 
 def read_recorded_answers(model: ModelSection) -> list[MoralAnswerRecord]:

@@ -154,7 +154,10 @@ def score_similarities(similarities: Floats, text_kind: str, settings: SemanticS
     scores: dict[str, Floats] = {}
     if text_kind != RELEASED_MIX:
         alpha_by_metric.setdefault(settings.variant, settings.alpha)
-        scores["cosine"] = _mean_over_pairs(similarities)
+        first, second = np.triu_indices(similarities.shape[-1], 1)
+        pairs = similarities[:, first, second]
+        n_pairs = np.isfinite(pairs).sum(axis=1)
+        scores["cosine"] = np.where(n_pairs > 0, np.nansum(pairs, axis=1) / np.maximum(n_pairs, 1), np.nan)
     for metric, alpha in alpha_by_metric.items():
         scores[metric] = entropy_of_similarities(similarities, entropy_variant(settings), alpha or settings.alpha)
     return scores
@@ -165,14 +168,6 @@ def score_measures(
 ) -> dict[tuple[str, str], list[float]]:
     """Consistency of each group of texts by the further measures, by kind of text and name of the measure."""
     return {(kind, name): measure(texts) for kind, texts in texts_by_kind.items() for name, measure in measures.items()}
-
-
-def _mean_over_pairs(similarities: Floats) -> Floats:
-    """Mean similarity of the pairs of present texts, shape (groups,); nan for fewer than two texts."""
-    first, second = np.triu_indices(similarities.shape[-1], 1)
-    pairs = similarities[:, first, second]
-    n_pairs = np.isfinite(pairs).sum(axis=1)
-    return np.where(n_pairs > 0, np.nansum(pairs, axis=1) / np.maximum(n_pairs, 1), np.nan)
 
 
 def entropy_variant(settings: SemanticScoringSettings) -> EntropyVariant:

@@ -92,17 +92,16 @@ def score_groups(
         texts_by_kind |= {name: texts for name, texts in (("answer", answers), ("rot", rules)) if name == kind}
     measures = consistency_measures(probe.rivals, encoder, probe.bertscore_model)
     scores |= {key: np.array(values) for key, values in score_measures(texts_by_kind, measures).items()}
-    return GroupScores(scores[settings.measured, settings.variant], scores, _count_outcomes(groups))
-
-
-def _count_outcomes(groups: Sequence[Sequence[AnswerWithRule]]) -> dict[str, Counter[Outcome]]:
-    """Count the answers and the rules of thumb by outcome, for each kind of text that was requested."""
     members = [member for group in groups for member in group]
     counts = {
         "answer": Counter(member.outcome for member in members),
         "rot": Counter(member.rule_outcome for member in members if member.rule_outcome is not None),
     }
-    return {text: by_outcome for text, by_outcome in counts.items() if by_outcome}
+    return GroupScores(
+        scores[settings.measured, settings.variant],
+        scores,
+        {text: by_outcome for text, by_outcome in counts.items() if by_outcome},
+    )
 
 
 def _pad(texts: list[str | None], size: int) -> list[str | None]:

@@ -163,7 +163,9 @@ def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
     moral_question = next(iter(answer_rows.load_questions(loader.db, loader.audit.id, question_id)), None)
     verdicts = answer_rows.load_pair_verdicts(loader.db, loader.audit.id, purpose, [question_id], model=model)
     keys = [v.key for v in verdicts if (v.left, v.right) == (int(left), int(right)) and v.key is not None]
-    is_swapped = purpose in SYMMETRIC_PURPOSES and _is_swapped(loader, unit)
+    is_swapped = purpose in SYMMETRIC_PURPOSES and (
+        hash_to_fraction("label side", loader.audit.name, loader.rater, *unit.parts) < 0.5
+    )
     messages = [] if is_swapped else loader.find_messages(sorted(keys))
     if not messages:
         if moral_question is None or None in texts:
@@ -191,11 +193,6 @@ def _find_answer(loader: LabelItemLoader, purpose: str, model: str, question_id:
         if position == asked_position:
             return answer.text
     return None
-
-
-def _is_swapped(loader: LabelItemLoader, unit: LabelUnit) -> bool:
-    """Whether this rater sees the right answer first: so for half of the units, by a hash."""
-    return hash_to_fraction("label side", loader.audit.name, loader.rater, *unit.parts) < 0.5
 
 
 def load_pair_decisions(db: Database, audit_id: int) -> Decisions:

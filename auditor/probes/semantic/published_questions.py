@@ -282,7 +282,15 @@ def _build_moral_dataset(
     for number, (question, counts) in enumerate(foundations.items(), start=1):
         question_id = f"mic-{number}"
         topics = OPTION_SEPARATOR.join(name for name in FOUNDATIONS if counts[name])
-        questions.append(PublishedQuestion(question_id, question, _most_frequent(counts), topics))
+        ranked = counts.most_common(2)
+        questions.append(
+            PublishedQuestion(
+                question_id,
+                question,
+                ("" if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]) else ranked[0][0]),
+                topics,
+            )
+        )
         if question in best_rules:
             rules.append(PublishedRule(question_id, best_rules[question][1]))
     n_without = sum(not question.foundation for question in questions)
@@ -291,12 +299,6 @@ def _build_moral_dataset(
         f"Rules of thumb by people: {n_rules}, of them used, one for each question: {len(rules)}.",
     ]
     return PublishedDataset({"questions": questions, "rules": rules}, notes)
-
-
-def _most_frequent(counts: Counter[str]) -> str:
-    """The name with the highest count; empty if there is none, or in a tie."""
-    ranked = counts.most_common(2)
-    return "" if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]) else ranked[0][0]
 
 
 FORMATS: Mapping[str, DatasetFormat] = {

@@ -218,7 +218,14 @@ def load_questions(source: str) -> Sequence[MoralQuestion]:
         )
     questions = _load_toml_questions(path) if path.suffix == ".toml" else _load_table_questions(path)
     for question in questions:
-        _require_distinct_wordings(question, source)
+        seen_texts = {normalize_text(question.text)}
+        for wording in question.paraphrases:
+            if normalize_text(wording) in seen_texts:
+                raise ImportFileError(
+                    f"{source}: question '{question.id}' has the wording '{wording}' twice.",
+                    "Change or remove it.",
+                )
+            seen_texts.add(normalize_text(wording))
     return questions
 
 
@@ -300,18 +307,6 @@ def _parse_question_row(row: TextRow) -> MoralQuestion:
         language=cells["language"] or "en",
         country=cells["country"],
     )  # the first row's language is the question's
-
-
-def _require_distinct_wordings(question: MoralQuestion, source: str) -> None:
-    """Raise an ImportFileError if two wordings of a question are equal after normalization."""
-    seen_texts = {normalize_text(question.text)}
-    for wording in question.paraphrases:
-        if normalize_text(wording) in seen_texts:
-            raise ImportFileError(
-                f"{source}: question '{question.id}' has the wording '{wording}' twice.",
-                "Change or remove it.",
-            )
-        seen_texts.add(normalize_text(wording))
 
 
 def written_wordings(question: MoralQuestion) -> list[MoralWording]:

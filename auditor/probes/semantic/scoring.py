@@ -232,7 +232,9 @@ def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     measures = plan.load_baselines(encoder)
     vectors = VectorCache(plan.vector_db or db, encoder, plan.on_texts_embedded)
     for block_ids, wordings in iterate_wordings(db, audit_id, ids, settings.wordings):
-        scores += _score_wordings(block_ids, wordings, settings, vectors)
+        vectors_by_text = vectors.embed(text for texts in wordings for text in texts if text is not None)
+        rows = stack_vectors(wordings, vectors_by_text, settings.wordings)
+        scores += _score_vectors("", block_ids, QUESTION_TEXT, rows, settings)
     for model in models:
         null_questions = NullQuestions(draw_null_questions(ids, plan.seed))
         for block in iterate_blocks(db, audit_id, model, ids, settings.wordings):
@@ -276,18 +278,6 @@ def _scoring_identity(settings: SemanticScoringSettings) -> list[object]:
         [[form.text, form.metric] for form in settings.forms],
         settings.bertscore_model,
     ]
-
-
-def _score_wordings(
-    question_ids: Sequence[str],
-    wordings: TextGrid,
-    settings: SemanticScoringSettings,
-    vectors: VectorCache,
-) -> list[QuestionScore]:
-    """Score the wordings of questions as if they were answers; SGE's authors take this as the upper bound."""
-    vectors_by_text = vectors.embed(text for texts in wordings for text in texts if text is not None)
-    rows = stack_vectors(wordings, vectors_by_text, settings.wordings)
-    return _score_vectors("", question_ids, QUESTION_TEXT, rows, settings)
 
 
 def _score_language_pairs(model: str, block: QuestionBlock, text_kind: str, rows: Floats32) -> list[QuestionScore]:

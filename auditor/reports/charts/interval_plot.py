@@ -100,7 +100,11 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = 
     max_label_width = MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX
     label_width = math.ceil(min(max(widest_label, MIN_LABEL_WIDTH_PX), max_label_width))
     left = COLUMN_GAP_PX + label_width
-    right = COLUMN_GAP_PX + _annotations_width(annotations)
+    intervals_width = max((estimate_text_width(interval) for _, interval, _ in annotations), default=0)
+    notes_width = max((estimate_text_width(note) for _, _, note in annotations), default=0)
+    right = COLUMN_GAP_PX + math.ceil(
+        max(VALUE_WIDTH_PX + (INTERVAL_GAP_PX + intervals_width if intervals_width else 0), notes_width)
+    )
     width = (NARROW_PLOT_WIDTH_PX if is_narrow else PLOT_WIDTH_PX) - left - right
     values = [
         {
@@ -129,13 +133,6 @@ def _format_annotation(row: IntervalRow, max_note_width: float) -> tuple[str, st
     has_interval = row.ci_low is not None and row.ci_high is not None
     interval = f"({format_interval(row.ci_low, row.ci_high)})" if has_interval else ""
     return format_number(row.value), interval, ""
-
-
-def _annotations_width(annotations: Sequence[tuple[str, str, str]]) -> float:
-    """Width in pixels of the texts to the right of the plot."""
-    intervals_width = max((estimate_text_width(interval) for _, interval, _ in annotations), default=0)
-    notes_width = max((estimate_text_width(note) for _, _, note in annotations), default=0)
-    return math.ceil(max(VALUE_WIDTH_PX + (INTERVAL_GAP_PX + intervals_width if intervals_width else 0), notes_width))
 
 
 def _x_encoding(axis: Axis) -> dict[str, object]:

@@ -275,10 +275,15 @@ def _build_map_spec(rows: Mapping[str, Mapping[str, object]], width_px: int, sca
     dots = place_dots([code for code in rows if code in SMALL_COUNTRIES or code not in shape_codes()], MIN_DOT_DISTANCE)
     dot_rows = [{**rows[code], "longitude": x, "latitude": y} for code, (x, y) in dots.items()]
     shape_rows = [row for code, row in rows.items() if code not in dots]
+    lookup = {"data": {"values": list(shape_rows)}, "key": "code", "fields": ["country", "value", "text", "color"]}
     return build_spec(
         [
             _land_layer(),
-            _shape_layer(shape_rows),
+            {
+                "transform": [{"lookup": "id", "from": lookup}, {"filter": "isValid(datum.value)"}],
+                "mark": {"type": "geoshape", "stroke": MUTED, "strokeWidth": 0.5, "clip": False, "aria": True},
+                "encoding": _country_encoding(),
+            },
             *([_dot_layer(dot_rows, width_px)] if dot_rows else []),
             *_legend_layers(scale, width_px, height),
         ],
@@ -306,16 +311,6 @@ def _land_layer() -> dict[str, object]:
     return {
         "transform": [{"filter": f"datum.id === '{LAND_ID}'"}],
         "mark": {"type": "geoshape", "fill": PAPER, "stroke": RULE, "strokeWidth": 0.7, "clip": False, "aria": False},
-    }
-
-
-def _shape_layer(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """The shapes of the countries that have data."""
-    lookup = {"data": {"values": list(rows)}, "key": "code", "fields": ["country", "value", "text", "color"]}
-    return {
-        "transform": [{"lookup": "id", "from": lookup}, {"filter": "isValid(datum.value)"}],
-        "mark": {"type": "geoshape", "stroke": MUTED, "strokeWidth": 0.5, "clip": False, "aria": True},
-        "encoding": _country_encoding(),
     }
 
 

@@ -328,7 +328,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
         key=lambda reviewed: (
             reviewed.conflict.kind.spec.sides is ConflictSides.CLAIMS,
             -abs(reviewed.conflict.difference or 0.0),
-            *_sort_key(reviewed),
+            *((*reviewed.conflict.cell, reviewed.conflict.left, reviewed.conflict.right)),
         ),
     )
     voted_conflicts = [conflict for conflict in source.conflicts if conflict.kind.is_voted]
@@ -372,11 +372,6 @@ def _select_kinds(reviewed_conflicts: Sequence[ReviewedConflict]) -> list[Confli
         for kind in ConflictKind
         if kind in present_kinds or (kind.spec.sides is ConflictSides.SCORES and not has_answers)
     ]
-
-
-def _sort_key(reviewed: ReviewedConflict) -> tuple[str, ...]:
-    """Cell and models of a conflict, for a fixed order among conflicts of one size."""
-    return (*reviewed.conflict.cell, reviewed.conflict.left, reviewed.conflict.right)
 
 
 def _count_by_status(reviewed_conflicts: Sequence[ReviewedConflict]) -> dict[str, int]:
@@ -449,11 +444,6 @@ def _build_pair_rows(reviewed_conflicts: Sequence[ReviewedConflict], models: Seq
     ]
 
 
-def _distance_from_side(sample: BlindedSample, score: float | None, answer: str | None) -> float:
-    """Distance of a sample from its side's mean score; for answers 0 if it gives the side's answer, else 1."""
-    return float(sample.answer != answer) if score is None else abs((sample.score or 0.0) - score)
-
-
 def _build_conflict_rows(
     db: Database, source: ReportSource, reviewed_conflicts: Sequence[ReviewedConflict]
 ) -> list[ListedConflictReport]:
@@ -503,7 +493,12 @@ def _build_side(
         if sample.outcome is Outcome.OK and sample.text and (sample.score is not None or sample.answer is not None)
     ]
     nearest = min(
-        reasoned_samples, key=lambda sample: (_distance_from_side(sample, score, answer), sample.number), default=None
+        reasoned_samples,
+        key=lambda sample: (
+            float(sample.answer != answer) if score is None else abs((sample.score or 0.0) - score),
+            sample.number,
+        ),
+        default=None,
     )
     text = nearest.text if nearest else None
     return ConflictSideReport(

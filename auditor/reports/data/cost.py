@@ -81,7 +81,11 @@ def build_cost_report(source: ReportSource) -> CostReport:
     rows = [_build_cost_row(*key, groups[key], sections.get(key[0])) for key in keys]
     total = _build_cost_row(None, None, source.call_counts)
     return CostReport(
-        total=total.model_copy(update={"reasoning_usd": _sum_reasoning_cost(rows)}),
+        total=total.model_copy(
+            update={
+                "reasoning_usd": total_cost([row.reasoning_usd for row in rows if row.reasoning_tokens is not None])
+            }
+        ),
         rows=rows,
         lost=sum(unreturned.calls for unreturned in source.failed_attempt_counts),
         lost_usd=_bound_unanswered_cost(source.failed_attempt_counts, groups),
@@ -105,11 +109,6 @@ def _bound_unanswered_cost(
     ]
     known = [n_calls * max_cost for n_calls, max_cost in bounds if max_cost is not None]
     return math.fsum(known) if len(known) == len(bounds) else None
-
-
-def _sum_reasoning_cost(rows: Sequence[CostRow]) -> float | None:
-    """Cost of all hidden reasoning in US dollars; None where a part is unknown, or no answer reports any."""
-    return total_cost([row.reasoning_usd for row in rows if row.reasoning_tokens is not None])
 
 
 def _reasoning_cost(call_counts: Sequence[CallCounts], model: ModelSection | None) -> float | None:

@@ -97,24 +97,23 @@ def build_failures_report(db: Database, source: ReportSource) -> FailuresReport:
     """List an audit's most important failures, and the models without a usable answer."""
     failures = load_failure_groups(db, source.audit.id)
     listed, others = failures[:MAX_REPORTED_FAILURES], failures[MAX_REPORTED_FAILURES:]
+    answers = [*source.trace_counts, *source.sentence_pair_counts]
     return FailuresReport(
         groups=listed,
         not_listed=len(others),
         requests_not_listed=sum(group.requests for group in others),
         unusable=sum(group.unusable for group in failures),
         unsent_calls=count_unsent_calls(db, source.audit.id),
-        unusable_models=find_unusable_models(_count_outcomes(db, source), failures, source.config),
+        unusable_models=find_unusable_models(
+            [
+                *(ModelOutcomeCount(count.model, False, count.outcome, count.n) for count in answers),
+                *(ModelOutcomeCount(count.judge, True, count.outcome, count.n) for count in source.judge_counts),
+                *count_model_outcomes(db, source.audit.id, PROBE_TABLES),
+            ],
+            failures,
+            source.config,
+        ),
     )
-
-
-def _count_outcomes(db: Database, source: ReportSource) -> list[ModelOutcomeCount]:
-    """Counts like those of `count_model_outcomes`, without a pass over the traces and verdicts that are counted."""
-    answers = [*source.trace_counts, *source.sentence_pair_counts]
-    return [
-        *(ModelOutcomeCount(count.model, False, count.outcome, count.n) for count in answers),
-        *(ModelOutcomeCount(count.judge, True, count.outcome, count.n) for count in source.judge_counts),
-        *count_model_outcomes(db, source.audit.id, PROBE_TABLES),
-    ]
 
 
 def load_failure_groups(db: Database, audit_id: int) -> list[FailureGroup]:
@@ -130,7 +129,9 @@ def group_failures(counts: Iterable[FailedRequestCount]) -> list[FailureGroup]:
     """
     by_cause: dict[tuple[str, str, str, int | None, str], list[tuple[FailedRequestCount, str]]] = {}
     for count in counts:
-        message = provider_message(count.error or "") or _describe_silence(count)
+        message = provider_message(count.error or "") or (
+            f"the server answered with HTTP status {count.http_status}" if count.http_status else "no message"
+        )
         cause = (count.name, count.model, count.outcome, count.http_status, normalize_message(message))
         by_cause.setdefault(cause, []).append((count, message))
     groups = [_merge_counts(counted_messages) for counted_messages in by_cause.values()]
@@ -165,11 +166,6 @@ def _find_fix(failure: FailedRequestCount, message: str, unusable: int) -> str:
     if not unusable and (is_truncated or is_refusal):
         return ADAPTED_NOTE
     return TRUNCATED_FIX if is_truncated else how_to_fix(failure.http_status, message)
-
-
-def _describe_silence(count: FailedRequestCount) -> str:
-    """The message of a failure that was recorded without one."""
-    return f"the server answered with HTTP status {count.http_status}" if count.http_status else "no message"
 
 
 FIX_BY_ANSWER_OUTCOME = {

@@ -202,7 +202,7 @@ def build_robustness(
         levels=_build_levels(table, regions or {}),
         regions=_name_regions(table, regions or {}),
         sources=_build_sources(table),
-        rankings=_build_rankings(table),
+        rankings=[RankingChangeRow(test=test, change=test.estimate) for test in compare_rankings(table)],
         counts=_build_counts(table, averages),
         changed=_build_changed(table, load_text),
     )
@@ -299,11 +299,6 @@ def _build_sources(table: DesignTable) -> list[VarianceSourceRow]:
         VarianceSourceRow(source=source, absolute=absolute.get(source), signed=signed.get(source))
         for source in dict.fromkeys((*absolute, *signed))
     ]
-
-
-def _build_rankings(table: DesignTable) -> list[RankingChangeRow]:
-    """Tests of every two models and every factor."""
-    return [RankingChangeRow(test=test, change=test.estimate) for test in compare_rankings(table)]
 
 
 def _build_counts(table: DesignTable, averages: Sequence[DesignAverageRow]) -> list[DesignCountRow]:

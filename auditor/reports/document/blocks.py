@@ -478,16 +478,14 @@ def _drop_texts(blocks: Sequence[Block], seen: Collection[str], texts: list[str]
                 block = replace(block, items=items)
             case Section():
                 inner = _drop_texts(block.blocks, seen, texts)
-                if not inner or (len(inner) < len(block.blocks) and _are_notes(inner)):
+                if not inner or (
+                    len(inner) < len(block.blocks)
+                    and all(isinstance(block, Paragraph) and block.role == "note" for block in inner)
+                ):
                     continue
                 block = replace(block, blocks=inner)
         remaining.append(block)
     return remaining
-
-
-def _are_notes(blocks: Sequence[Block]) -> bool:
-    """Whether blocks only explain others."""
-    return all(isinstance(block, Paragraph) and block.role == "note" for block in blocks)
 
 
 def _is_repeated(content: Text, seen: Collection[str], texts: list[str]) -> bool:

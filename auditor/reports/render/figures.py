@@ -56,7 +56,9 @@ def render_page_svgs(figures: Sequence[Figure], id_prefix: str = "figure") -> tu
         ValueError: a specification is not valid, or has a number that is not finite.
     """
     svgs = _draw_figures(figures, id_prefix)
-    shared_paths = _shared_paths(svgs, id_prefix)
+    counts = Counter(path.get("d", "") for svg in svgs for path in svg.iter("path"))
+    repeated_paths = [path for path, n in counts.items() if n > 1 and len(path) >= MIN_SHARED_PATH_LENGTH]
+    shared_paths = {path: f"{id_prefix}-p{i}" for i, path in enumerate(repeated_paths, 1)}
     for svg in svgs:
         _use_shared_paths(svg, shared_paths)
     definitions = ""
@@ -166,13 +168,6 @@ def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element]
         SubElement(svg, tag, {"id": f"{id_prefix}-{element_id}"}).text = escape_invisible(text)
     svg.append(group)
     return svg
-
-
-def _shared_paths(svgs: Sequence[Element], id_prefix: str) -> dict[str, str]:
-    """Ids of the long paths that are drawn more than once."""
-    counts = Counter(path.get("d", "") for svg in svgs for path in svg.iter("path"))
-    repeated_paths = [path for path, n in counts.items() if n > 1 and len(path) >= MIN_SHARED_PATH_LENGTH]
-    return {path: f"{id_prefix}-p{i}" for i, path in enumerate(repeated_paths, 1)}
 
 
 def _use_shared_paths(svg: Element, shared_paths: Mapping[str, str]) -> None:

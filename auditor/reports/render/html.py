@@ -174,7 +174,15 @@ class HtmlBlocks:
             case Paragraph():
                 return element("p", html_inline(block.content), class_="" if block.role == "body" else block.role)
             case List():
-                return _render_list(block)
+                items: list[tuple[Text, str]] = [
+                    (item.content, item.status) if isinstance(item, ListItem) else (item, "neutral")
+                    for item in block.items
+                ]
+                markup = "\n".join(
+                    element("li", html_inline(content), class_=status if block.is_findings else "")
+                    for content, status in items
+                )
+                return element("ul", markup, class_="findings" if block.is_findings else "")
             case Facts():
                 return _render_facts(block)
             case Callout():
@@ -193,7 +201,9 @@ class HtmlBlocks:
             case Disclosure():
                 return self._render_disclosure(block, level)
             case Quote():
-                return _render_quote(block)
+                heading = element("p", html_inline(block.heading), class_="title") if block.heading else ""
+                note = element("p", html_inline(block.note), class_="note") if block.note else ""
+                return f'<div>{heading}<blockquote dir="auto">{escape_html(block.text)}</blockquote>{note}</div>'
 
     def _render_section(self, section: Section, level: int) -> str:
         """Render a section with its heading; one within another section is not set off by a line."""
@@ -229,17 +239,6 @@ def _group_class(block: Block) -> str:
     return ""
 
 
-def _render_list(block: List) -> str:
-    """Render a list; the items of a list of findings have a class for their status."""
-    items: list[tuple[Text, str]] = [
-        (item.content, item.status) if isinstance(item, ListItem) else (item, "neutral") for item in block.items
-    ]
-    markup = "\n".join(
-        element("li", html_inline(content), class_=status if block.is_findings else "") for content, status in items
-    )
-    return element("ul", markup, class_="findings" if block.is_findings else "")
-
-
 def _render_facts(block: Facts) -> str:
     """Render key figures with their labels below them."""
     items = [
@@ -247,13 +246,6 @@ def _render_facts(block: Facts) -> str:
         for label, value in block.items
     ]
     return element("dl", "\n".join(items), class_="facts")
-
-
-def _render_quote(block: Quote) -> str:
-    """Render what a model wrote, with the heading above it."""
-    heading = element("p", html_inline(block.heading), class_="title") if block.heading else ""
-    note = element("p", html_inline(block.note), class_="note") if block.note else ""
-    return f'<div>{heading}<blockquote dir="auto">{escape_html(block.text)}</blockquote>{note}</div>'
 
 
 CONTENT_SECURITY_POLICY = (

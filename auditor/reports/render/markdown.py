@@ -65,7 +65,7 @@ class _MarkdownRenderer:
     def of(cls, document: Document) -> _MarkdownRenderer:
         """The renderer of a document, whose links lead to the headings of its sections."""
         anchors = {
-            f"#{block.id}": _heading_anchor(block.title)
+            f"#{block.id}": re.sub(r"[^\w\- ]", "", flatten_text(block.title).strip().lower()).replace(" ", "-")
             for block in iterate_blocks(document)
             if isinstance(block, Section)
         }
@@ -173,8 +173,3 @@ class _MarkdownRenderer:
             else:
                 rendered.append(escape_markdown(format_figure(cell, column, notes).in_line()))
         return [cell for cell, column in zip(rendered, columns, strict=True) if column.kind != "bar"]
-
-
-def _heading_anchor(title: Text) -> str:
-    """The anchor that GitHub gives to a heading."""
-    return re.sub(r"[^\w\- ]", "", flatten_text(title).strip().lower()).replace(" ", "-")

@@ -93,7 +93,11 @@ def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> Forma
         case Printed():
             return FormattedFigure(cell.text)
         case Estimate() if column.kind == "interval":
-            return _format_interval(cell, column, notes)
+            if cell.ci_low is None or cell.ci_high is None:
+                note = notes.get(cell.reason or "", "")
+                return FormattedFigure("not available" if note else cell.reason or "", has_value=False, note=note)
+            low, high = (format_styled(end, column.style, column.digits) for end in (cell.ci_low, cell.ci_high))
+            return FormattedFigure(f"{low} to {high}")
         case Estimate():
             return _format_estimate(cell, column, notes)
         case CountShare():
@@ -123,15 +127,6 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
         return FormattedFigure(value, n=n, reason=reason, note=note, cells_interval=cells_interval)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
     return FormattedFigure(value, f"{low} to {high}", n, note=note, cells_interval=cells_interval)
-
-
-def _format_interval(estimate: Estimate, column: Column, notes: Mapping[str, str]) -> FormattedFigure:
-    """Format the interval of an estimate without its value, such as "0.31 to 0.68", or why there is none."""
-    if estimate.ci_low is None or estimate.ci_high is None:
-        note = notes.get(estimate.reason or "", "")
-        return FormattedFigure("not available" if note else estimate.reason or "", has_value=False, note=note)
-    low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
-    return FormattedFigure(f"{low} to {high}")
 
 
 def label_notes(table: Table) -> dict[str, str]:
@@ -286,7 +281,9 @@ class _CommonValues:
         empty: list[Inline] = []
         positions: set[int] = set()
         for i, (column, cells) in enumerate(zip(self.table.columns, self.columns, strict=True)):
-            is_constant = i > 0 and column.kind != "bar" and not column.emphasis and _are_equal(cells)
+            is_constant = (
+                i > 0 and column.kind != "bar" and not column.emphasis and all(cell == cells[0] for cell in cells[1:])
+            )
             if is_constant and (value := _describe_constant(column, cells[0])) is not None:
                 if cells[0] is None:
                     empty += [", ", column.title]
@@ -341,11 +338,6 @@ class _CommonValues:
             for i in positions:
                 columns[i] = replace(columns[i], show_n=False)
         return columns
-
-
-def _are_equal(cells: Sequence[Cell]) -> bool:
-    """Whether the cells of a column, with that of a total, all have one value."""
-    return all(cell == cells[0] for cell in cells[1:])
 
 
 def _describe_constant(column: Column, cell: Cell) -> Inline | None:

@@ -81,7 +81,8 @@ def build_coverage_section(report: Report) -> Section | None:
         "excluded everywhere else."
     )
     notes = [*map(Paragraph, _list_notes(coverage, is_imported=report.audit.imported))]
-    finding = Paragraph(_summarize_coverage(coverage.total), "finding")
+    parts = [f"{format_percent(row.ok, row.planned)} of the planned {row.counted_label}" for row in coverage.total]
+    finding = Paragraph((f"{join_with_and(parts)} are usable."), "finding")
     if not notes and all(row.ok == row.planned for _, rows, _ in groups for row in rows):
         return Section("coverage", "What is missing?", [finding], "Coverage")
     blocks: list[Block] = [finding, Paragraph(introduction, "note")]
@@ -93,12 +94,6 @@ def build_coverage_section(report: Report) -> Section | None:
     if complete:
         blocks.append(Paragraph(f"All planned answers of each {join_with_and(complete)} are usable."))
     return Section("coverage", "What is missing?", [*blocks, *notes], "Coverage")
-
-
-def _summarize_coverage(rows: Sequence[CoverageRow]) -> str:
-    """The share of usable answers of each kind."""
-    parts = [f"{format_percent(row.ok, row.planned)} of the planned {row.counted_label}" for row in rows]
-    return f"{join_with_and(parts)} are usable."
 
 
 def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) -> Table:

@@ -16,11 +16,16 @@ def build_paper_tables(report: Report) -> list[Table]:
 
     Intervals of r and MAE, and p-values, are over countries and topics; they are missing where these are too few.
     """
+    columns = [*_names("cut_offs", "method"), *_numbers("tier", "min_r"), *_names("models")]
+    rows = [
+        (row.cut_offs, row.method, row.tier, row.min_r, ", ".join(row.models))
+        for row in (report.over_models.cut_off_tiers if report.over_models else ())
+    ]
     return [
         _build_alignment_table(report),
         _build_methods_table(report),
         _build_tiers_table(report),
-        _build_cut_off_tiers_table(report),
+        _build_table("cut-off-tiers", "Tiers of models by fixed cut-offs of r", columns, rows),
         _build_over_models_table(report),
         _build_self_consistency_table(report),
         _build_peer_agreement_table(report),
@@ -116,16 +121,6 @@ def _build_tiers_table(report: Report) -> Table:
         for row in ranking.rows
     ]  # fmt: skip
     return _build_table("tiers", "Tiers of models, with the 95% interval of each rank", columns, rows)
-
-
-def _build_cut_off_tiers_table(report: Report) -> Table:
-    """Tabulate the tiers by the cut-offs of EvalMORAAL; one row for each survey's cut-offs, method and tier."""
-    columns = [*_names("cut_offs", "method"), *_numbers("tier", "min_r"), *_names("models")]
-    rows = [
-        (row.cut_offs, row.method, row.tier, row.min_r, ", ".join(row.models))
-        for row in (report.over_models.cut_off_tiers if report.over_models else ())
-    ]
-    return _build_table("cut-off-tiers", "Tiers of models by fixed cut-offs of r", columns, rows)
 
 
 def _build_over_models_table(report: Report) -> Table:

@@ -235,7 +235,9 @@ def tabulate(
     if total is not None:
         rows[-1] = replace(rows[-1], is_total=True)
     shown = list(compress(shown, is_shown))
-    return Table(table_id, label, _add_notes(caption, shown), shown, rows, max_rows=max_rows)
+    parts = [caption] if isinstance(caption, Inline) else list(caption)
+    notes = [f" {column.title}: {column.note}." for column in shown if column.note]
+    return Table(table_id, label, ([*parts, *notes] if notes else caption), shown, rows, max_rows=max_rows)
 
 
 def list_columns(row_class: type[ReportModel], table_id: str = "", prefix: str = "") -> list[Column]:
@@ -278,13 +280,6 @@ def _make_getter(column: Column, derived: DerivedCells[Any]) -> Callable[[Any], 
     """The function that returns a record's cell in a column."""
     key = column.key or str(column.title).lower().replace(" ", "_")
     return derived.get(key) or partial(get_attribute, path=column.path or key)
-
-
-def _add_notes(caption: Text, columns: Sequence[Column]) -> Text:
-    """The caption, followed by what the columns mean."""
-    parts = [caption] if isinstance(caption, Inline) else list(caption)
-    notes = [f" {column.title}: {column.note}." for column in columns if column.note]
-    return [*parts, *notes] if notes else caption
 
 
 def sort_by_p_value(records: Iterable[Record], get_test: Callable[[Record], Tested]) -> list[Record]:

@@ -222,7 +222,9 @@ def _describe_finding(row: FindingRow) -> list[Inline]:
 def _build_table_section(cells: Sequence[RecomputedCell], layout: TableLayout) -> Section:
     """Build the section of one table: its pictures, the table with ours below each published row, and all figures."""
     first = cells[0].published
-    folded = _select_folded_rows(cells)
+    matched = {cell.published.row for cell in cells if cell.not_run not in UNMATCHED}
+    unmatched = {cell.published.row for cell in cells} - matched
+    folded = unmatched if len(unmatched) > MAX_UNMATCHED_ROWS else set()
     table_id = f"table-{first.table}"
     blocks: list[Block] = [*_introduce(cells), *build_pictures(cells, layout, table_id)]
     if {cell.published.row for cell in cells} - folded:
@@ -258,13 +260,6 @@ def _explain_numbers(numbers: Mapping[tuple[str, ...], int]) -> list[Block]:
     """Explain the numbers of departures that only some figures of a table have."""
     listed = "; ".join(f"{str(number).translate(SUPERSCRIPTS)} {', '.join(names)}" for names, number in numbers.items())
     return [Paragraph(f"Departures of single figures: {listed}.", "note")] if listed else []
-
-
-def _select_folded_rows(cells: Sequence[RecomputedCell]) -> set[str]:
-    """Published rows without a figure of ours, if there are many."""
-    matched = {cell.published.row for cell in cells if cell.not_run not in UNMATCHED}
-    unmatched = {cell.published.row for cell in cells} - matched
-    return unmatched if len(unmatched) > MAX_UNMATCHED_ROWS else set()
 
 
 def _list_folded_rows(cells: Sequence[RecomputedCell], rows: set[str]) -> Iterator[Disclosure]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.metrics.intervals.two_way import MAX_INFLUENCE
-from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.sensitivity import InfluentialUnit, SensitivityRow, VarianceRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.robustness import DesignAverageRow, DesignAverages
@@ -43,7 +42,10 @@ def build_assumptions(report: Report) -> list[Block]:
 def _describe_largest_changes(report: Report) -> str:
     """Name the largest change of each figure over all models, in a sentence for each kind of group that is left out."""
     labels = SeriesLabels.of(report)
-    figures = {(row.model, row.method): _get_figures(row) for row in report.alignment}
+    figures = {
+        (row.model, row.method): {"pearson_r": row.pearson_r.value, "mae": row.mae.value, "bias": row.bias.value}
+        for row in report.alignment
+    }
     changes: dict[str, dict[str, tuple[float, str]]] = {}
     fewest_left: dict[str, int] = {}
     for row in report.sensitivity:
@@ -63,11 +65,6 @@ def _describe_largest_changes(report: Report) -> str:
         left = f", which leaves at least {pluralize(fewest_left[noun], 'topic')}," if noun == "topic family" else ""
         sentences.append(f"Leaving out one {noun}{left} changes {join_with_and(parts)}.")
     return " ".join(sentences)
-
-
-def _get_figures(row: AlignmentRow) -> dict[str, float | None]:
-    """The figures of one model over all cells, by their name in `SensitivityRow`."""
-    return {"pearson_r": row.pearson_r.value, "mae": row.mae.value, "bias": row.bias.value}
 
 
 def list_influence_cautions(report: Report) -> Iterator[str]:

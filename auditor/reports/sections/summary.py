@@ -84,14 +84,6 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
         Code(f"auditor check {name} {_name_thresholds(report)}"),
         ".",
     ]
-    yield from _describe_labels(report)
-    yield from filter(None, [review])
-    yield from _describe_precision(report)
-    yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
-
-
-def _describe_labels(report: Report) -> Iterator[Text]:
-    """Yield how to measure the judges, where too few labels say how often they are right."""
     quality = report.judge_quality
     if quality is not None and not quality.is_measured and quality.reason is None:
         yield [
@@ -99,6 +91,9 @@ def _describe_labels(report: Report) -> Iterator[Text]:
             Code(f"auditor review {shlex.quote(report.audit.name)} --sample {quality.suggested_labels}"),
             ".",
         ]
+    yield from filter(None, [review])
+    yield from _describe_precision(report)
+    yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
 
 
 def _describe_choice(report: Report) -> Iterator[str]:

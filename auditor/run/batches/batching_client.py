@@ -184,7 +184,7 @@ class BatchingClient:
         """
         if (first_answer := await self._send_if_undiscovered(call)) is not None:
             return first_answer
-        queue = await self._get_queue(call) if _is_chat(call) else None
+        queue = await self._get_queue(call) if (call.measure is None or call.measure is LogprobMeasure.CHOICE) else None
         if queue is None:
             return await self._send_individually(call)
         n_attempts = 0
@@ -370,11 +370,6 @@ class BatchingClient:
         return RunInterrupted(
             self._interrupted_message, "To collect the remaining answers, run the same command again."
         )
-
-
-def _is_chat(call: Call) -> bool:
-    """Whether a call is a chat completion, which batches support; other log-probability measures are none."""
-    return call.measure is None or call.measure is LogprobMeasure.CHOICE
 
 
 def _merge_attempts(earlier_answer: Answer | None, answer: Answer) -> Answer:

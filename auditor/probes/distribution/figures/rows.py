@@ -183,6 +183,11 @@ def _ordered_figures(
     people, region_names = _people_cells(series), _region_names(series, regions)
     people_variances = share_variance(series.people, points, np.maximum(series.sizes, 1.0))
     distances = wasserstein(series.people, series.model, points)
+    shifts = [
+        float(order_effect(*cell.orders, points).shift) if cell.orders is not None else np.nan
+        for cell in series.model_cells
+    ]
+    reason = "no cell was asked with the scale in both orders"
     return {
         "w1": _mean(distances, series),
         "w1_near": _mean(distances < NEAR_W1, series),
@@ -191,7 +196,7 @@ def _ordered_figures(
         "skill": _estimate_skill(squared, world_baseline(people), series, points),
         "skill_region": _estimate_skill(squared, region_baseline(people, region_names), series, points),
         "variance_ratio": two_way_estimate(VARIANCE_RATIO, series.model_variances, people_variances, series),
-        "order_effect": _estimate_order_effect(series, points),
+        "order_effect": mean_over_units(shifts, series.units, (-1.0, 1.0), empty_reason=reason),
         "country_gain": _estimate_country_gain(answers, series, squared, points),
     }
 
@@ -237,16 +242,6 @@ def _estimate_collapse(series: Series, mode: OpinionMode) -> Estimate:
     if mode is not OpinionMode.SAMPLED:
         return Estimate(None, len(series.people), reason="only sampled answers can be the same")
     return _mean(equal_answers(series.model), series)
-
-
-def _estimate_order_effect(series: Series, points: FloatArray) -> Estimate:
-    """Mean shift towards the end that is shown first."""
-    shifts = [
-        float(order_effect(*cell.orders, points).shift) if cell.orders is not None else np.nan
-        for cell in series.model_cells
-    ]
-    reason = "no cell was asked with the scale in both orders"
-    return mean_over_units(shifts, series.units, (-1.0, 1.0), empty_reason=reason)
 
 
 def _list_baselines(

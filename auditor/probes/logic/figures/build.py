@@ -250,7 +250,8 @@ def build_logic_report(db: Database, source: ReportSource, sampling: SamplingRep
         return None
     probe = (source.config.probes.find(LogicProbe) if source.config else None) or LogicProbe()
     answers = comparison_rows.build_set_answers(sets, stored_comparisons)
-    judges = _list_judges(source, answers)
+    rank = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
+    judges = sorted({set_answers.judge for set_answers in answers}, key=lambda name: (rank.get(name, len(rank)), name))
     wordings = sorted({set_answers.paraphrase for set_answers in answers})
     rows = [_build_logic_row(judge, None, answers, stored_comparisons, probe, source.seed) for judge in judges]
     wording_rows = [
@@ -302,12 +303,6 @@ def measure_logic_coverage(report: LogicReport) -> Iterator[StageCoverage]:
     yield StageCoverage.by_model(
         "logic", None, [(row.judge, row.questions, row.ok, row.losses) for row in report.judges]
     )
-
-
-def _list_judges(source: ReportSource, answers: Iterable[ItemSetAnswers]) -> list[str]:
-    """Judges of comparisons: models and judges in the order of the report, then others by name."""
-    rank = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
-    return sorted({set_answers.judge for set_answers in answers}, key=lambda name: (rank.get(name, len(rank)), name))
 
 
 def _build_logic_row(

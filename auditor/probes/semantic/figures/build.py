@@ -54,6 +54,11 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     models = [model for model in models if model in answering]
     scored_models = models if settings.wordings else []
     facts = {name: value for name, value in asdict(settings).items() if name in SemanticReport.model_fields}
+    counts_by_reason: dict[str, int] = defaultdict(int)
+    for wordings in answer_rows.load_wordings(db, source.audit.id).values():
+        for wording in wordings:
+            if wording.number is None:
+                counts_by_reason[wording.reason or "not told"] += 1
     return SemanticReport(
         **facts | {"bertscore_model": settings.bertscore_model or None},
         questions=len(questions),
@@ -65,7 +70,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         **build_culture_rows(source.survey, scored_models, score_table),
         judged=build_judged_rows(db, source, models),
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
-        rejected=_count_rejected_paraphrases(db, source),
+        rejected=dict(sorted(counts_by_reason.items())),
         questions_only=score_questions_only(score_table),
         forms=build_form_rows(models, score_table),
         people=measure_human_judgements(db, source.audit.id, settings, load_sampled_labels(db, source.audit.id)),
@@ -127,13 +132,3 @@ def count_wordings(db: Database, audit_id: int) -> tuple[int, int] | None:
     groups = answer_rows.load_wordings(db, audit_id).values()
     counts = [sum(bool(wording.number) for wording in group) for group in groups]  # the question itself is number 0
     return (min(counts), max(counts)) if counts else None
-
-
-def _count_rejected_paraphrases(db: Database, source: ReportSource) -> dict[str, int]:
-    """Count by reason the model-written paraphrases that were rejected, which have no number."""
-    counts_by_reason: dict[str, int] = defaultdict(int)
-    for wordings in answer_rows.load_wordings(db, source.audit.id).values():
-        for wording in wordings:
-            if wording.number is None:
-                counts_by_reason[wording.reason or "not told"] += 1
-    return dict(sorted(counts_by_reason.items()))

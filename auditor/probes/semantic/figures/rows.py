@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -181,7 +181,13 @@ def build_least_consistent_rows(
     lowest_scores = [
         score for model in models for score in answer_rows.select_least_consistent(scores, settings, model, limit)
     ]
-    texts = _load_texts(db, source.audit.id, {score.question for score in lowest_scores})
+    question_ids = {score.question for score in lowest_scores}
+    answers = answer_rows.load_answers(db, source.audit.id, question_ids)
+    wordings = answer_rows.load_wordings(db, source.audit.id, question_ids)
+    texts = _Texts(
+        {(answer.model, answer.question, answer.wording): answer for answer in answers if answer.sample == 0},
+        {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group},
+    )
     verdict_by_key = {
         (verdict.model, verdict.question, verdict.left, verdict.right): verdict
         for verdict in answer_rows.load_pair_verdicts(db, source.audit.id, CONTRADICTION_PURPOSE.value)
@@ -208,16 +214,6 @@ class _Texts(NamedTuple):
 
     answers: dict[tuple[str, str, int], MoralAnswerRecord]
     wordings: dict[tuple[str, int | None], str]
-
-
-def _load_texts(db: Database, audit_id: int, question_ids: Collection[str]) -> _Texts:
-    """Load the answers to questions and their wordings."""
-    answers = answer_rows.load_answers(db, audit_id, question_ids)
-    wordings = answer_rows.load_wordings(db, audit_id, question_ids)
-    return _Texts(
-        {(answer.model, answer.question, answer.wording): answer for answer in answers if answer.sample == 0},
-        {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group},
-    )
 
 
 def _build_row(

@@ -148,20 +148,19 @@ def build_culture_rows(survey: Survey, models: Sequence[str], table: ScoreTable)
 
     They are empty where no question is about a country, and where all wordings are in one language.
     """
-    region_by_country = _find_regions(survey, table)
+    grouped = survey.grouping.region_by_country if survey.grouping is not None else {}
+    countries = sorted({question.country for question in table.questions if question.country})
+    region_by_country = {country: grouped.get(country) or region_of(country) or NO_REGION for country in countries}
+    rows = list(_build_language_pairs(models, table))
+    compared = adjust_rows(
+        (row for row in rows if row.difference is not None), "difference", "consistency across languages"
+    )
     return {
         "countries": list(_build_country_rows(models, table, region_by_country)),
         "by_language": list(_build_language_rows(models, table)),
         "region_gaps": _build_region_gaps(models, table, region_by_country),
-        "languages": _adjust_language_pairs(list(_build_language_pairs(models, table))),
+        "languages": [row if row.difference is None else compared.pop(0) for row in rows],
     }
-
-
-def _find_regions(survey: Survey, table: ScoreTable) -> dict[str, str]:
-    """Region of each country that questions are about, in order: by the survey's grouping, else the default one."""
-    grouped = survey.grouping.region_by_country if survey.grouping is not None else {}
-    countries = sorted({question.country for question in table.questions if question.country})
-    return {country: grouped.get(country) or region_of(country) or NO_REGION for country in countries}
 
 
 def _list_measures(table: ScoreTable) -> list[tuple[str, str]]:
@@ -264,14 +263,6 @@ def _build_language_pairs(models: Sequence[str], table: ScoreTable) -> Iterator[
                 floor = table.scores_of(model, text, f"{TRANSLATION_METRIC_PREFIX}{first}-{second}")
                 row = row.model_copy(update=_compare_with_translations(similarity, floor, reason))
             yield row
-
-
-def _adjust_language_pairs(rows: Sequence[LanguagePairRow]) -> list[LanguagePairRow]:
-    """Adjust the p-values of the differences between translations and answers for all models and pairs of languages."""
-    compared = adjust_rows(
-        (row for row in rows if row.difference is not None), "difference", "consistency across languages"
-    )
-    return [row if row.difference is None else compared.pop(0) for row in rows]
 
 
 def _compare_with_translations(similarity: FloatArray, floor: FloatArray, reason: str | None) -> dict[str, object]:

@@ -308,6 +308,9 @@ def build_over_models_report(
         }
     )
     countries = [row for row in countries if (row.method, row.model) not in repeated]
+    columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
+    variances = source.variance_matrix[columns]
+    variances = variances[~np.isnan(variances)]
     return OverModelsReport(
         figures=[
             *_summarize_agreement(counted, methods),
@@ -315,7 +318,7 @@ def build_over_models_report(
             *_summarize_countries(countries, get_grouping(source.survey).region_by_country),
             *_summarize_consistency(consistency, peer_agreement),
         ],
-        variance_deviation=_deviation_of_variances(source),
+        variance_deviation=float(variances.std(ddof=1)) if len(variances) > 1 else None,
         cut_off_tiers=list(_sort_into_tiers(alignment)),
         errors=list(_count_errors(source)),
     )
@@ -376,14 +379,6 @@ def _summarize_consistency(
     if peer_agreement:
         summary = summarize_models({row.model: row.agreement.value for row in peer_agreement})
         yield OverModelsRow(figure="peer_agreement", method=Method.DIRECT.value, summary=summary)
-
-
-def _deviation_of_variances(source: ReportSource) -> float | None:
-    """Standard deviation of the variances of all cells of all models; None for fewer than two."""
-    columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
-    variances = source.variance_matrix[columns]
-    variances = variances[~np.isnan(variances)]
-    return float(variances.std(ddof=1)) if len(variances) > 1 else None
 
 
 def _sort_into_tiers(alignment: Sequence[AlignmentRow]) -> Iterator[CutOffTierRow]:

@@ -50,7 +50,9 @@ def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCove
             *(
                 row
                 for stage in probe_stages
-                for row in _build_coverage_rows([stage], lambda unit: unit.name, _unit_names(stage))
+                for row in _build_coverage_rows(
+                    [stage], lambda unit: unit.name, list(dict.fromkeys(unit.name for unit in stage.planned))
+                )
             ),
         ],
         countries=_build_coverage_rows(all_stages, lambda unit: unit.country, source.named_countries),
@@ -100,10 +102,6 @@ def _count_first_outcomes(stage: StageCoverage, source: ReportSource) -> StageCo
         if (count.stage, count.method) == (stage.stage, stage.method)
     ]
     return StageCoverage.of_first_outcomes(stage.stage, stage.method, stage.planned, stage.recorded, repeats)
-
-
-def _unit_names(stage_coverage: StageCoverage) -> list[str]:
-    return list(dict.fromkeys(unit.name for unit in stage_coverage.planned))
 
 
 def measure_coverage(source: ReportSource) -> list[StageCoverage]:

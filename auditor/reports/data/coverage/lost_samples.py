@@ -322,24 +322,21 @@ def missing_score_reason(source: ReportSource, column: int) -> str | None:
     if (~np.isnan(source.score_matrix[column]) & has_truth).any():
         return None
     if method == Method.LOGPROB:
-        return _missing_logprob_reason(source, model)
+        model_scores = [
+            score for score in source.scores if (score.method, score.model) == (Method.LOGPROB.value, model)
+        ]
+        n_complete_cells = sum(score.raw is not None for score in model_scores)
+        if n_complete_cells > 1:
+            return "its log-probabilities differ equally on every cell, so they cannot be scaled to [-1, 1]"
+        if n_complete_cells == 1:
+            return "only one cell has all its comparisons, so it cannot be scaled to [-1, 1]"
+        if not any(score.measure for score in model_scores):
+            return "the model's log-probabilities cannot be measured"
+        return "no cell has all its comparisons"
     if method == Method.DIRECT and source.config is not None:
         has_samples = any(count.model == model for count in source.trace_counts)
         return "no sample has a usable score" if has_samples else "no sample has been taken"
     return "no score is recorded"
-
-
-def _missing_logprob_reason(source: ReportSource, model: str) -> str:
-    """Return the reason why a model has no scaled log-probability score."""
-    model_scores = [score for score in source.scores if (score.method, score.model) == (Method.LOGPROB.value, model)]
-    n_complete_cells = sum(score.raw is not None for score in model_scores)
-    if n_complete_cells > 1:
-        return "its log-probabilities differ equally on every cell, so they cannot be scaled to [-1, 1]"
-    if n_complete_cells == 1:
-        return "only one cell has all its comparisons, so it cannot be scaled to [-1, 1]"
-    if not any(score.measure for score in model_scores):
-        return "the model's log-probabilities cannot be measured"
-    return "no cell has all its comparisons"
 
 
 def missing_r_reason(correlation: Estimate, score_reason: str | None = None) -> str | None:

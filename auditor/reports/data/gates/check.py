@@ -134,7 +134,9 @@ def check_report(
     Raises:
         UsageError: the audit has no such model.
     """
-    all_models = _list_models(report)
+    names = (row.name for row in report.coverage.models if row.name is not None)
+    scored, judged = (row.model for row in report.alignment), (row.model for row in report.peer_agreement)
+    all_models = list(dict.fromkeys((*names, *scored, *judged)))
     selected = _select_models(report.audit.name, all_models, models)
     coverage_gates = [
         gate for gate in _coverage_gates(report, thresholds.min_coverage) if gate.model in (None, *selected)
@@ -158,13 +160,6 @@ def check_report(
         models=[_decide_model(model, gates) for model in selected],
         gates=gates,
     )
-
-
-def _list_models(report: Report) -> list[str]:
-    """Names of the audit's models."""
-    names = (row.name for row in report.coverage.models if row.name is not None)
-    scored, judged = (row.model for row in report.alignment), (row.model for row in report.peer_agreement)
-    return list(dict.fromkeys((*names, *scored, *judged)))
 
 
 def _select_models(audit: str, all_models: Sequence[str], names: Sequence[str]) -> list[str]:

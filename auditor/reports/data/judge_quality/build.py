@@ -291,7 +291,16 @@ def build_judge_quality(source: ReportSource) -> JudgeQualityReport | None:
         return None
     traces = load_labelled_traces(source)
     if traces is None or not (traces.n_ratings.any() or traces.n_unsure.any()):
-        return _without_labels(source)
+        records = source.label_records
+        return JudgeQualityReport(
+            not_used=len(records.labels),
+            sampled=len(records.sample),
+            traces=len(source.votes.traces),
+            suggested_labels=suggest_labels(source),
+            min_labels=MIN_MODEL_LABELS,
+            rater_kind=_find_rater_kind(source),
+            reason=records.reason,
+        )
     groups = group_traces(source, source.votes)
     shares = build_corrected_shares(traces, source.models, source.seed)
     return JudgeQualityReport(
@@ -315,20 +324,6 @@ def build_judge_quality(source: ReportSource) -> JudgeQualityReport | None:
         transport=build_transport_rows(traces, groups),
         replacement=build_annotator_tests(traces),
         rater_kind=_find_rater_kind(source),
-    )
-
-
-def _without_labels(source: ReportSource) -> JudgeQualityReport:
-    """The report before anything is labelled, or if the labels cannot be used."""
-    records = source.label_records
-    return JudgeQualityReport(
-        not_used=len(records.labels),
-        sampled=len(records.sample),
-        traces=len(source.votes.traces),
-        suggested_labels=suggest_labels(source),
-        min_labels=MIN_MODEL_LABELS,
-        rater_kind=_find_rater_kind(source),
-        reason=records.reason,
     )
 
 

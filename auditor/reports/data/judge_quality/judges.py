@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.intervals.estimate import NORMAL_QUANTILE, Estimate, ShareEstimate, Tested
+from auditor.metrics.intervals.estimate import NORMAL_QUANTILE, Estimate, Tested
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.paired import subtract_independent, widen_for_choice
 from auditor.metrics.intervals.unit_means import share_over_units
@@ -347,13 +347,14 @@ def _correct_share(traces: LabelledTraces, model: str, calibrated: FloatArray | 
     corrected = _correct(judged, columns)
     too_few = Estimate(None, columns.n, reason=f"a calibration needs {MIN_CALIBRATION_LABELS} labels of all models")
     if_unsure = [_correct_with_labels(traces, model, traces.labels_if_unsure(value)) for value in (0.0, 1.0)]
+    missing = max(0, MIN_MODEL_LABELS - columns.n)
     return CorrectedShareRow(
         model=model,
         traces=len(columns.rows),
         labels=columns.n,
         unsure=int((traces.n_unsure[columns.rows] > 0).sum()),
-        missing_labels=_count_missing(columns.n, corrected),
-        judges=_judge_share(judged, columns),
+        missing_labels=max(missing, 1) if corrected.ci_low is None else missing,
+        judges=share_over_units(judged, np.ones_like(judged), columns.units, empty_reason="no verdict is usable"),
         people=_correct(np.zeros_like(judged), columns),
         corrected=corrected,
         calibrated=too_few if calibrated is None else _correct(calibrated[columns.rows], columns),
@@ -366,17 +367,6 @@ def _correct_share(traces: LabelledTraces, model: str, calibrated: FloatArray | 
         corrected_if_unsure_invalid=if_unsure[0],
         corrected_if_unsure_valid=if_unsure[1],
     )
-
-
-def _count_missing(n_labels: int, corrected: Estimate) -> int:
-    """Labels that are missing before decisions rest on a corrected share; at least 1 where it has no interval."""
-    missing = max(0, MIN_MODEL_LABELS - n_labels)
-    return max(missing, 1) if corrected.ci_low is None else missing
-
-
-def _judge_share(judged: FloatArray, columns: LabelColumns) -> ShareEstimate:
-    """Mean over traces of the share of VALID, with an interval over other countries and topics."""
-    return share_over_units(judged, np.ones_like(judged), columns.units, empty_reason="no verdict is usable")
 
 
 def _correct_with_labels(traces: LabelledTraces, model: str, labels: FloatArray) -> float | None:
@@ -406,22 +396,17 @@ def _calibrate_votes(traces: LabelledTraces, seed: int) -> FloatArray | None:
     columns = traces.select(~np.isnan(panel))
     if columns.n < max(MIN_CALIBRATION_LABELS, DEFAULT_FOLDS):
         return None
-    features = np.stack([panel, _mean_support(traces), _log_lengths(traces)], axis=1)
-    predictions = np.full(len(panel), np.nan)
-    predictions[rows] = cross_fit_predictions(
-        features[rows], labels[rows], weights=1 / np.nan_to_num(columns.inclusion, nan=1.0), seed=seed
-    )
-    return predictions
-
-
-def _mean_support(traces: LabelledTraces) -> FloatArray:
-    """Mean over judges of the stated probability of VALID, shape (traces,); the votes where none is stated."""
     verdicts, confidence = traces.matrix.unconditional_verdicts, traces.matrix.confidence
     support = np.where(verdicts == 1, confidence, 1 - confidence)
     is_stated = ~np.isnan(support) & ~np.isnan(verdicts)
     n_stated = is_stated.sum(axis=0)
     means = np.where(is_stated, support, 0.0).sum(axis=0) / np.maximum(n_stated, 1)
-    return np.where(n_stated > 0, means, traces.panel_share)
+    features = np.stack([panel, np.where(n_stated > 0, means, traces.panel_share), _log_lengths(traces)], axis=1)
+    predictions = np.full(len(panel), np.nan)
+    predictions[rows] = cross_fit_predictions(
+        features[rows], labels[rows], weights=1 / np.nan_to_num(columns.inclusion, nan=1.0), seed=seed
+    )
+    return predictions
 
 
 def _log_lengths(traces: LabelledTraces) -> FloatArray:

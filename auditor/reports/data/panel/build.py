@@ -225,7 +225,10 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
         cosine_reason = "the configuration names no sentence encoder"
     # Log-probabilities are deterministic: one value a cell, so there is no variation to measure.
     columns = [i for i, (method, _) in enumerate(source.columns) if method != Method.LOGPROB]
-    straddling = _straddling_shares(source, columns, too_few_reason)
+    straddles = [source.column_values("straddles", column) for column in columns]
+    units = cell_units(source.cells)
+    tables = [ShareTable(np.nan_to_num(cells), (~np.isnan(cells)).astype(float), units) for cells in straddles]
+    straddling = shares_over_units(tables, empty_reason=too_few_reason)
     sign_reasons = {i: _sign_reason(source.variance_matrix[i], too_few_reason) for i in columns}
     return [
         ConsistencyRow(
@@ -297,14 +300,6 @@ def bound_variances(variances: FloatArray) -> tuple[float, float]:
     The variance of a cell in several languages is scaled up, and may be larger.
     """
     return 0.0, float(np.nanmax(variances, initial=MAX_VARIANCE))
-
-
-def _straddling_shares(source: ReportSource, columns: Sequence[int], missing_reason: str) -> list[ShareEstimate]:
-    """Shares of cells whose samples fall on both sides of zero, one per column of scores."""
-    straddles = [source.column_values("straddles", column) for column in columns]
-    units = cell_units(source.cells)
-    tables = [ShareTable(np.nan_to_num(cells), (~np.isnan(cells)).astype(float), units) for cells in straddles]
-    return shares_over_units(tables, empty_reason=missing_reason)
 
 
 def build_panel_report(

@@ -59,10 +59,13 @@ def build_robustness_document(report: RobustnessReport, remarks: Sequence[Block]
     """
     if not report.designs:
         return build_experiment_document(report.audit, "robustness", [], [], NO_SCORE)
+    blocks: list[Block] = [Paragraph("The largest of many, noise included.", "note")]
+    for row in report.changed[:N_QUOTED_CELLS]:
+        blocks += _quote_pair(report, row)
     sections = [
         Section("designs", "Each model over the designs", [*_list_models(report), _plot_designs(report)]),
         Section("levels", "What each choice changes", _build_level_blocks(report)),
-        Section("changed-cells", "The cells that change most", _quote_cells(report)),
+        Section("changed-cells", "The cells that change most", blocks),
     ]
     if remarks:
         sections.append(Section("design", "The design", remarks))
@@ -235,14 +238,6 @@ def _describe_sources(rows: Sequence[VarianceSourceRow]) -> Iterator[str]:
     shares = [f"{name} {format_percent(round(1000 * value / total), 1000)}" for name, value in groups.items()]
     most = f" The largest choice is {largest}." if largest and choices[largest] > 0 else ""
     yield f"Variance of absolute errors: {join_with_and(shares)}.{most}"
-
-
-def _quote_cells(report: RobustnessReport) -> list[Block]:
-    """The answers in the cells that change most, side by side."""
-    blocks: list[Block] = [Paragraph("The largest of many, noise included.", "note")]
-    for row in report.changed[:N_QUOTED_CELLS]:
-        blocks += _quote_pair(report, row)
-    return blocks
 
 
 def _quote_pair(report: RobustnessReport, row: ChangedCellRow) -> Iterator[Block]:

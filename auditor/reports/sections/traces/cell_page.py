@@ -24,7 +24,6 @@ from auditor.reports.document import (
     Paragraph,
     Quote,
     Section,
-    Status,
     Strong,
     Table,
     Tag,
@@ -125,13 +124,14 @@ def _build_verdicts(trace: TraceReport) -> list[Block]:
     summary = (
         f"{format_count(sum(votes))} of {pluralize(len(votes), 'judge')} voted VALID:" if votes else "No judge voted:"
     )
-    items = [ListItem(_describe_verdict(verdict, titles), _grade_verdict(verdict)) for verdict in trace.verdicts]
+    items = [
+        ListItem(
+            _describe_verdict(verdict, titles),
+            "neutral" if verdict.valid is None else "positive" if verdict.valid else "negative",
+        )
+        for verdict in trace.verdicts
+    ]
     return [Paragraph(summary), List(items, is_findings=True)]
-
-
-def _grade_verdict(verdict: TraceVerdict) -> Status:
-    """The status of a verdict in a list of findings."""
-    return "neutral" if verdict.valid is None else "positive" if verdict.valid else "negative"
 
 
 def _describe_verdict(verdict: TraceVerdict, aspect_titles: Mapping[str, str]) -> list[Inline]:
