@@ -44,7 +44,7 @@ def measure(url: str) -> None:
         page = render_report(report, "html")
     bytes_per_unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KiB, macOS in bytes
     figures = {
-        "calls": report.cost.total.calls,
+        "calls": report.cost.total.sums.calls,
         "seconds": round(time.perf_counter() - start, 2),
         "cpu_seconds": round(time.process_time() - cpu, 2),
         "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * bytes_per_unit / 1e6),

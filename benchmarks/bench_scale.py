@@ -49,7 +49,7 @@ def measure_engine(url: str, samples: int, storage: str, address: str | None) ->
         wall, cpu = time.perf_counter(), time.process_time()
         report = run_audit(config, storage=storage).report()
         measurements.append(
-            (sum(row.attempts for row in report.cost.rows), time.perf_counter() - wall, time.process_time() - cpu)
+            (sum(row.sums.attempts for row in report.cost.rows), time.perf_counter() - wall, time.process_time() - cpu)
         )
     (few_calls, _, few_cpu_s), (calls, wall, all_cpu_s) = measurements[1:]
     return {

@@ -39,7 +39,7 @@ def fill(url: str, samples: int) -> int:
         "embedding": {"model": "none"},
         "probes": {"direct": {"samples": samples}},
     }
-    return run_audit(AuditConfig.model_validate(config), storage=url).report().cost.total.calls
+    return run_audit(AuditConfig.model_validate(config), storage=url).report().cost.total.sums.calls
 
 
 def verify(url: str) -> None:

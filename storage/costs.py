@@ -35,57 +35,93 @@ from auditor.storage.row_classes import DerivedRow, insert_new, table_of
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
 
 
+class AnswerVersion(NamedTuple):
+    """What answers of one model that were served alike have in common."""
+
+    name: str
+    """Name of the model or judge in the audit."""
+    served_model: str | None = None
+    """Model name that the provider reports; null where it reports none."""
+    fingerprint: str | None = None
+    """Identifier that the provider reports for the serving configuration."""
+    altered: str | None = None
+    """Parameters that were not sent as configured: `name` if dropped, `name=value` if changed. Null where unknown."""
+    form: str | None = None
+    """Form in which structured answers were requested, read from the requests as sent: `json_schema`, `json_object`,
+    `tool` or `text`; null for free texts, and where it is unknown."""
+
+
+class CallSums(NamedTuple):
+    """Sums over calls."""
+
+    calls: int = 0
+    """Distinct calls, answered or not."""
+    attempts: int = 0
+    """Requests that went out, retries included, with or without an answer."""
+    answers: int = 0
+    """Calls with a recorded answer."""
+    prompt_tokens: int = 0
+    """Of the requests whose usage is known."""
+    completion_tokens: int = 0
+    """Of the requests whose usage is known."""
+    answers_without_usage: int = 0
+    """Answers without token counts."""
+    cached_tokens: int = 0
+    """Prompt tokens served from the provider's cache."""
+    prompt_tokens_with_cache_count: int = 0
+    """Prompt tokens of the answers that report cached tokens: the denominator of the cache hit rate."""
+    reasoning_tokens: int = 0
+    """Completion tokens that were hidden reasoning, of the answers that report it."""
+    answers_with_reasoning_count: int = 0
+    """Answers that report reasoning tokens."""
+    unpriced: int = 0
+    """Answered calls with an unknown price."""
+    estimated_attempts: int = 0
+    """Requests whose cost is an estimate."""
+
+    @classmethod
+    def total(cls, sums: Iterable[CallSums]) -> CallSums:
+        """The sums over several groups of calls."""
+        return cls(*map(sum, zip(cls(), *sums, strict=True)))
+
+    @property
+    def known_cached_tokens(self) -> int | None:
+        """Prompt tokens served from the provider's cache; null where no answer reports them."""
+        return self.cached_tokens if self.prompt_tokens_with_cache_count else None
+
+    @property
+    def known_reasoning_tokens(self) -> int | None:
+        """Completion tokens that were hidden reasoning, of the answers that report it; null where none does."""
+        return self.reasoning_tokens if self.answers_with_reasoning_count else None
+
+
 class CallCounts(NamedTuple):
     """Counts over the calls of one model for one purpose that cost the same and were served alike.
 
     Attributes:
-        name: the model's name in the audit.
         purpose: a value of `auditor.domain.Purpose`.
         cost_usd: cost of one call, all its requests included; None if it is unknown or nothing was charged.
-        calls: number of distinct calls, answered or not.
-        answers: number of calls with a recorded answer.
-        prompt_tokens, completion_tokens: sums over the requests whose usage is known.
-        answers_without_usage: number of recorded answers without token counts.
-        served_model, fingerprint, altered: see `auditor.domain.Answer`.
-        first_at, last_at: when the earliest and the latest of the answers were recorded.
-        cached_tokens: number of prompt tokens that the provider read from its cache.
-        prompt_tokens_with_cache_count: prompt tokens of the answers that report `cached_tokens`.
-        attempts: number of requests sent, with or without an answer.
-        unpriced: number of calls that were answered at an unknown price.
         estimated_usd: the estimated part of `cost_usd`.
-        estimated_attempts: number of requests whose cost is an estimate.
         finish_reason: see `auditor.domain.Answer`.
         is_current: True if the audit's results use these calls. False for calls from before its configuration
             changed, and for those of an interrupted run that were not processed yet.
-        form: form in which structured answers were requested; see `auditor.domain.Answer`.
-        reasoning_tokens: sum over the answers that report it.
-        answers_with_reasoning_count: number of answers that report `reasoning_tokens`.
+        first_at, last_at: when the earliest and the latest of the answers were recorded.
     """
 
-    name: str
+    version: AnswerVersion
     purpose: str
     cost_usd: float | None
-    calls: int
-    answers: int
-    prompt_tokens: int
-    completion_tokens: int
-    answers_without_usage: int
-    served_model: str | None = None
-    fingerprint: str | None = None
-    altered: str | None = None
-    first_at: str | None = None
-    last_at: str | None = None
-    cached_tokens: int = 0
-    prompt_tokens_with_cache_count: int = 0
-    attempts: int = 0
-    unpriced: int = 0
+    sums: CallSums
     estimated_usd: float = 0.0
-    estimated_attempts: int = 0
     finish_reason: str | None = None
     is_current: bool = True
-    form: str | None = None
-    reasoning_tokens: int = 0
-    answers_with_reasoning_count: int = 0
+    first_at: str | None = None
+    last_at: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name in the audit."""
+        return self.version.name
 
 
 class AuditCost(NamedTuple):
@@ -129,38 +165,44 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     calls, answers = _join_attempts(select_audit_calls(audit_id)), table_of(StoredAnswer)
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
-    serving_columns = (answer.served_model, answer.fingerprint, answer.altered)
-    other_columns = (call.estimated_usd, answer.finish_reason, call.is_current, answer.form)
+    version = (answer.served_model, answer.fingerprint, answer.altered, answer.form)
+    others = (call.estimated_usd, answer.finish_reason, call.is_current)
+    sums: list[ColumnElement[Any]] = [  # in the order of `CallSums`
+        func.count(),
+        cast(func.sum(call.attempts), Integer),
+        func.count(answer.key),
+        _sum_or_zero(case((call.charged == 0, answer.prompt_tokens), else_=call.prompt_tokens)),
+        _sum_or_zero(case((call.charged == 0, answer.completion_tokens), else_=call.completion_tokens)),
+        count_if(answer.key.is_not(None) & answer.completion_tokens.is_(None)),
+        _sum_or_zero(answer.cached_tokens),
+        _sum_or_zero(case((answer.cached_tokens.is_not(None), answer.prompt_tokens), else_=0)),
+        _sum_or_zero(answer.reasoning_tokens),
+        func.count(answer.reasoning_tokens),
+        count_if(_is_unpriced(call, answer)),
+        cast(func.sum(call.estimated), Integer),
+    ]
+    columns = (*group, *version, *others)
     query = (
-        select(
-            *group,
-            func.count(),
-            func.count(answer.key),
-            func.coalesce(func.sum(case((call.charged == 0, answer.prompt_tokens), else_=call.prompt_tokens)), 0),
-            func.coalesce(
-                func.sum(case((call.charged == 0, answer.completion_tokens), else_=call.completion_tokens)), 0
-            ),
-            count_if(answer.key.is_not(None) & answer.completion_tokens.is_(None)),
-            *serving_columns,
-            func.min(answer.created_at),
-            func.max(answer.created_at),
-            func.coalesce(func.sum(answer.cached_tokens), 0),
-            func.coalesce(func.sum(case((answer.cached_tokens.is_not(None), answer.prompt_tokens), else_=0)), 0),
-            cast(func.sum(call.attempts), Integer),
-            count_if(_is_unpriced(call, answer)),
-            call.estimated_usd,
-            cast(func.sum(call.estimated), Integer),
-            answer.finish_reason,
-            call.is_current,
-            answer.form,
-            func.coalesce(func.sum(answer.reasoning_tokens), 0),
-            func.count(answer.reasoning_tokens),
-        )
+        select(*columns, func.min(answer.created_at), func.max(answer.created_at), *sums)
         .select_from(calls.outerjoin(answers, answer.key == call.key))
-        .group_by(*group, *serving_columns, *other_columns)
-        .order_by(*(column.nulls_first() for column in (*group, *serving_columns, *other_columns)))
+        .group_by(*columns)
+        .order_by(*(column.nulls_first() for column in columns))
     )
-    return [counts._replace(is_current=bool(counts.is_current)) for counts in fetch_rows(db, CallCounts._make, query)]
+    return fetch_rows(db, _read_counts, query)
+
+
+def _read_counts(row: Iterable[Any]) -> CallCounts:
+    """The counts of a row of the query in `count_calls`."""
+    name, purpose, cost, served_model, fingerprint, altered, form, estimated_usd, reason, is_current, *others = row
+    first_at, last_at, *sums = others
+    version = AnswerVersion(name, served_model, fingerprint, altered, form)
+    times = (first_at, last_at)
+    return CallCounts(version, purpose, cost, CallSums(*sums), estimated_usd, reason, bool(is_current), *times)
+
+
+def _sum_or_zero(column: ColumnElement[Any]) -> Any:
+    """The sum of a column; 0 where every value is NULL."""
+    return func.coalesce(func.sum(column), 0)
 
 
 def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:

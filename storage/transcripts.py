@@ -19,7 +19,9 @@ from auditor.storage.row_classes import table_of
 
 @dataclass(frozen=True, slots=True)
 class CallTranscript:
-    """One call that was sent. `messages` is empty without an answer, since they are recorded together.
+    """One call that was sent, or several that led to one answer.
+
+    `messages` is empty without an answer, since they are recorded together.
 
     Attributes:
         messages: what the model was asked.
@@ -43,6 +45,11 @@ class CallTranscript:
     started_at: str | None = None
     seconds: float = 0.0
     error: str | None = None
+
+    @property
+    def known_seconds(self) -> float | None:
+        """Total latency of all requests; None if they were not recorded."""
+        return self.seconds if self.attempts else None
 
 
 def load_transcripts(db: Database, keys: Iterable[str]) -> dict[str, CallTranscript]:

@@ -259,7 +259,7 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
         survey = f" Survey: {report.audit.survey.title}. {report.audit.survey.source}" if is_of_survey else ""
         notes.append(
             f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.models), 'model')} "
-            f"({', '.join(audit.models)}), {cells}{pluralize(cost.calls, 'call')}, "
+            f"({', '.join(audit.models)}), {cells}{pluralize(cost.sums.calls, 'call')}, "
             f"cost {format_usd(cost.usd, cost.lower_bound)}.{survey}"
         )
     return notes

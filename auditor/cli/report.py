@@ -185,11 +185,12 @@ def _print_traces(shown: Iterator[TraceReport]) -> None:
 
     previous_prompt = None
     for number, trace in enumerate(shown):
-        is_repeated = number > 0 and trace.prompt == previous_prompt
-        prompt: Sequence[Block] = [Paragraph("Prompt as above.")] if is_repeated else build_prompt_blocks(trace.prompt)
+        messages = trace.transcript.messages
+        is_repeated = number > 0 and messages == previous_prompt
+        prompt: Sequence[Block] = [Paragraph("Prompt as above.")] if is_repeated else build_prompt_blocks(messages)
         section = Section("answer", title_answer(trace), [*prompt, *build_answer_blocks(trace)])
         print_data(("\n" * (number > 0)) + render_text_blocks([section], create_console(data=True).width))
-        previous_prompt = trace.prompt
+        previous_prompt = messages
 
 
 def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -> None:

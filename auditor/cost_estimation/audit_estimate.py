@@ -259,7 +259,7 @@ def count_remaining_calls(db: Database, config: AuditConfig, rows: Sequence[Fore
     remaining = []
     for row in rows:
         usage = usage_by_stage.get((row.name, row.stage))
-        n_answers = usage.answers if usage else 0
+        n_answers = usage.sums.answers if usage else 0
         low, *others = (max(0, end - n_answers) for end in (row.calls.low, row.calls.expected, row.calls.high))
         remaining.append(ForecastRange.from_bounds(low, *([] if audit.stage in audits.FINAL_STAGES else others)))
     return sum_ranges(remaining)
@@ -275,14 +275,11 @@ def load_recorded_usage(db: Database, audit_id: int) -> Mapping[tuple[str, str],
     for counts in costs.count_calls(db, audit_id):
         previous = usage_by_stage.get((counts.name, counts.purpose))
         # `cost_usd` is the cost of one call, the same for all calls of the row.
-        cost = None if counts.cost_usd is None else counts.cost_usd * counts.calls
+        cost = None if counts.cost_usd is None else counts.cost_usd * counts.sums.calls
         known_costs = [usd for usd in (previous.usd if previous else None, cost) if usd is not None]
         usage_by_stage[counts.name, counts.purpose] = RecordedUsage(
-            answers=counts.answers + (previous.answers if previous else 0),
-            prompt_tokens=counts.prompt_tokens + (previous.prompt_tokens if previous else 0),
-            completion_tokens=counts.completion_tokens + (previous.completion_tokens if previous else 0),
+            sums=costs.CallSums.total([counts.sums, *([previous.sums] if previous else [])]),
             usd=sum(known_costs) if known_costs else None,
-            unpriced=counts.unpriced + (previous.unpriced if previous else 0),
         )
     return usage_by_stage
 

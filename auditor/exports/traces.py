@@ -18,7 +18,6 @@ from auditor.prompts.language_data import addresses_judge
 from auditor.reports.data.examples import HIDDEN_NAME, hide_names
 from auditor.reports.data.traces import (
     CellTraces,
-    PromptMessage,
     SentencePairTrace,
     TracePages,
     TraceReport,
@@ -60,6 +59,23 @@ class TraceRecord:
     def final_call(self) -> CallTranscript | None:
         """The call whose answer counts: the last one that returned text, else the first."""
         return next((call for call in reversed(self.calls[1:]) if call.text is not None), self.first_call)
+
+    @property
+    def transcript(self) -> CallTranscript:
+        """Of all calls together: the prompt and the text of the one whose answer counts, and sums over all."""
+        calls, final_call = self.calls, self.final_call or CallTranscript()
+        answered = [call for call in calls if call.messages]  # even by an empty text
+        return replace(
+            final_call,
+            text=self.trace.text if final_call.text is None else final_call.text,
+            prompt_tokens=_sum_known([call.prompt_tokens for call in answered]),
+            completion_tokens=_sum_known([call.completion_tokens for call in answered]),
+            cost_usd=total_cost([call.cost_usd for call in answered]),
+            attempts=sum(call.attempts for call in calls),
+            started_at=self.first_call.started_at if self.first_call else None,
+            seconds=sum(call.seconds for call in calls if call.attempts),
+            error=next((call.error for call in reversed(calls) if call.error), None),
+        )
 
 
 def join_trace_records(
@@ -388,40 +404,15 @@ class TraceReader:
 
     def _build_trace(self, record: TraceRecord, correct_answer: str | None) -> TraceReport:
         """Convert one answer."""
-        trace, calls, final_call = record.trace, record.calls, record.final_call
-        recorded_calls = [call for call in calls if call.messages]  # those with an answer, even an empty one
-        sent_calls = [call for call in calls if call.attempts]
         first_call = record.first_call
-        text = final_call.text if final_call is not None else None
         return TraceReport(
-            model=trace.model,
-            country=trace.cell.country,
-            topic=trace.cell.topic,
-            sample=trace.sample,
-            language=trace.language,
-            outcome=trace.outcome.value,
-            score=trace.score,
-            answer=trace.answer,
+            trace=record.trace,
             survey=record.human_score,
             correct_answer=correct_answer,
-            prompt=[
-                PromptMessage(role=message.role, content=message.content)
-                for message in (final_call.messages if final_call else ())
-            ],
-            text=trace.text if text is None else text,
-            first_text=first_call.text if first_call is not None and final_call is not first_call else None,
-            addresses_judge=_addresses_judge(trace),
+            transcript=record.transcript,
+            first_text=first_call.text if first_call is not None and record.final_call is not first_call else None,
+            addresses_judge=_addresses_judge(record.trace),
             verdicts=self._describe_verdicts(record.verdicts),
-            cost_usd=total_cost([call.cost_usd for call in recorded_calls]),
-            prompt_tokens=_sum_known([call.prompt_tokens for call in recorded_calls]),
-            completion_tokens=_sum_known([call.completion_tokens for call in recorded_calls]),
-            requests=sum(call.attempts for call in calls),
-            seconds=sum(call.seconds for call in sent_calls) if sent_calls else None,
-            started_at=first_call.started_at if first_call else None,
-            finish_reason=final_call.finish_reason if final_call else None,
-            served_model=final_call.served_model if final_call else None,
-            error=next((call.error for call in reversed(calls) if call.error), None),
-            key=trace.key,
         )
 
     def _describe_verdicts(self, verdicts: Sequence[Verdict]) -> list[TraceVerdict]:

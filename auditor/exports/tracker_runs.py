@@ -164,8 +164,8 @@ def _cost_metrics(report: Report, model_name: str | None) -> Metrics:
         [report.cost.total] if model_name is None else [row for row in report.cost.rows if row.name == model_name]
     )
     metrics: Metrics = {
-        "calls": sum(row.calls for row in cost_rows),
-        "requests": sum(row.attempts for row in cost_rows),
+        "calls": sum(row.sums.calls for row in cost_rows),
+        "requests": sum(row.sums.attempts for row in cost_rows),
     }
     if cost_rows and all(row.usd is not None and not row.lower_bound for row in cost_rows):
         metrics["cost_usd"] = sum(row.usd or 0.0 for row in cost_rows)

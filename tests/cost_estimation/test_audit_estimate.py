@@ -213,11 +213,11 @@ def test_the_estimate_is_compared_with_what_the_run_cost(
     direct, review = asked["model-a", "direct"], asked["model-a", "review"]
     assert direct.actual is not None
     assert review.actual is not None
-    assert direct.actual.answers == direct.calls.expected == 27
-    assert review.calls.low <= review.actual.answers <= review.calls.high
+    assert direct.actual.sums.answers == direct.calls.expected == 27
+    assert review.calls.low <= review.actual.sums.answers <= review.calls.high
     assert direct.actual.usd == pytest.approx(27 * (100 * 2e-6 + 20 * 10e-6))
     assert asked["model-b", "direct"].actual is not None
-    assert asked["model-b", "direct"].actual.unpriced == 27
+    assert asked["model-b", "direct"].actual.sums.unpriced == 27
     assert build_forecast_document(forecast).kind == "Estimate and outcome"
     # the storage knows them now: nothing direct is asked again, and answers have a known length
     assert second_forecast.recorded == 54

@@ -130,7 +130,7 @@ def test_killed_at_any_place_nothing_is_submitted_twice(
     assert count_single_requests(server) == DISCOVERIES
     report = open_audit("scripted", storage=storage).report()
     assert all(row.ok == row.planned for row in report.coverage.total)
-    assert (report.cost.total.calls, report.cost.total.attempts, report.cost.lost) == (18, 18, 0)
+    assert (report.cost.total.sums.calls, report.cost.total.sums.attempts, report.cost.lost) == (18, 18, 0)
     with open_database(storage) as db:
         assert batches.load_uncollected_batches(db, audits.get_audit(db, "scripted").id) == []
 
@@ -179,7 +179,7 @@ def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitte
     assert len(submissions_by_key) == CALLS - DISCOVERIES
     assert sorted(submissions_by_key.values()) == [1] * (CALLS - DISCOVERIES - 9) + [2] * 9
     cost = open_audit("scripted", storage=storage).report().cost
-    assert (cost.total.answers, cost.total.attempts, cost.lost) == (CALLS, CALLS + 9, 0)
+    assert (cost.total.sums.answers, cost.total.sums.attempts, cost.lost) == (CALLS, CALLS + 9, 0)
 
 
 def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: FakeServer, storage: str) -> None:

@@ -20,12 +20,13 @@ def test_what_servers_accept_is_in_the_report_and_refused_sampling_settings_are_
     with open_database(storage) as db:
         report = build_report(db, "scripted")
     capabilities = {row.name: row for row in report.requests.capabilities}
-    assert [row.form for row in capabilities.values()] == ["json_schema", "json_schema", "json_object"]
+    assert [row.capability.form for row in capabilities.values()] == ["json_schema", "json_schema", "json_object"]
     assert capabilities["model-b"].evidence == "HTTP 400: parameter temperature refused"
     assert capabilities["model-c"].evidence.startswith("HTTP 400: ")
-    assert [capabilities[name].dropped_params for name in ("model-a", "model-b")] == [[], ["temperature"]]
-    assert {row.name: row.altered for row in report.served} == {"model-a": "", "model-b": "temperature", "model-c": ""}
-    assert {row.name: row.form for row in report.served}["model-c"] == "json_object"
+    assert [capabilities[name].capability.dropped_params for name in ("model-a", "model-b")] == [(), ("temperature",)]
+    versions = {row.version.name: row.version for row in report.served}
+    assert [versions[f"model-{name}"].altered for name in "abc"] == ["", "temperature", ""]
+    assert versions["model-c"].form == "json_object"
     assert report.sampling.sampling_settings_differ
     assert report.sampling.refusing_models(Purpose.DIRECT) == ["model-b"]
     assert any("not accepted for model-b (the server’s default temperature)" in text for text in list_cautions(report))

@@ -158,7 +158,7 @@ def test_a_second_run_asks_nothing_and_a_changed_file_is_read_once_more(
     requests_before = len(server.requests)
     run_audit(audit, storage=storage)
     assert len(server.requests) == requests_before
-    assert (report.cost.total.calls, judged_row(storage).asked) == (10, 10)
+    assert (report.cost.total.sums.calls, judged_row(storage).asked) == (10, 10)
     write_answers(tmp_path, {"sky": texts["sky"][:2], "sun": ["sun 0", "sun 1", ""]})
     run_audit(audit, storage=storage)
     assert len(server.requests) == requests_before

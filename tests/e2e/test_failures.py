@@ -131,7 +131,7 @@ def test_a_repair_shows_the_model_its_own_answer_once_and_is_paid_for(
     assert len(server.requests) == n_requests
     report = open_audit("scripted", storage=storage).report()
     assert [(r.asked, r.read) for r in report.repairs] == [(9, 3)]
-    assert (report.cost.total.calls, report.cost.total.prompt_tokens) == (18, 100 * n_requests)
+    assert (report.cost.total.sums.calls, report.cost.total.sums.prompt_tokens) == (18, 100 * n_requests)
     run_audit(config(server.url, 1, judges=[], probes=probes), storage=storage)
     assert len(server.requests) == n_requests
 

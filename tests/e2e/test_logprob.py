@@ -92,7 +92,7 @@ def test_direct_and_logprob_scores_are_compared_and_counted(server: FakeServer, 
         logprob_rows = [row for row in rows if row.method == "logprob"]
         assert {(row.planned, row.ok, row.missing) for row in logprob_rows} == {(planned, planned, 0)}
         assert len(logprob_rows) == 500 / planned
-    assert {(row.purpose, row.calls) for row in report.cost.rows} == {("direct", 25), ("logprob", 50)}
+    assert {(row.purpose, row.sums.calls) for row in report.cost.rows} == {("direct", 25), ("logprob", 50)}
     scores = [s for s in _scores(storage) if s.method == "logprob"]
     assert {s.measure for s in scores} == {LogprobMeasure.ECHO}
     for model in ("model-a", "model-b"):

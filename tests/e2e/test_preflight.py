@@ -105,7 +105,7 @@ def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer,
     run_audit(small(server, judges=[judge | {"price": {"input": 1.0, "output": 2.0}}]), storage=storage)
     handle = open_audit("scripted", storage=storage)
     [row] = [row for row in handle.report().cost.rows if row.purpose == Purpose.PREFLIGHT]
-    assert (row.name, row.calls, row.attempts) == ("judge", 1, 1)
+    assert (row.name, row.sums.calls, row.sums.attempts) == ("judge", 1, 1)
     cost_usd = 100e-6 + 20 * 2e-6
     assert row.usd == pytest.approx(cost_usd)
     with open_database(storage) as db:

@@ -107,7 +107,7 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     worst = next(w for w in semantic_section.worst if w.model == "model-b")
     assert {worst.left.answer, worst.right.answer} == set(STANDS)
     assert worst.left.wording != worst.right.wording
-    assert report.cost.total.calls == 2 * QUESTIONS * WORDINGS * 2
+    assert report.cost.total.sums.calls == 2 * QUESTIONS * WORDINGS * 2
     rows = [(r.stage, r.method, r.name, r.planned, r.ok, r.losses, r.missing) for r in report.coverage.models]
     assert rows == [
         ("semantic", method, model, 40, 40, {}, 0)

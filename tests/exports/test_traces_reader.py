@@ -43,16 +43,15 @@ def test_every_answer_is_shown_as_it_is_stored(made_audit: SyntheticDatabase) ->
     assert len(shown) == len(stored) == reader.n_traces
     transcripts = load_transcripts(db, [trace.key for trace in stored.values() if trace.key])
     for trace in shown:
-        original = stored[trace.model, trace.country, trace.topic, trace.sample]
-        call = transcripts[original.key or ""]
-        assert (trace.outcome, trace.score, trace.text) == (original.outcome, original.score, original.text)
+        original = stored[trace.trace.model, *trace.trace.cell, trace.trace.sample]
+        call, shown_call = transcripts[original.key or ""], trace.transcript
+        assert (trace.trace, shown_call.text) == (original, original.text)
         assert trace.survey == reader.survey.scores[original.cell]
-        assert [(message.role, message.content) for message in trace.prompt] == [
-            (message.role, message.content) for message in call.messages
-        ]
-        assert (trace.cost_usd, trace.requests, trace.error) == (call.cost_usd, call.attempts, call.error)
-    assert {trace.outcome for trace in shown} == set(Outcome)
-    assert any(trace.cost_usd for trace in shown)
+        assert shown_call.messages == call.messages
+        assert (shown_call.cost_usd, shown_call.attempts) == (call.cost_usd, call.attempts)
+        assert shown_call.error == call.error
+    assert {trace.trace.outcome for trace in shown} == set(Outcome)
+    assert any(trace.transcript.cost_usd for trace in shown)
 
 
 def test_judges_are_named_when_no_conflict_is_open(settled: Database) -> None:
@@ -60,10 +59,11 @@ def test_judges_are_named_when_no_conflict_is_open(settled: Database) -> None:
     assert reader.n_open_conflicts == 0
     stored = results.load_verdicts(settled, reader.audit.id)
     for trace in read_all(reader):
+        answer = trace.trace
         expected = [
             (verdict.judge, verdict.outcome.value, verdict.ruling and verdict.ruling == "VALID", verdict.justification)
             for verdict in stored
-            if (verdict.model, *verdict.cell, verdict.sample) == (trace.model, trace.country, trace.topic, trace.sample)
+            if (verdict.model, verdict.cell, verdict.sample) == (answer.model, answer.cell, answer.sample)
         ]
         shown = [(verdict.judge, verdict.outcome, verdict.valid, verdict.justification) for verdict in trace.verdicts]
         assert shown == expected
@@ -87,15 +87,14 @@ def test_answers_are_filtered(made_audit: SyntheticDatabase) -> None:
     assert selected == [
         trace
         for trace in everything
-        if trace.model == "birch"
-        and trace.country in ("Brazil", "Egypt")
-        and trace.topic == "divorce"
-        and trace.outcome in ("ok", "timeout")
+        if trace.trace.model == "birch"
+        and trace.trace.cell in (("Brazil", "divorce"), ("Egypt", "divorce"))
+        and trace.trace.outcome in ("ok", "timeout")
     ]
     assert selection.n_traces == len(selected) > 0
     for outcome in Outcome:
         selection = reader.select(TraceFilter(outcomes=[outcome.value]))
-        expected = [trace for trace in everything if trace.outcome == outcome]
+        expected = [trace for trace in everything if trace.trace.outcome == outcome]
         assert [t for cell in reader.iterate_cells(selection) for t in cell.traces] == expected
 
 

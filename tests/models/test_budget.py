@@ -223,8 +223,8 @@ async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     assert [a.cost_usd for a in empty_answers] == [6 * 140.0] * 3
     assert costs.sum_audit_cost(db, audit.id) == (18 * 140.0, 0)
     [row] = costs.count_calls(db, audit.id)
-    assert (row.calls, row.answers, row.attempts, row.cost_usd) == (3, 0, 18, 6 * 140.0)
-    assert (row.prompt_tokens, row.completion_tokens, row.estimated_attempts) == (1800, 360, 0)
+    assert (row.sums.calls, row.sums.answers, row.sums.attempts, row.cost_usd) == (3, 0, 18, 6 * 140.0)
+    assert (row.sums.prompt_tokens, row.sums.completion_tokens, row.sums.estimated_attempts) == (1800, 360, 0)
     [over_budget_answer] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
     assert over_budget_answer.outcome is Outcome.OVER_BUDGET
     assert len(server.requests) == 18
@@ -237,8 +237,8 @@ async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays
     server.script = lambda r: completion("hello", usage=r.number > 0)
     await run(server, db, audit.id, call(0), call(1))
     rows = costs.count_calls(db, audit.id)
-    assert sum(r.estimated_usd * r.calls for r in rows) == ESTIMATE
-    assert sum(r.estimated_attempts for r in rows) == 1
+    assert sum(r.estimated_usd * r.sums.calls for r in rows) == ESTIMATE
+    assert sum(r.sums.estimated_attempts for r in rows) == 1
     assert costs.sum_audit_cost(db, audit.id).usd == ESTIMATE + 140
     gateway = Gateway([section(server).model_copy(update={"price": None})], Limits())
     try:

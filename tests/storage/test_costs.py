@@ -32,10 +32,11 @@ def test_calls_and_their_cost(db: Database) -> None:
     traces = [trace for trace in results.load_traces(db, AUDIT) if trace.model == "alder"]
     answers = ledger.load_answers(db, [trace.key for trace in traces if trace.key])
     alder_rows = [row for row in rows if (row.name, row.purpose) == ("alder", "direct")]
-    assert sum(row.calls for row in alder_rows) == len(traces)
-    assert sum(row.answers for row in alder_rows) == len(answers) < len(traces)
-    assert sum(row.prompt_tokens for row in alder_rows) == sum(answer.prompt_tokens or 0 for answer in answers.values())
-    cost = math.fsum(row.answers * row.cost_usd for row in alder_rows if row.cost_usd is not None)
+    assert sum(row.sums.calls for row in alder_rows) == len(traces)
+    assert sum(row.sums.answers for row in alder_rows) == len(answers) < len(traces)
+    n_tokens = sum(row.sums.prompt_tokens for row in alder_rows)
+    assert n_tokens == sum(answer.prompt_tokens or 0 for answer in answers.values())
+    cost = math.fsum(row.sums.answers * row.cost_usd for row in alder_rows if row.cost_usd is not None)
     assert cost == pytest.approx(math.fsum(answer.cost_usd or 0.0 for answer in answers.values()))
     assert {row.cost_usd for row in rows if row.name == "cedar"} == {None}
 
@@ -43,7 +44,7 @@ def test_calls_and_their_cost(db: Database) -> None:
 def test_attempts_include_failures_and_retries(db: Database) -> None:
     attempts_by_name = Counter[tuple[str, str]]()
     for row in costs.count_calls(db, AUDIT):
-        attempts_by_name[row.name, row.purpose] += row.attempts
+        attempts_by_name[row.name, row.purpose] += row.sums.attempts
     traces = [trace for trace in results.load_traces(db, AUDIT) if trace.model == "alder"]
     n_repeated = sum(trace.sample == 0 and trace.outcome.is_answer for trace in traces)
     assert attempts_by_name["alder", "direct"] == len(traces) + n_repeated

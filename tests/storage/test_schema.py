@@ -205,12 +205,8 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(s
         ]
         assert costs.sum_audit_cost(db, 1) == (0.25, 0)
         [call_count] = costs.count_calls(db, 1)
-        assert (call_count.attempts, call_count.cost_usd, call_count.prompt_tokens, call_count.estimated_attempts) == (
-            2,
-            0.25,
-            7,
-            0,
-        )
+        sums = call_count.sums
+        assert (sums.attempts, call_count.cost_usd, sums.prompt_tokens, sums.estimated_attempts) == (2, 0.25, 7, 0)
 
 
 def test_an_upgrade_keeps_every_row_and_a_backup(file_storage: str, versions: Path) -> None:

@@ -88,11 +88,11 @@ def _name_counts(probe: str, count: AnswerCount) -> dict[str, int]:
 def _sum_preflight(call_counts: Sequence[CallCounts]) -> dict[str, Any]:
     """The entry `preflight`: requests, cost in US dollars (None if unknown), and answers without a price."""
     counts = [count for count in call_counts if count.purpose == Purpose.PREFLIGHT]
-    known_costs = [count.cost_usd * count.calls for count in counts if count.cost_usd is not None]
+    known_costs = [count.cost_usd * count.sums.calls for count in counts if count.cost_usd is not None]
     return {
-        "requests": sum(count.attempts for count in counts),
+        "requests": sum(count.sums.attempts for count in counts),
         "cost_usd": math.fsum(known_costs) if known_costs else None,
-        "unpriced": sum(count.unpriced for count in counts),
+        "unpriced": sum(count.sums.unpriced for count in counts),
     }
 
 

@@ -10,34 +10,42 @@ from typing import Annotated, Self
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Outcome, total_cost
 from auditor.models.model_prices import token_price
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.document import Column
 from auditor.storage import audits
-from auditor.storage.costs import CallCounts, UnreturnedCallCount
+from auditor.storage.costs import CallCounts, CallSums, UnreturnedCallCount
 
 
-class CostRow(ReportModel):
+class CostRow(FlatRow):
     """Calls, tokens and cost of one model for one purpose."""
 
     name: Annotated[str | None, Column("Model", "name")]
     """Null in the total."""
     purpose: Annotated[str | None, Column("Purpose")]
-    calls: Annotated[int, Column("Calls")]
-    attempts: Annotated[int, Column("Requests")]
-    """Requests that went out, retries included."""
-    answers: Annotated[int, Column("Answers")]
-    prompt_tokens: Annotated[int, Column("Prompt tokens")]
-    cached_tokens: Annotated[int | None, Column("From cache", "share", "from_cache")]
-    """Prompt tokens served from the provider's cache; null where no answer reports them."""
-    untold_tokens: int
-    """Answers without token counts."""
-    completion_tokens: Annotated[int, Column("Completion tokens")]
-    told_tokens: int
-    """Prompt tokens of the answers that report cached tokens: the denominator of the cache hit rate."""
-    reasoning_tokens: Annotated[int | None, Column("Of these, reasoning", is_optional=True)] = None
-    """Completion tokens that were hidden reasoning, of the answers that report it; null where none does."""
-    usd: Annotated[float | None, Column("Cost", style="usd", emphasis=True)]
+    sums: Annotated[
+        CallSums,
+        publish(
+            *("calls", "attempts", "answers", "prompt_tokens", "completion_tokens", "unpriced"),
+            known_cached_tokens="cached_tokens",
+            answers_without_usage="untold_tokens",
+            prompt_tokens_with_cache_count="told_tokens",
+            known_reasoning_tokens="reasoning_tokens",
+            estimated_attempts="estimated_requests",
+        ),
+        Column("Calls", part="calls"),
+        Column("Requests", part="attempts"),
+        Column("Answers", part="answers"),
+        Column("Prompt tokens", part="prompt_tokens"),
+        Column("From cache", "share", "from_cache"),
+        Column("Completion tokens", part="completion_tokens"),
+        Column("Of these, reasoning", part="known_reasoning_tokens", is_optional=True),
+    ]
+    usd: Annotated[
+        float | None,
+        Column("Cost", style="usd", emphasis=True),
+        Column("Without price", "number", "unpriced", path="sums.unpriced"),
+    ]
     """Cost of all requests, retries included; null when none has a known price."""
     lower_bound: bool
     """Whether some cost is unknown, or token counts contradict each other, so that `usd` is a lower bound."""
@@ -45,12 +53,8 @@ class CostRow(ReportModel):
     """Whether answers report more cached tokens than prompt tokens: the prompt tokens then leave some out."""
     estimated_usd: float = 0.0
     """Part of `usd` that is estimated, where token counts are unusable: characters / 4, and `max_tokens`."""
-    estimated_requests: int = 0
-    """Requests whose cost is an estimate."""
-    unpriced: Annotated[int, Column("Without price")]
-    """Answered calls with an unknown price."""
     reasoning_usd: Annotated[float | None, Column("Of the cost, reasoning", style="usd", is_optional=True)] = None
-    """Part of `usd` that these cost, by the price of completion tokens; null where a price is unknown."""
+    """Part of `usd` that hidden reasoning costs, by the price of completion tokens; null where a price is unknown."""
 
 
 class CostReport(ReportModel):
@@ -67,9 +71,6 @@ class CostReport(ReportModel):
     """Upper bound of their cost, from the dearest answer of each model and purpose; null where unknown."""
 
 
-SUMMED_COUNTS = ("calls", "attempts", "answers", "prompt_tokens", "completion_tokens")
-
-
 def build_cost_report(source: ReportSource) -> CostReport:
     """Compute the cost by model and purpose, and in total; models in the order of the audit, then judges."""
     order = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
@@ -83,7 +84,9 @@ def build_cost_report(source: ReportSource) -> CostReport:
     return CostReport(
         total=total.model_copy(
             update={
-                "reasoning_usd": total_cost([row.reasoning_usd for row in rows if row.reasoning_tokens is not None])
+                "reasoning_usd": total_cost(
+                    [row.reasoning_usd for row in rows if row.sums.known_reasoning_tokens is not None]
+                )
             }
         ),
         rows=rows,
@@ -117,7 +120,7 @@ def _reasoning_cost(call_counts: Sequence[CallCounts], model: ModelSection | Non
     It is a share of the recorded cost, so that the lower price of a batch counts. Of the model's price, only the ratios
     between prompt, cached and completion tokens matter.
     """
-    reasoning_counts = [counts for counts in call_counts if counts.reasoning_tokens]
+    reasoning_counts = [counts for counts in call_counts if counts.sums.reasoning_tokens]
     if not reasoning_counts:
         return 0.0
     price = None if model is None else token_price(model)
@@ -125,10 +128,11 @@ def _reasoning_cost(call_counts: Sequence[CallCounts], model: ModelSection | Non
         return None
     costs = []
     for counts in reasoning_counts:
-        cached_tokens = min(counts.cached_tokens, counts.prompt_tokens)
-        list_cost = price.request_cost(counts.prompt_tokens, counts.completion_tokens, cached_tokens)
-        share = counts.reasoning_tokens * price.completion_usd / list_cost if list_cost else 0.0
-        costs.append(min(share, 1.0) * (counts.cost_usd or 0.0) * counts.calls)
+        sums = counts.sums
+        cached_tokens = min(sums.cached_tokens, sums.prompt_tokens)
+        list_cost = price.request_cost(sums.prompt_tokens, sums.completion_tokens, cached_tokens)
+        share = sums.reasoning_tokens * price.completion_usd / list_cost if list_cost else 0.0
+        costs.append(min(share, 1.0) * (counts.cost_usd or 0.0) * sums.calls)
     return math.fsum(costs)
 
 
@@ -140,29 +144,18 @@ def _build_cost_row(
     `cost_usd` and `estimated_usd` of a group are US dollars per call. `name` and `purpose` are None in the total, whose
     cost of reasoning is the sum of the other rows'.
     """
-    priced = [counts.cost_usd * counts.calls for counts in call_counts if counts.cost_usd is not None]
-    unpriced = sum(counts.unpriced for counts in call_counts)
-    has_excess = any(counts.cached_tokens > counts.prompt_tokens_with_cache_count for counts in call_counts)
-    has_reasoning_count = any(counts.answers_with_reasoning_count for counts in call_counts)
+    priced = [counts.cost_usd * counts.sums.calls for counts in call_counts if counts.cost_usd is not None]
+    sums = CallSums.total(counts.sums for counts in call_counts)
+    has_excess = any(counts.sums.cached_tokens > counts.sums.prompt_tokens_with_cache_count for counts in call_counts)
     return CostRow(
         name=name,
         purpose=purpose,
-        **{name: sum(getattr(counts, name) for counts in call_counts) for name in SUMMED_COUNTS},
-        # Answers that report no token counts.
-        untold_tokens=sum(counts.answers_without_usage for counts in call_counts),
-        cached_tokens=sum(counts.cached_tokens for counts in call_counts)
-        if any(counts.prompt_tokens_with_cache_count for counts in call_counts)
-        else None,
-        # Prompt tokens of the answers that report how many of them were cached.
-        told_tokens=sum(counts.prompt_tokens_with_cache_count for counts in call_counts),
+        sums=sums,
         usd=math.fsum(priced) if priced else None,
-        unpriced=unpriced,
-        lower_bound=unpriced > 0 or has_excess,
+        lower_bound=sums.unpriced > 0 or has_excess,
         excess_cached_tokens=has_excess,
-        estimated_usd=math.fsum(counts.estimated_usd * counts.calls for counts in call_counts),
-        estimated_requests=sum(counts.estimated_attempts for counts in call_counts),
-        reasoning_tokens=sum(counts.reasoning_tokens for counts in call_counts) if has_reasoning_count else None,
-        reasoning_usd=_reasoning_cost(call_counts, model) if has_reasoning_count else None,
+        estimated_usd=math.fsum(counts.estimated_usd * counts.sums.calls for counts in call_counts),
+        reasoning_usd=None if sums.known_reasoning_tokens is None else _reasoning_cost(call_counts, model),
     )
 
 
@@ -200,14 +193,11 @@ class ForecastRange(ReportModel):
         return cls(low=low, expected=middle, high=middle if high is None else high)
 
 
-class RecordedUsage(ReportModel):
+class RecordedUsage(FlatRow):
     """Recorded usage of one model in one stage."""
 
-    answers: int
-    prompt_tokens: int
-    completion_tokens: int
+    sums: Annotated[CallSums, publish("answers", "prompt_tokens", "completion_tokens", "unpriced")]
     usd: float | None
-    unpriced: int
 
 
 class ForecastRow(ReportModel):

@@ -57,7 +57,7 @@ class PublishedAs:
         for path, key in self.keys.items():
             value_type, text = describe_attribute(figure_class, path)
             # In a list, since the schema of a record is written out in place of a reference where it is not nested.
-            schema = handler(TypeAdapter(list[value_type]).core_schema)["items"]
+            schema = handler(TypeAdapter(list[value_type]).core_schema)["items"]  # type: ignore[valid-type]
             properties[key] = schema if "$ref" in schema else schema | {"title": key.replace("_", " ").title()}
             text = description if path == "value" else text
             properties[key] |= {"description": text} if text else {}

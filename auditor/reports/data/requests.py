@@ -124,8 +124,8 @@ def count_forms(call_counts: Iterable[CallCounts]) -> list[RequestFormRow]:
     """Count the answers that the audit uses by model, purpose and form, in this order; free texts have no form."""
     answers = Counter[_FormKey]()
     for counts in call_counts:
-        if counts.form is not None and counts.is_current:
-            answers[_FormKey(counts.name, counts.purpose, counts.form)] += counts.answers
+        if counts.version.form is not None and counts.is_current:
+            answers[_FormKey(counts.name, counts.purpose, counts.version.form)] += counts.sums.answers
     return [RequestFormRow(**key._asdict(), answers=n) for key, n in sorted(answers.items()) if n]
 
 
@@ -242,9 +242,9 @@ class _SentSettings:
 def build_sampling_report(config: AuditConfig | None, call_counts: Iterable[CallCounts]) -> SamplingReport:
     """Collect the sampling settings of all answers that the audit uses; no rows for imported scores."""
     alterations = [
-        Alteration(counts.name, counts.purpose, counts.altered)
+        Alteration(counts.name, counts.purpose, counts.version.altered)
         for counts in call_counts
-        if counts.answers and counts.is_current
+        if counts.sums.answers and counts.is_current
     ]
     rows = build_sampling_rows(config, alterations)
     differ = any(settings_differ([row for row in rows if row.purpose == purpose]) for purpose in SAMPLED_PURPOSES)

@@ -244,13 +244,13 @@ def _mean_cost_by_model(call_counts: Sequence[CallCounts]) -> dict[str, float | 
     """Mean cost of one direct answer by model, in US dollars; None where any price is unknown."""
     counts_by_model: dict[str, list[CallCounts]] = {}
     for counts in call_counts:
-        if counts.purpose == Purpose.DIRECT.value and counts.answers:
+        if counts.purpose == Purpose.DIRECT.value and counts.sums.answers:
             counts_by_model.setdefault(counts.name, []).append(counts)
     return {
         name: None
         if any(counts.cost_usd is None for counts in group)
-        else sum((counts.cost_usd or 0.0) * counts.answers for counts in group)
-        / sum(counts.answers for counts in group)
+        else sum((counts.cost_usd or 0.0) * counts.sums.answers for counts in group)
+        / sum(counts.sums.answers for counts in group)
         for name, group in counts_by_model.items()
     }
 

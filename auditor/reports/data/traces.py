@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import PrivateAttr
 
-from auditor.domain import Cell, SentencePairScore, TaskItem
-from auditor.reports.data.report_model import ReportModel
-
-
-class PromptMessage(ReportModel):
-    """One message of a prompt."""
-
-    role: str
-    content: str
+from auditor.domain import Cell, SentencePairScore, TaskItem, Trace
+from auditor.reports.data.report_model import FlatRow, PublishedAs, ReportModel, publish
+from auditor.storage.transcripts import CallTranscript
 
 
 class TraceVerdict(ReportModel):
@@ -39,56 +33,38 @@ class TraceVerdict(ReportModel):
     """Whether the justification was cut because it was too long."""
 
 
-class TraceReport(ReportModel):
+class TraceReport(FlatRow):
     """One answer of one model: what it was asked, what it answered, what it cost, and the judges' verdicts on it."""
 
-    model: str
-    country: str
-    """Empty in an audit of a task."""
-    topic: str
-    """The topic; in an audit of a task, the item's id."""
-    sample: int
-    """Number of the answer on its cell, from 0."""
-    language: str
-    """ISO 639-1 code of the question's language."""
-    outcome: str
-    """`ok`, or why there is no score: a value of `auditor.domain.Outcome`."""
-    score: float | None
-    """The answer's score, in [-1, 1]; null unless the outcome is `ok` and the question is scored."""
-    answer: str | None
-    """The answer to an item of a task in its canonical form."""
+    trace: Annotated[
+        Trace,
+        PublishedAs(
+            {"model": "model", "cell.country": "country", "cell.topic": "topic"}
+            | publish("sample", "language", "outcome", "score", "answer", "key").keys
+        ),
+    ]
+    """In an audit of a task the country is empty, and the topic is an item's id. `key` is that of the first call; null
+    if the answer was imported."""
     survey: float | None
     """People's score of the cell, in [-1, 1]."""
     correct_answer: str | None
     """The correct answer to an item of a task."""
-    prompt: list[PromptMessage]
-    """What the model was asked; empty if that is not recorded."""
-    text: str | None
-    """What the model answered; null if it did not answer or the text is not recorded."""
+    transcript: Annotated[
+        CallTranscript,
+        publish(
+            *("text", "cost_usd", "prompt_tokens", "completion_tokens", "started_at", "finish_reason"),
+            *("served_model", "error"),
+            messages="prompt",
+            attempts="requests",
+            known_seconds="seconds",
+        ),
+    ]
+    """Of all calls that led to the answer: `cost_usd` is without its verdicts. Figures are null where unknown."""
     first_text: str | None
     """The model's first answer, if it could not be read and the question was repeated; else null."""
     addresses_judge: bool = False
     """Whether the answer addresses its judge, by the rule of docs/traces.md."""
     verdicts: list[TraceVerdict]
-    cost_usd: float | None
-    """Cost of the answer's requests in US dollars, without its verdicts; null if unknown."""
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    """Tokens of the answer; sums if the question was repeated, null if unknown."""
-    requests: int
-    """Number of requests sent; 0 if they are not recorded."""
-    seconds: float | None
-    """Total duration of the requests; null if they are not recorded."""
-    started_at: str | None
-    """Start of the first request, ISO 8601 in UTC."""
-    finish_reason: str | None
-    """Why the model stopped, in its provider's words."""
-    served_model: str | None
-    """The model version that the provider reported."""
-    error: str | None
-    """Error message of the last request that failed."""
-    key: str | None
-    """Key of the first call among the recorded answers; null if the answer was imported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ def build_cost_section(report: Report) -> Section:
         {
             "from_cache": lambda row: (
                 None
-                if row.cached_tokens is None or row.excess_cached_tokens
-                else CountShare(row.cached_tokens, row.told_tokens)
+                if row.sums.known_cached_tokens is None or row.excess_cached_tokens
+                else CountShare(row.sums.cached_tokens, row.sums.prompt_tokens_with_cache_count)
             ),
             "usd": lambda row: (
                 Reason("unknown") if row.usd is None else LowerBound(row.usd) if row.lower_bound else row.usd
             ),
             "reasoning_usd": lambda row: (
                 Reason("unknown")
-                if row.reasoning_usd is None and row.reasoning_tokens is not None
+                if row.reasoning_usd is None and row.sums.known_reasoning_tokens is not None
                 else row.reasoning_usd
             ),
         },
@@ -49,24 +49,24 @@ def build_cost_section(report: Report) -> Section:
 
 def describe_cost(cost: CostReport) -> Iterator[str]:
     """Yield the sentences on the cost, its estimated part, cached tokens and calls without an answer."""
-    total = cost.total
+    total, sums = cost.total, cost.total.sums
     yield from _describe_known_cost(total)
     if total.estimated_usd:
         yield (
             f"Of this, {format_usd(total.estimated_usd)} is an estimate: "
-            f"{pluralize(total.estimated_requests, 'request')} returned no usable token counts or no answer. Prompt "
+            f"{pluralize(sums.estimated_attempts, 'request')} returned no usable token counts or no answer. Prompt "
             "tokens are estimated as characters / 4, completion tokens as max_tokens, or as the model’s maximum if "
             "unset."
         )
-    if total.answers and total.cached_tokens is not None and not total.excess_cached_tokens:
-        # `told_tokens` counts prompt tokens of the answers that report cached tokens.
-        scope = "" if total.told_tokens == total.prompt_tokens else " in answers that report this"
-        share = format_percent(total.cached_tokens, total.told_tokens)
+    if sums.answers and sums.known_cached_tokens is not None and not total.excess_cached_tokens:
+        n_tokens = sums.prompt_tokens_with_cache_count
+        scope = "" if n_tokens == sums.prompt_tokens else " in answers that report this"
+        share = format_percent(sums.cached_tokens, n_tokens)
         yield f"Of the prompt tokens{scope}, providers read {share} from their caches."
-    if total.reasoning_tokens is not None and total.completion_tokens:
+    if sums.known_reasoning_tokens is not None and sums.completion_tokens:
         amount = "at an unknown cost" if total.reasoning_usd is None else f"for {format_usd(total.reasoning_usd)}"
         yield (
-            f"Of the completion tokens, {format_percent(total.reasoning_tokens, total.completion_tokens)} were hidden "
+            f"Of the completion tokens, {format_percent(sums.reasoning_tokens, sums.completion_tokens)} were hidden "
             f"reasoning, {amount}, as far as providers report it."
         )
     if cost.lost:
@@ -79,21 +79,22 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
 
 def _describe_known_cost(total: CostRow) -> Iterator[str]:
     """Yield the sentences on the known cost, a lower bound where prices are unknown, and on what it was spent."""
-    if not total.calls:
+    sums = total.sums
+    if not sums.calls:
         yield "No calls are recorded: the results were imported, and their cost is not known."
         return
-    unpriced = f"{pluralize(total.unpriced, 'answer')} {'has' if total.unpriced == 1 else 'have'} no known price"
+    unpriced = f"{pluralize(sums.unpriced, 'answer')} {'has' if sums.unpriced == 1 else 'have'} no known price"
     if total.usd is None:
         yield "The cost is unknown, which does not mean zero: no answer has a known price."
     elif total.lower_bound:
         excess = "some answers report more cached tokens than prompt tokens, so that the latter are incomplete"
-        reasons = [*([unpriced] if total.unpriced else []), *([excess] if total.excess_cached_tokens else [])]
+        reasons = [*([unpriced] if sums.unpriced else []), *([excess] if total.excess_cached_tokens else [])]
         yield f"The audit cost at least {format_usd(total.usd)}: {join_with_and(reasons)}."
     else:
         yield f"The audit cost {format_usd(total.usd)}."
     yield (
-        f"{pluralize(total.calls, 'call')} received {pluralize(total.answers, 'answer')}, with "
-        f"{pluralize(total.attempts, 'request')} and {format_count(total.prompt_tokens + total.completion_tokens)} "
+        f"{pluralize(sums.calls, 'call')} received {pluralize(sums.answers, 'answer')}, with "
+        f"{pluralize(sums.attempts, 'request')} and {format_count(sums.prompt_tokens + sums.completion_tokens)} "
         "tokens."
     )
 

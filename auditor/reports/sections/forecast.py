@@ -166,7 +166,7 @@ def _build_outcome_sections(forecast: CostForecast) -> Iterator[Section]:
         (*SERIES_COLUMNS, *OUTCOME_COLUMNS),
         [_build_outcome_row(row, row.actual) for row in forecast.rows if row.actual is not None],
     )
-    has_unpriced = any(row.actual.unpriced for row in forecast.rows if row.actual is not None)
+    has_unpriced = any(row.actual.sums.unpriced for row in forecast.rows if row.actual is not None)
     recorded = Paragraph(f"Recorded so far: {format_usd(forecast.actual_usd, has_unpriced)}.")
     yield Section("outcome", "Recorded cost", [recorded, table])
 
@@ -176,11 +176,11 @@ def _build_outcome_row(row: ForecastRow, actual: RecordedUsage) -> Row:
     expected, cost, unknown = row.usd, actual.usd, Reason(UNKNOWN)
     ratio: float | None = None
     within_range: str | None = None
-    if expected is not None and cost is not None and not actual.unpriced:
+    if expected is not None and cost is not None and not actual.sums.unpriced:
         ratio = cost / expected.expected if expected.expected else None
         within_range = "yes" if expected.low <= cost <= expected.high else "no"
     return Row([
-        row.name, row.stage, round(row.calls.expected), actual.answers, round(row.completion_tokens.expected),
-        actual.completion_tokens, unknown if expected is None else expected.expected,
-        unknown if cost is None else LowerBound(cost) if actual.unpriced else cost, ratio, within_range,
+        row.name, row.stage, round(row.calls.expected), actual.sums.answers, round(row.completion_tokens.expected),
+        actual.sums.completion_tokens, unknown if expected is None else expected.expected,
+        unknown if cost is None else LowerBound(cost) if actual.sums.unpriced else cost, ratio, within_range,
     ])  # fmt: skip

@@ -98,10 +98,10 @@ def _describe_version_changes(rows: Sequence[ModelVersionRow]) -> Iterator[Text]
     """Yield a sentence for each model of which the provider reports several versions, with answers per version."""
     for name in find_models_with_version_changes(rows):
         answers = Counter[str]()
-        for row in rows:
-            if row.name == name:
-                fingerprint = f" ({row.fingerprint})" if row.fingerprint else ""
-                answers[f"{row.served_model or 'an unnamed version'}{fingerprint}"] += row.answers
+        for row, version in ((row, row.version) for row in rows):
+            if version.name == name:
+                fingerprint = f" ({version.fingerprint})" if version.fingerprint else ""
+                answers[f"{version.served_model or 'an unnamed version'}{fingerprint}"] += row.answers
         versions = ", ".join(f"{version} for {pluralize(n, 'answer')}" for version, n in answers.items())
         yield [
             "The version of ",

@@ -188,7 +188,11 @@ def _describe_poorer_forms(report: Report) -> Iterator[Text]:
 
 def _list_alterations(served: Sequence[ModelVersionRow], row: CapabilityReportRow) -> str:
     """Parameters of one model's answered requests that were not sent as configured; what was found if none is known."""
-    altered = {entry.altered: None for entry in served if entry.name == row.name and entry.altered is not None}
+    altered = {
+        entry.version.altered: None
+        for entry in served
+        if entry.version.name == row.name and entry.version.altered is not None
+    }
     texts = [alteration or "none" for alteration in altered] or [", ".join(row.capability.dropped_params) or "none"]
     return " or ".join(texts)
 
@@ -211,8 +215,8 @@ def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> Iterator[Text
     """Yield a sentence for each model and set of parameters that were not sent as configured."""
     answers = Counter[tuple[str, str]]()
     for row in rows:
-        if row.altered:
-            answers[row.name, row.altered] += row.answers
+        if row.version.altered:
+            answers[row.version.name, row.version.altered] += row.answers
     for (name, alterations), n in sorted(answers.items()):
         changes = parse_alterations(alterations).items()
         texts = (

@@ -9,7 +9,7 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests import RequestFormRow, count_forms, find_mixed_models
 from auditor.storage.capabilities import save_capability
-from auditor.storage.costs import CallCounts
+from auditor.storage.costs import AnswerVersion, CallCounts, CallSums
 from auditor.storage.database import Database
 from tests.support.request_reports import change_answers, direct_keys
 from tests.support.synthetic_audit import populate
@@ -74,7 +74,9 @@ async def test_few_countries_give_values_without_an_interval(db: Database) -> No
 
 def test_forms_are_counted_by_purpose_and_only_for_answers_in_use() -> None:
     def count(purpose: str, form: str | None, *, is_current: bool = True) -> CallCounts:
-        return CallCounts("a", purpose, 0.0, 3, 3, 0, 0, 0, is_current=is_current, form=form)
+        return CallCounts(
+            AnswerVersion("a", form=form), purpose, 0.0, CallSums(calls=3, answers=3), is_current=is_current
+        )
 
     forms = count_forms(
         [

@@ -14,7 +14,7 @@ from auditor.reports.data.requests import (
     parse_alterations,
 )
 from auditor.storage.capabilities import Alteration
-from auditor.storage.costs import CallCounts
+from auditor.storage.costs import AnswerVersion, CallCounts, CallSums
 from auditor.storage.database import Database
 from tests.support.request_reports import change_answers, direct_keys
 from tests.support.synthetic_audit import populate
@@ -33,7 +33,7 @@ def make_config(*models: str, **settings: float) -> AuditConfig:
 
 def build(config: AuditConfig, **altered: str | None) -> SamplingReport:
     counts = [
-        CallCounts(name, purpose.value, 0.0, 3, 3, 0, 0, 0, altered=alteration)
+        CallCounts(AnswerVersion(name, altered=alteration), purpose.value, 0.0, CallSums(calls=3, answers=3))
         for name, alteration in altered.items()
         for purpose in (Purpose.DIRECT, Purpose.REVIEW)
     ]
@@ -103,7 +103,10 @@ def test_a_setting_that_was_refused_during_the_audit_is_equal_to_no_other() -> N
     rows = build_sampling_rows(make_config("a", "b"), alterations)
     assert [len(row.sent) for row in rows] == [2, 2]
     assert rows[0].label == "temperature 0.7, top_p 0.9 or openai’s default temperature, top_p 0.9"
-    counts = [CallCounts(a.name, a.purpose, 0.0, 1, 1, 0, 0, 0, altered=a.altered) for a in alterations]
+    counts = [
+        CallCounts(AnswerVersion(a.name, altered=a.altered), a.purpose, 0.0, CallSums(calls=1, answers=1))
+        for a in alterations
+    ]
     assert build_sampling_report(make_config("a", "b"), counts).sampling_settings_differ
 
 

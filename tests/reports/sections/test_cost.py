@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from auditor.reports.data.cost import CostReport, SavingsRow
+from auditor.reports.data.cost import CostReport, CostRow, SavingsRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import format_usd
 from auditor.reports.sections.cost import build_cost_section, describe_cost, describe_savings
+from auditor.storage.costs import CallSums
 from tests.reports.sections.block_access import blocks_of, cells_of
 
 
 def describe_total(cost: CostReport, **figures: object) -> str:
     """The sentences on a cost whose total has these figures."""
-    return " ".join(describe_cost(cost.model_copy(update={"total": cost.total.model_copy(update=figures)})))
+    return " ".join(describe_cost(cost.model_copy(update={"total": change_row(cost.total, **figures)})))
+
+
+def change_row(row: CostRow, **figures: Any) -> CostRow:
+    """The row with other figures; those of `CallSums` by their names there."""
+    sums = {name: figures.pop(name) for name in CallSums._fields if name in figures}
+    return row.model_copy(update={"sums": row.sums._replace(**sums), **figures})
 
 
 def test_an_unknown_cost_is_not_described_as_zero(report: Report) -> None:
@@ -25,10 +34,10 @@ def test_an_unknown_cost_is_not_described_as_zero(report: Report) -> None:
 
 
 def test_estimated_and_cached_parts_are_stated(report: Report) -> None:
-    text = describe_total(report.cost, estimated_usd=0.5, estimated_requests=1)
+    text = describe_total(report.cost, estimated_usd=0.5, estimated_attempts=1)
     assert f"Of this, {format_usd(0.5)} is an estimate: 1 request returned no usable token counts" in text
     assert "Of the prompt tokens in answers that report this, providers read 75% from their caches." in text
-    assert "caches" not in describe_total(report.cost, cached_tokens=None)
+    assert "caches" not in describe_total(report.cost, prompt_tokens_with_cache_count=0)
 
 
 @pytest.mark.parametrize(("lost_usd", "amount"), [(None, "the amount is unknown"), (2.0, "up to $2.00")])
@@ -52,20 +61,22 @@ def test_the_table_has_every_row_and_the_total(report: Report) -> None:
     *rows, total = cells_of(table)
     assert isinstance(table.rows[-1], Row)
     assert table.rows[-1].is_total
-    assert total[2] == report.cost.total.calls
+    assert total[2] == report.cost.total.sums.calls
     assert total[8] == LowerBound(report.cost.total.usd or 0.0)
     for cells, row in zip(rows, report.cost.rows, strict=True):
-        cached = None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens)
-        assert (cells[2:6], cells[6]) == ([row.calls, row.attempts, row.answers, row.prompt_tokens], cached)
+        sums, n_tokens = row.sums, row.sums.prompt_tokens_with_cache_count
+        cached = CountShare(sums.cached_tokens, n_tokens) if n_tokens else None
+        assert (cells[2:6], cells[6]) == ([sums.calls, sums.attempts, sums.answers, sums.prompt_tokens], cached)
         assert cells[8] == (Reason("unknown") if row.usd is None else row.usd)
 
 
 def test_hidden_reasoning_has_columns_and_a_sentence_only_where_it_is_reported(report: Report) -> None:
     [table] = blocks_of(build_cost_section(report), Table)
     assert not any("reasoning" in str(column.title) for column in table.columns)
-    figures = {"reasoning_tokens": 600, "reasoning_usd": 0.25, "completion_tokens": 1000}
-    rows = [row.model_copy(update=figures) for row in report.cost.rows[:1]] + report.cost.rows[1:]
-    total = report.cost.total.model_copy(update=figures)
+    tokens = {"reasoning_tokens": 600, "answers_with_reasoning_count": 1, "completion_tokens": 1000}
+    figures = {**tokens, "reasoning_usd": 0.25}
+    rows = [change_row(row, **figures) for row in report.cost.rows[:1]] + report.cost.rows[1:]
+    total = change_row(report.cost.total, **figures)
     cost = report.cost.model_copy(update={"rows": rows, "total": total})
     text = " ".join(describe_cost(cost))
     assert "Of the completion tokens, 60% were hidden reasoning, for $0.25" in text

@@ -9,6 +9,7 @@ import pytest
 from auditor.reports.data.cost import CostForecast, ForecastRange, ForecastRow, RecordedUsage
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
+from auditor.storage.costs import CallSums
 
 COST = ForecastRange(low=1.5, expected=2.25, high=4.0)
 CALLS = ForecastRange(low=32.4, expected=51.3, high=1080)
@@ -69,7 +70,9 @@ def test_gaps_of_the_estimate_are_reasons_for_caution() -> None:
 def test_the_forecast_is_compared_with_the_recorded_cost(
     usd: float | None, unpriced: int, shown: tuple[str, ...]
 ) -> None:
-    actual = RecordedUsage(answers=50, prompt_tokens=9, completion_tokens=777, usd=usd, unpriced=unpriced)
+    actual = RecordedUsage(
+        sums=CallSums(answers=50, prompt_tokens=9, completion_tokens=777, unpriced=unpriced), usd=usd
+    )
     document = build_forecast_document(make_forecast(actual=actual, actual_usd=3.0))
     assert (document.kind, document.subtitle) == ("Estimate and outcome", "9 cells, as run")
     text = render_text(document, width=200)

@@ -7,6 +7,7 @@ from auditor.reports.data.report_schema import Report, RewordingReport
 from auditor.reports.document import Table
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.reports.sections.summary import build_summary_section
+from auditor.storage.costs import AnswerVersion
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
 
@@ -14,7 +15,7 @@ from tests.reports.sections.node_text import text_of
 def make_row(served: str, fingerprint: str | None = None, altered: str | None = "") -> ModelVersionRow:
     """Two answers of model m by one version."""
     return ModelVersionRow(
-        name="m", served_model=served, fingerprint=fingerprint, altered=altered, answers=2, first_at="1", last_at="2"
+        version=AnswerVersion("m", served, fingerprint, altered), answers=2, first_at="1", last_at="2"
     )
 
 

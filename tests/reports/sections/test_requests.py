@@ -18,6 +18,7 @@ from auditor.reports.data.requests import (
 from auditor.reports.document import Name
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.requests import build_requests_subsection, describe_forms
+from auditor.storage.costs import AnswerVersion
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 
@@ -40,9 +41,7 @@ def make_report(report: Report, forms: dict[str, int], altered: tuple[str | None
         for form, n in forms.items()
     ]
     served = [
-        ModelVersionRow(
-            name="alder", served_model=None, fingerprint=None, altered=entry, answers=2, first_at="1", last_at="2"
-        )
+        ModelVersionRow(version=AnswerVersion("alder", altered=entry), answers=2, first_at="1", last_at="2")
         for entry in altered
     ]
     requests = RequestsReport(capabilities=[capability], forms=form_rows, form_split=split if len(forms) > 1 else [])

@@ -88,7 +88,7 @@ def find_undocumented_finish_reasons(calls: Iterable[CallCounts]) -> list[Finish
             and counts.is_current
             and classify_finish_reason(counts.finish_reason) is FinishCategory.UNKNOWN
         ):
-            answers_by_reason[counts.name, counts.finish_reason] += counts.answers
+            answers_by_reason[counts.name, counts.finish_reason] += counts.sums.answers
     return [
         FinishReasonRow(name=name, reason=reason, answers=n) for (name, reason), n in sorted(answers_by_reason.items())
     ]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -14,8 +13,8 @@ from pydantic import Field
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Cell, Method, Outcome
-from auditor.reports.data.report_model import ReportModel
-from auditor.storage.costs import CallCounts
+from auditor.reports.data.report_model import FlatRow, ReportModel, publish
+from auditor.storage.costs import AnswerVersion, CallCounts
 from auditor.storage.count_queries import OutcomeCount
 
 
@@ -249,24 +248,10 @@ def count_reviewable_traces(
     return {unit: n if limit == "all" else min(n, limit) for unit, n in scored.items()}
 
 
-VERSION_FIELDS = ("name", "served_model", "fingerprint", "altered", "form")
-read_version = attrgetter(*VERSION_FIELDS)
-"""Returns what answers of one version have in common, in the order of these fields."""
-
-
-class ModelVersionRow(ReportModel):
+class ModelVersionRow(FlatRow):
     """Answers of one model with the same reported version, altered parameters and form of structured answers."""
 
-    name: str
-    served_model: str | None
-    """Model name that the provider reports; null where it reports none."""
-    fingerprint: str | None
-    """Identifier that the provider reports for the serving configuration."""
-    altered: str | None
-    """Parameters that were not sent as configured: `name` if dropped, `name=value` if changed. Null where unknown."""
-    form: str | None = None
-    """Form in which structured answers were requested, read from the requests as sent: `json_schema`, `json_object`,
-    `tool` or `text`; null for free texts, and where it is unknown."""
+    version: Annotated[AnswerVersion, publish(*AnswerVersion._fields)]
     answers: int
     first_at: str
     last_at: str
@@ -274,28 +259,30 @@ class ModelVersionRow(ReportModel):
 
 def build_model_version_rows(call_counts: Iterable[CallCounts]) -> list[ModelVersionRow]:
     """Group answers by model, reported version, altered parameters and form; sorted by model, then earliest answer."""
-    counts_by_version: dict[tuple[str | None, ...], list[CallCounts]] = {}
+    counts_by_version: dict[AnswerVersion, list[CallCounts]] = {}
     for counts in call_counts:
-        if counts.answers and counts.is_current:
-            counts_by_version.setdefault(read_version(counts), []).append(counts)
+        if counts.sums.answers and counts.is_current:
+            counts_by_version.setdefault(counts.version, []).append(counts)
     rows = [
         ModelVersionRow(
-            **dict(zip(VERSION_FIELDS, version, strict=True)),
-            answers=sum(counts.answers for counts in group),
+            version=version,
+            answers=sum(counts.sums.answers for counts in group),
             first_at=min(counts.first_at or "" for counts in group),
             last_at=max(counts.last_at or "" for counts in group),
         )
         for version, group in counts_by_version.items()
     ]
-    return sorted(rows, key=lambda row: (row.name, row.first_at, *(field or "" for field in read_version(row))))
+    return sorted(rows, key=lambda row: (row.version.name, row.first_at, *(field or "" for field in row.version)))
 
 
 def count_versions_by_model(rows: Iterable[ModelVersionRow]) -> dict[str, int]:
     """Count the reported versions of each model; 0 where its provider reports none."""
     versions_by_model: dict[str, set[tuple[str | None, str | None]]] = {}
-    for row in rows:
-        version = {(row.served_model, row.fingerprint)} if row.served_model or row.fingerprint else set()
-        versions_by_model.setdefault(row.name, set()).update(version)
+    for version in (row.version for row in rows):
+        reported = (
+            {(version.served_model, version.fingerprint)} if version.served_model or version.fingerprint else set()
+        )
+        versions_by_model.setdefault(version.name, set()).update(reported)
     return {name: len(versions) for name, versions in sorted(versions_by_model.items())}
 
 

@@ -55,7 +55,7 @@ def build_count_gates(
     if thresholds.max_cost_usd is not None:
         cost = report.cost.total
         # None: some answers were paid for at an unknown price, and no price is known.
-        spent = 0.0 if cost.usd is None and not cost.unpriced else cost.usd
+        spent = 0.0 if cost.usd is None and not cost.sums.unpriced else cost.usd
         is_over = spent is not None and spent > thresholds.max_cost_usd
         # A lower bound below the limit decides nothing; one above it fails.
         observed = None if cost.lower_bound and not is_over else spent
@@ -64,13 +64,15 @@ def build_count_gates(
             if spent is None
             else f"${spent:.4f}{' or more, since some prices are unknown' * cost.lower_bound}"
         )
-        yield _build_count_gate("max_cost_usd", observed, thresholds.max_cost_usd, f"cost {cost_text}", cost.answers)
+        yield _build_count_gate(
+            "max_cost_usd", observed, thresholds.max_cost_usd, f"cost {cost_text}", cost.sums.answers
+        )
 
 
 def _served_model_gates(report: Report, max_served_models: int, models: Sequence[str]) -> Iterator[Gate]:
     """Yield a gate for each model on the number of versions that its provider reported."""
     answer_counts = {
-        name: sum(row.answers for row in report.served if row.name == name)
+        name: sum(row.answers for row in report.served if row.version.name == name)
         for name in count_versions_by_model(report.served)
     }
     for name, n_versions in count_versions_by_model(report.served).items():

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from auditor.domain import Outcome, lettered_options, total_cost
+from auditor.domain import Message, Outcome, lettered_options, total_cost
 from auditor.domain.decisions import aspect_questions
-from auditor.reports.data.traces import CellTraces, PromptMessage, SentencePairTrace, TraceReport, TraceVerdict
+from auditor.reports.data.traces import CellTraces, SentencePairTrace, TraceReport, TraceVerdict
 from auditor.reports.document import (
     Block,
     Callout,
@@ -62,20 +62,21 @@ PROMPT_ROLES = {"system": "System message", "user": "Question", "assistant": "Ea
 
 def title_answer(trace: TraceReport) -> list[Inline]:
     """The model, the cell, the number of the answer and its result, as a heading."""
-    cell: list[Inline] = (
-        [" on ", Name(trace.topic), " in ", Name(trace.country)] if trace.country else [" on ", Name(trace.topic)]
-    )
+    answer, cell = trace.trace, trace.trace.cell
+    place: list[Inline] = [" in ", Name(cell.country)] if cell.country else []
     survey = f", people’s {format_signed(trace.survey)}" if trace.survey is not None else ""
-    return [Name(trace.model), *cell, f", answer {trace.sample + 1}: ", Name(describe_result(trace)), survey]
+    number = f", answer {answer.sample + 1}: "
+    return [Name(answer.model), " on ", Name(cell.topic), *place, number, Name(describe_result(trace)), survey]
 
 
 def describe_result(trace: TraceReport) -> str:
     """The score or the answer in a few words; else why there is none."""
-    if trace.outcome != Outcome.OK:
-        return f"no {'score' if trace.country else 'answer'}: {label_outcome(trace.outcome)}"
-    if trace.answer is not None:
-        return f"answer {trace.answer}"
-    return f"score {format_signed(trace.score)}" if trace.score is not None else label_outcome(trace.outcome)
+    answer = trace.trace
+    if answer.outcome != Outcome.OK:
+        return f"no {'score' if answer.cell.country else 'answer'}: {label_outcome(answer.outcome)}"
+    if answer.answer is not None:
+        return f"answer {answer.answer}"
+    return f"score {format_signed(answer.score)}" if answer.score is not None else label_outcome(answer.outcome)
 
 
 def label_outcome(outcome: str) -> str:
@@ -85,7 +86,7 @@ def label_outcome(outcome: str) -> str:
 
 def tag_answer(trace: TraceReport) -> list[Tag]:
     """Labels of an answer: its outcome, and how many judges voted VALID."""
-    tags = [Tag(label_outcome(trace.outcome), "positive" if trace.outcome == Outcome.OK else "negative")]
+    tags = [Tag(label_outcome(trace.trace.outcome), "positive" if trace.trace.outcome == Outcome.OK else "negative")]
     votes = [verdict.valid for verdict in trace.verdicts if verdict.valid is not None]
     return [*tags, Tag(f"{sum(votes)} of {len(votes)} VALID")] if votes else tags
 
@@ -93,22 +94,22 @@ def tag_answer(trace: TraceReport) -> list[Tag]:
 def build_answer_blocks(trace: TraceReport) -> list[Block]:
     """The blocks of an answer, without its prompt."""
     blocks: list[Block] = []
-    if sentence := OUTCOME_SENTENCES[Outcome(trace.outcome)]:
+    if sentence := OUTCOME_SENTENCES[Outcome(trace.trace.outcome)]:
         blocks.append(Paragraph(sentence))
     if trace.first_text is not None:
         blocks.append(Quote("First answer, which could not be used; the question was repeated", trace.first_text))
-    if trace.text is not None:
-        blocks.append(Quote("Answer", trace.text))
-    elif trace.outcome == Outcome.OK:
+    if trace.transcript.text is not None:
+        blocks.append(Quote("Answer", trace.transcript.text))
+    elif trace.trace.outcome == Outcome.OK:
         blocks.append(Paragraph("The text of the answer is not recorded.", "note"))
     if trace.addresses_judge:
         blocks.append(Paragraph("This answer addresses its judge.", "note"))
-    if trace.error:
-        blocks.append(Quote("Error message", trace.error))
+    if trace.transcript.error:
+        blocks.append(Quote("Error message", trace.transcript.error))
     return [*blocks, *_build_verdicts(trace), Paragraph(_describe_cost(trace), "note")]
 
 
-def build_prompt_blocks(prompt: Sequence[PromptMessage]) -> list[Block]:
+def build_prompt_blocks(prompt: Sequence[Message]) -> list[Block]:
     """The messages that a model was sent."""
     if not prompt:
         return [Paragraph("What the model was asked is not recorded.", "note")]
@@ -119,7 +120,7 @@ def _build_verdicts(trace: TraceReport) -> list[Block]:
     """The number of VALID verdicts, and each verdict with the judge's words."""
     if not trace.verdicts:
         return []
-    titles = _title_aspects(for_task=not trace.country)
+    titles = _title_aspects(for_task=not trace.trace.cell.country)
     votes = [verdict.valid for verdict in trace.verdicts if verdict.valid is not None]
     summary = (
         f"{format_count(sum(votes))} of {pluralize(len(votes), 'judge')} voted VALID:" if votes else "No judge voted:"
@@ -157,19 +158,23 @@ def _title_aspects(*, for_task: bool) -> dict[str, str]:
 
 def _describe_cost(trace: TraceReport) -> list[Inline]:
     """What the answer cost, and how it came about, as one line."""
-    parts: list[list[Inline]] = [["Cost ", format_usd(trace.cost_usd) if trace.cost_usd is not None else "not known"]]
-    if trace.prompt_tokens is not None and trace.completion_tokens is not None:
-        tokens = f"{format_count(trace.prompt_tokens)} + {pluralize(trace.completion_tokens, 'token')}"
+    calls = trace.transcript
+    parts: list[list[Inline]] = [["Cost ", format_usd(calls.cost_usd) if calls.cost_usd is not None else "not known"]]
+    if calls.prompt_tokens is not None and calls.completion_tokens is not None:
+        tokens = f"{format_count(calls.prompt_tokens)} + {pluralize(calls.completion_tokens, 'token')}"
         parts.append([tokens])
-    if trace.requests:
-        parts.append([pluralize(trace.requests, "request")])
-    if trace.seconds is not None:
-        parts.append([f"{format_number(trace.seconds, 1)} s"])
-    if trace.started_at:
-        parts.append([f"{trace.started_at[:19].replace('T', ' ')} UTC"])
-    if trace.language != "en":
-        parts.append([f"language {trace.language}"])
-    for label, value in (("model version", trace.served_model), ("finish reason", trace.finish_reason)):
+    if calls.attempts:
+        parts.append([pluralize(calls.attempts, "request")])
+    if calls.known_seconds is not None:
+        parts.append([f"{format_number(calls.known_seconds, 1)} s"])
+    if calls.started_at:
+        parts.append([f"{calls.started_at[:19].replace('T', ' ')} UTC"])
+    if trace.trace.language != "en":
+        parts.append([f"language {trace.trace.language}"])
+    for label, value in (
+        ("model version", calls.served_model),
+        ("finish reason", calls.finish_reason),
+    ):
         if value:
             parts.append([f"{label} ", Name(value)])
     nodes = [node for part in parts for node in (", ", *part)]
@@ -211,7 +216,7 @@ def build_cell_document(cell_traces: CellTraces, audit: PageAudit, links: PageLi
     kind = "Answers on one cell" if country else "Answers to one item"
     sections = [
         _build_model_section(model, [*traces], i, cell_traces, prompts)
-        for i, (model, traces) in enumerate(groupby(cell_traces.traces, key=lambda trace: trace.model), 1)
+        for i, (model, traces) in enumerate(groupby(cell_traces.traces, key=lambda trace: trace.trace.model), 1)
     ]
     return Document(
         kind=label_kind(kind, is_simulated=audit.is_simulated),
@@ -271,9 +276,9 @@ def _list_key_figures(cell_traces: CellTraces) -> list[tuple[str, str]]:
     compared = [("sentence pairs", format_count(len(sentence_pairs)))] if sentence_pairs else []
     if not traces:
         return [*figures, *compared]
-    n_usable = sum(trace.outcome == Outcome.OK for trace in traces)
-    costs = [trace.cost_usd for trace in traces if trace.cost_usd is not None]
-    is_lower_bound = any(trace.cost_usd is None and trace.requests for trace in traces)
+    n_usable = sum(trace.trace.outcome == Outcome.OK for trace in traces)
+    costs = [trace.transcript.cost_usd for trace in traces if trace.transcript.cost_usd is not None]
+    is_lower_bound = any(trace.transcript.cost_usd is None and trace.transcript.attempts for trace in traces)
     return [
         *figures,
         ("answers" if len(traces) > 1 else "answer", format_count(len(traces))),
@@ -296,17 +301,17 @@ def _build_model_section(
     traces: Sequence[TraceReport],
     position: int,
     cell_traces: CellTraces,
-    prompts: dict[tuple[PromptMessage, ...], int],
+    prompts: dict[tuple[Message, ...], int],
 ) -> Section:
     """The answers of one model; the first is open."""
     score, survey = cell_traces.scores.get(model), cell_traces.survey
-    text = f"{pluralize(len(traces), 'answer')}, {sum(trace.outcome == Outcome.OK for trace in traces)} usable."
+    text = f"{pluralize(len(traces), 'answer')}, {sum(trace.trace.outcome == Outcome.OK for trace in traces)} usable."
     if score is not None and cell_traces.item is None:
         text += f" Score {format_signed(score)}"
         text += f", people’s {format_signed(survey)}." if survey is not None else "."
     answers = [
         Disclosure(
-            f"Answer {trace.sample + 1}",
+            f"Answer {trace.trace.sample + 1}",
             [*build_answer_blocks(trace), _link_prompt(trace, prompts)],
             detail=describe_result(trace),
             tags=tag_answer(trace),
@@ -350,22 +355,22 @@ def _build_sentence_pairs(sentence_pairs: Sequence[SentencePairTrace]) -> list[S
     return [Section("logprob", "Sentence pairs", [table], "Log-probabilities")]
 
 
-def _number_prompts(traces: Sequence[TraceReport]) -> dict[tuple[PromptMessage, ...], int]:
+def _number_prompts(traces: Sequence[TraceReport]) -> dict[tuple[Message, ...], int]:
     """Number the different prompts of a cell from 1; answers without a recorded prompt have none."""
-    prompts = dict.fromkeys(tuple(trace.prompt) for trace in traces if trace.prompt)
+    prompts = dict.fromkeys(tuple(trace.transcript.messages) for trace in traces if trace.transcript.messages)
     return {prompt: number for number, prompt in enumerate(prompts, 1)}
 
 
-def _link_prompt(trace: TraceReport, prompts: dict[tuple[PromptMessage, ...], int]) -> Paragraph:
+def _link_prompt(trace: TraceReport, prompts: dict[tuple[Message, ...], int]) -> Paragraph:
     """Say which prompt the model was sent."""
-    number = prompts.get(tuple(trace.prompt))
+    number = prompts.get(tuple(trace.transcript.messages))
     if number is None:
         return Paragraph("What the model was asked is not recorded.", "note")
     text = "what was asked" if len(prompts) == 1 else f"prompt {number}"
     return Paragraph(["See ", Link(text, f"prompt-{number}"), "."], "note")
 
 
-def _build_prompts_section(prompts: dict[tuple[PromptMessage, ...], int]) -> Section:
+def _build_prompts_section(prompts: dict[tuple[Message, ...], int]) -> Section:
     """What the models were asked: each different prompt once."""
     blocks: list[Block] = [] if prompts else [*build_prompt_blocks(())]
     for prompt, number in prompts.items():

@@ -72,19 +72,19 @@ def build_records(cell_traces: CellTraces, search: Search, page: str) -> list[Se
     place_choices = [options.index(name) for options, name in zip(places, place, strict=True)]
     return [
         SearchRecord(
-            title=(model, *filter(None, reversed(cell_traces.cell)), f"answer {trace.sample + 1}"),
+            title=(model, *filter(None, reversed(cell_traces.cell)), f"answer {trace.trace.sample + 1}"),
             detail=describe_result(trace),
             tags=tag_answer(trace),
-            text=trace.error or "" if trace.text is None else trace.text,
+            text=trace.transcript.error or "" if trace.transcript.text is None else trace.transcript.text,
             choices=(
                 models.index(model),
                 *place_choices,
-                outcomes.index(label_outcome(trace.outcome)),
+                outcomes.index(label_outcome(trace.trace.outcome)),
                 verdicts.index(_label_verdicts(trace)),
             ),
             page=f"{page}#{identify_model_section(position)}",
         )
-        for position, (model, traces) in enumerate(groupby(cell_traces.traces, key=lambda trace: trace.model), 1)
+        for position, (model, traces) in enumerate(groupby(cell_traces.traces, key=lambda trace: trace.trace.model), 1)
         for trace in traces
     ]
 

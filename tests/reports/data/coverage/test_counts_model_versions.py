@@ -17,6 +17,7 @@ from auditor.reports.sections.provenance import build_provenance_section
 from auditor.run import run_audit
 from auditor.storage import audits, ledger
 from auditor.storage.call_records import StoredAnswer
+from auditor.storage.costs import AnswerVersion
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
 from tests.reports.sections.node_text import text_of
@@ -30,7 +31,7 @@ def make_row(
     served: str | None, fingerprint: str | None = None, altered: str | None = "", name: str = "m"
 ) -> ModelVersionRow:
     return ModelVersionRow(
-        name=name, served_model=served, fingerprint=fingerprint, altered=altered, answers=2, first_at="1", last_at="2"
+        version=AnswerVersion(name, served, fingerprint, altered), answers=2, first_at="1", last_at="2"
     )
 
 

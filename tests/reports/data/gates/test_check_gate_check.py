@@ -27,6 +27,7 @@ from auditor.reports.data.gates.estimates import (
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.report_files import render_junit
+from auditor.storage.costs import AnswerVersion
 from tests.support.audit_configs import config
 
 
@@ -107,7 +108,7 @@ def test_a_gate_can_limit_the_number_of_served_models(
     report: Report, served_models: list[str | None], max_served_models: int, expected: GateStatus
 ) -> None:
     rows = [
-        ModelVersionRow(name="m", served_model=s, fingerprint=None, altered="", answers=2, first_at="1", last_at="2")
+        ModelVersionRow(version=AnswerVersion("m", s, altered=""), answers=2, first_at="1", last_at="2")
         for s in served_models
     ]
     check = check_report(

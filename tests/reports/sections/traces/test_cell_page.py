@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from auditor.domain import Cell, Outcome, SentencePairScore, TaskItem
-from auditor.reports.data.traces import CellTraces, PromptMessage, SentencePairTrace
+from auditor.domain import Cell, Message, Outcome, SentencePairScore, TaskItem
+from auditor.reports.data.traces import CellTraces, SentencePairTrace
 from auditor.reports.document import Disclosure, Name, Quote, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.html import render_html
 from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
 from tests.reports.sections.traces.test_cell_page_answer import trace
 
-GERMAN = [PromptMessage(role="system", content="Du"), PromptMessage(role="user", content="Wie?")]
+GERMAN = (Message("system", "Du"), Message("user", "Wie?"))
 
 
 def test_each_different_prompt_is_shown_once() -> None:
-    traces = [trace(), trace(sample=2), trace(model="n", prompt=GERMAN), trace(model="n", sample=2, prompt=[])]
+    traces = [trace(), trace(sample=2), trace(model="n", messages=GERMAN), trace(model="n", sample=2, messages=())]
     cell_traces = CellTraces(Cell("Egypt", "divorce"), -0.5, None, traces, {"m": 0.3, "n": None})
     document = build_cell_document(cell_traces, PageAudit("a"), PageLinks(index="index.html"))
     assert [section.id for section in document.sections] == ["model-1", "model-2", "asked"]
@@ -32,7 +32,7 @@ def test_each_different_prompt_is_shown_once() -> None:
 
 def test_an_item_has_its_text_options_and_correct_answer() -> None:
     item = TaskItem("q1", "Which?", "Once.", ("yes", "no"), "yes")
-    answer = trace(country="", topic="q1", score=None, answer="yes", survey=None, correct_answer="yes")
+    answer = trace(cell=Cell("", "q1"), score=None, answer="yes", survey=None, correct_answer="yes")
     document = build_cell_document(
         CellTraces(item.cell, None, item, [answer], {"m": None}), PageAudit("a", 1, True), PageLinks()
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
-from auditor.domain import Outcome
-from auditor.reports.data.traces import PromptMessage, TraceReport, TraceVerdict
+from auditor.domain import Cell, Message, Outcome, Trace
+from auditor.reports.data.traces import TraceReport, TraceVerdict
 from auditor.reports.document import Section
 from auditor.reports.sections.traces.cell_page import (
     OUTCOME_LABELS,
@@ -15,20 +16,27 @@ from auditor.reports.sections.traces.cell_page import (
     tag_answer,
     title_answer,
 )
+from auditor.storage.transcripts import CallTranscript
 from tests.reports.sections.node_text import text_of
 
 
 def trace(**changes: Any) -> TraceReport:
     """An answer with a score."""
-    values: dict[str, Any] = {
-        "model": "m", "country": "Egypt", "topic": "divorce", "sample": 1, "language": "en", "outcome": "ok",
-        "score": 0.25, "answer": None, "survey": -0.5, "correct_answer": None,
-        "prompt": [PromptMessage(role="user", content="How?")], "text": "So.", "first_text": None, "verdicts": [],
-        "cost_usd": 0.002, "prompt_tokens": 10, "completion_tokens": 20, "requests": 2, "seconds": 1.25,
-        "started_at": "2026-01-02T03:04:05.678+00:00", "finish_reason": "stop", "served_model": "m-1", "error": None,
-        "key": "k",
-    }  # fmt: skip
-    return TraceReport(**{**values, **changes})
+    shown = TraceReport(
+        trace=Trace("m", Cell("Egypt", "divorce"), 1, Outcome.OK, 0.25, key="k"),
+        survey=-0.5,
+        correct_answer=None,
+        transcript=CallTranscript(
+            (Message("user", "How?"),), "So.", "stop", "m-1", 10, 20, 0.002, 2, "2026-01-02T03:04:05.678+00:00", 1.25
+        ),
+        first_text=None,
+        verdicts=[],
+    )
+    for name in ("transcript", "trace"):  # in this order, since both have a text
+        record = getattr(shown, name)
+        changed = {field.name: changes.pop(field.name) for field in fields(record) if field.name in changes}
+        shown = shown.model_copy(update={name: replace(record, **changed)})
+    return shown.model_copy(update=changes)
 
 
 def verdict(**changes: Any) -> TraceVerdict:
@@ -47,7 +55,7 @@ def text_of_answer(shown: TraceReport) -> str:
 
 def test_every_outcome_has_words() -> None:
     for outcome in set(Outcome) - {Outcome.OK}:
-        text = text_of_answer(trace(outcome=outcome.value, score=None))
+        text = text_of_answer(trace(outcome=outcome, score=None))
         assert f"no score: {OUTCOME_LABELS[outcome]}" in text
         assert OUTCOME_SENTENCES[outcome]
         assert OUTCOME_SENTENCES[outcome] in text
@@ -75,22 +83,22 @@ def test_an_answer_has_its_result_verdicts_and_cost() -> None:
 
 def test_missing_records_are_named() -> None:
     bare = trace(
-        text=None, prompt=[], cost_usd=None, prompt_tokens=None, requests=0, seconds=None, started_at=None,
+        text=None, messages=(), cost_usd=None, prompt_tokens=None, attempts=0, started_at=None,
         finish_reason=None, served_model=None,
     )  # fmt: skip
     assert "The text of the answer is not recorded." in text_of_answer(bare)
     assert "Cost not known." in text_of_answer(bare)
-    assert "not recorded" in text_of(Section("p", "", build_prompt_blocks(bare.prompt)))
+    assert "not recorded" in text_of(Section("p", "", build_prompt_blocks(bare.transcript.messages)))
 
 
 def test_a_repeated_question_shows_both_answers_and_a_failure_its_error() -> None:
     repaired = text_of_answer(trace(first_text="Hm.", text="0.25"))
     assert repaired.index("Hm.") < repaired.index("0.25", repaired.index("Hm."))
     assert "No such model" in text_of_answer(
-        trace(outcome="client_error", score=None, text=None, error="No such model")
+        trace(outcome=Outcome.CLIENT_ERROR, score=None, text=None, error="No such model")
     )
 
 
 def test_an_item_of_a_task_has_an_answer_instead_of_a_score() -> None:
-    item = trace(country="", topic="q1", score=None, answer="42", survey=None, correct_answer="42")
+    item = trace(cell=Cell("", "q1"), score=None, answer="42", survey=None, correct_answer="42")
     assert "m on q1, answer 2: answer 42" in text_of_answer(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.domain import Cell
+from auditor.domain import Cell, Outcome
 from auditor.reports.data.traces import CellTraces
 from auditor.reports.sections.traces.index_page import build_records, build_search
 from auditor.storage.count_queries import OutcomeCount
@@ -22,9 +22,9 @@ def test_answers_are_filtered_by_model_place_outcome_and_verdicts() -> None:
     assert options["Outcome"] == ["usable", "refused"]
     traces = [
         make_trace(
-            model="a", country="Japan", topic="x", sample=0, outcome="refused", score=None, text=None, error="HTTP 500"
+            model="a", cell=cells[1], sample=0, outcome=Outcome.REFUSED, score=None, text=None, error="HTTP 500"
         ),
-        make_trace(model="b", country="Japan", topic="x", sample=2, text="Because."),
+        make_trace(model="b", cell=cells[1], sample=2, text="Because."),
     ]
     first, second = build_records(CellTraces(cells[1], None, None, traces, {}), search, "2.html")
     assert (first.title, first.text, first.page) == (("a", "x", "Japan", "answer 1"), "HTTP 500", "2.html#model-1")
@@ -36,7 +36,7 @@ def test_answers_are_filtered_by_model_place_outcome_and_verdicts() -> None:
 def test_an_audit_of_a_task_has_a_filter_by_item() -> None:
     search = build_search(["m"], [Cell("", "q1"), Cell("", "q2")], [OutcomeCount("m", "", "q2", "ok", 1)])
     assert [search_filter.label for search_filter in search.filters] == ["Model", "Item", "Outcome", "Verdicts"]
-    trace = make_trace(model="m", country="", topic="q2", sample=0)
+    trace = make_trace(model="m", cell=Cell("", "q2"), sample=0)
     (record,) = build_records(CellTraces(Cell("", "q2"), None, None, [trace], {}), search, "2.html")
     assert record.title == ("m", "q2", "answer 1")
     assert record.choices[:3] == (0, 1, 0)
@@ -54,6 +54,6 @@ def test_an_audit_of_a_task_has_a_filter_by_item() -> None:
 )
 def test_verdicts_that_differ_are_a_choice(votes: list[bool | None], label: str) -> None:
     search = build_search(["m"], [Cell("Egypt", "x")], [OutcomeCount("m", "Egypt", "x", "ok", 1)])
-    trace = make_trace(model="m", country="Egypt", topic="x", verdicts=[make_verdict(valid=vote) for vote in votes])
+    trace = make_trace(model="m", cell=Cell("Egypt", "x"), verdicts=[make_verdict(valid=vote) for vote in votes])
     (record,) = build_records(CellTraces(Cell("Egypt", "x"), None, None, [trace], {}), search, "1.html")
     assert search.filters[-1].options[record.choices[-1]] == label
