@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError, did_you_mean
+from auditor.extras import load_extra
 from auditor.reports.number_format import MISSING_SYMBOL, format_count, format_interval, format_number
 from auditor.storage import audit_archive, audits
 from auditor.storage.database import Database
@@ -48,7 +49,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         library: `pandas` returns a DataFrame whose missing values are NA, `polars` a polars DataFrame.
 
     Raises:
-        UsageError: there is no such table, or polars is not installed.
+        UsageError: there is no such table, or the library is not installed.
         StorageError: there is no such audit.
     """
     stored_tables = {table_definition.name: table_definition for table_definition in audit_archive.list_tables()}
@@ -105,20 +106,13 @@ def _create_frame(
         UsageError: the library is unknown or not installed.
     """
     if library == "polars":
-        try:
-            import polars
-        except ImportError:
-            raise UsageError(
-                "polars is not installed.", "Install it: pip install 'auditor[polars]'. Or use pandas."
-            ) from None
+        polars = load_extra("polars", "polars")
         types = {"integer": polars.Int64, "number": polars.Float64, "boolean": polars.Boolean, "text": polars.String}
         schema = {column: types[column_kinds[column]] for column in columns} if column_kinds else columns
         return polars.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
     if library != "pandas":
         raise UsageError(f"'{library}' is not a supported library.", "Use pandas or polars.")
-    import pandas as pd
-
-    frame: pd.DataFrame = pd.DataFrame.from_records(rows, columns=columns)
+    frame: pd.DataFrame = load_extra("pandas", "pandas").DataFrame.from_records(rows, columns=columns)
     pandas_types = {"integer": "Int64", "number": "Float64", "boolean": "boolean", "text": "string"}
     return (
         frame.astype({column: pandas_types[column_kinds[column]] for column in columns})

@@ -125,7 +125,7 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
         if not audit.config.probes.direct:
             yield "Agreement without recall is not measurable: the probe 'direct' is not in the configuration."
         names = [model.name for model in audit.config.models if not _has_both_sides(model.attributes, drawn)]
-        if names:
+        if names and not audit.config.is_simulated:  # simulated models are not released
             yield (
                 f"Recall before and after the release of {', '.join(names)} is not measurable: it needs the attribute "
                 "'released', and two waves on each side of it."

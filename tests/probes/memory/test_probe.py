@@ -180,6 +180,8 @@ def test_unmeasurable_figures_are_named_before_the_first_call(tmp_path: Path) ->
         return sentences
 
     text = CONFIG.replace(', items = "items.csv"', "")
+    assert list_sentences(text) == []
+    text = text.replace('name = "simulated-memory"', 'name = "memory"').replace("simulated/", "openai/")
     [release] = list_sentences(text)
     assert "Recall before and after the release of knows, recites is not measurable" in release
     [none] = list_sentences(text.replace('published = "made-up"', "cells = 60").replace(", cells = 40", ""))
