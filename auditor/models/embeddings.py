@@ -411,6 +411,6 @@ def _require_sentence_transformers() -> None:
     if not importlib.util.find_spec("sentence_transformers"):
         raise ModelSetupError(
             "sentence embeddings need the package sentence-transformers.",
-            "Install torch for your machine, then run `pip install 'auditor[embeddings]'`. To leave self-consistency out: "
+            "Install torch for your machine, then run `pip install 'auditor[embeddings]'`. Without self-consistency: "
             'embedding = { model = "none" }',
         )
