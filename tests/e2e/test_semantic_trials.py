@@ -325,6 +325,10 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     assert sage.r_pair_entropy is not None
     assert sage.r_pair_entropy.n == part.pair_entropy.n
     assert sage.r_pair_entropy.ci_low is not None
+    tests = [row.r_pair_entropy for row in part.correlations if row.r_pair_entropy and row.r_pair_entropy.p_value]
+    assert len(tests) > 1
+    assert len({test.test_family for test in tests}) == 1
+    assert all((test.adjusted_p_value or 0) >= (test.p_value or 1) for test in tests)
     assert {(d.text, d.metric) for d in part.differences} == set(correlation_by_metric) - {("rot", "sage")}
     metric_difference = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
     rouge_correlation = value(correlation_by_metric["answer", "rouge_l"].r)

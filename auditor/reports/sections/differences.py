@@ -317,18 +317,26 @@ def build_non_inferiority_section(differences: DifferenceReport) -> Iterator[Sec
         return
     blocks: list[Block] = [List([_describe_outcome(row) for row in differences.non_inferiority], is_findings=True)]
     for i, report in enumerate(differences.non_inferiority, start=1):
+        if not report.regions:
+            continue
         blocks += [Paragraph(describe_registration(report)), _tabulate_regions(report, f"non-inferiority-{i}")]
     yield Section("non-inferiority", "Non-inferiority by region", blocks, contents_title="Non-inferiority")
 
 
 def _describe_outcome(report: NonInferiorityReport) -> ListItem:
-    """State in how many regions the second series is not inferior."""
-    n_passed, n_regions = sum(row.passes for row in report.regions), len(report.regions)
-    regions = "all" if report.passes else f"{n_passed} of {pluralize(n_regions, 'region')}"
-    suffix = " regions" if report.passes else ""
+    """State in how many regions the second series is not inferior, or why none is tested."""
+    if report.reason:
+        return ListItem(f"{report.second} is not tested for non-inferiority: {report.reason}.", "unclear")
+    n_regions, n_tested = len(report.regions), sum(row.passes is not None for row in report.regions)
+    n_passed = sum(row.passes is True for row in report.regions)
+    if report.passes:
+        regions = "all regions"
+    else:
+        regions = f"{n_passed or 'none'} of {pluralize(n_regions, 'region')}"
+        regions += f" ({n_regions - n_tested} not tested)" if n_tested < n_regions else ""
     text = (
-        f"{report.second} passes in {regions}{suffix}: its mean absolute error is less than "
-        f"{format_number(report.margin, 3)} above that of {report.first} there."
+        f"{report.second} passes in {regions}. A region passes if its mean absolute error is shown to be less than "
+        f"{format_number(report.margin, 3)} above that of {report.first}."
     )
     return ListItem(text, "positive" if report.passes else "negative")
 
@@ -363,7 +371,7 @@ def _tabulate_regions(report: NonInferiorityReport, table_id: str) -> Block:
         "countries and topics.",
         report.regions,
         RegionMarginRow,
-        {"passes": lambda row: "yes" if row.passes else "no"},
+        {"passes": lambda row: {True: "yes", False: "no", None: "not tested"}[row.passes]},
     )
 
 

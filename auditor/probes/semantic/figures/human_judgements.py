@@ -213,9 +213,14 @@ class HumanCorrelationRow(FlatRow):
     """Correlation with the share of judgements that find answers alike; the adjusted p-value is for all measures."""
     r_entropy: Annotated[float | None, Column("r with entropy")]
     """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
-    r_pair_entropy: Annotated[Tested | None, Column("r with entropy over pairs")] = None
+    r_pair_entropy: Annotated[
+        Tested | None,
+        Column("r with entropy over pairs"),
+        p_column("p of r with entropy over pairs (adjusted)", path="r_pair_entropy.adjusted_p_value"),
+    ] = None
     """Correlation with the entropy over pairs: where people find many pairs alike, answers should be consistent. A
-    question without a pair that people find alike is left out, since it has no distribution."""
+    question without a pair that people find alike is left out, since it has no distribution. The adjusted p-value is
+    for all measures."""
 
 
 class CorrelationDifferenceRow(FlatRow):
@@ -313,6 +318,14 @@ def _build_report(
     )
     weights = np.array([count_represented_pairs(group) for group in groups])
     columns = _arrange_scores(scores, units)
+    correlations = adjust_rows(
+        (
+            _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions, weights)
+            for key, values in sorted(columns.items())
+        ),
+        "r",
+        "agreement of measures with people",
+    )
     return HumanJudgementReport(
         questions=len(set(questions)),
         judgements=len(used),
@@ -329,12 +342,7 @@ def _build_report(
             empty_reason="people find no pair alike",
         ),
         correlations=adjust_rows(
-            (
-                _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions, weights)
-                for key, values in sorted(columns.items())
-            ),
-            "r",
-            "agreement of measures with people",
+            correlations, "r_pair_entropy", "correlation of measures with the entropy over people's pairs"
         ),
         differences=adjust_rows(
             (

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method
+from auditor.errors import UsageError
 from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.intervals.missing_bounds import bounded_difference
 from auditor.metrics.intervals.paired import paired_error
@@ -227,7 +228,7 @@ def check_non_inferiority(
     reports = []
     for first, second in pairs:
         pair_margin = _stated_margin(db, first, second) if margin is None else margin
-        if pair_margin is not None and not (has_rescaled_scores(first.method) or has_rescaled_scores(second.method)):
+        if pair_margin is not None:
             reports.append(_test_pair(db, first, second, pair_margin))
     return reports
 
@@ -240,10 +241,11 @@ def _stated_margin(db: Database, first: ScoreSeries, second: ScoreSeries) -> flo
 
 
 def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: float) -> NonInferiorityReport:
-    """Test each region of the first series' survey."""
+    """Test each region of the first series' survey; none of scores that are rescaled."""
     shared = select_shared_cells(first, second)
+    is_rescaled = has_rescaled_scores(first.method) or has_rescaled_scores(second.method)
     rows = []
-    for region in get_grouping(first.survey).regions:
+    for region in () if is_rescaled else get_grouping(first.survey).regions:
         indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
         if indices:
             cells = SharedCells(
@@ -253,9 +255,10 @@ def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: fl
             first_scores, second_scores, truth, countries, topics = cells.clustered_scores()
             difference = paired_jackknife(MAE, second_scores, first_scores, truth, countries, topics)
             change: Tested = difference.against_margin(margin)
-            rows.append(RegionMarginRow(region=region.name, change=change, passes=False))
+            rows.append(RegionMarginRow(region=region.name, change=change, passes=None))
     rows = adjust_rows(rows, "change", f"non-inferiority of {second.label}, by region")
     state, registered_at, registered_margin = _find_registration(db, first, second, margin)
+    regions = [row.model_copy(update={"passes": _is_below(row.change, margin)}) for row in rows]
     return NonInferiorityReport(
         first=first.label,
         second=second.label,
@@ -263,17 +266,21 @@ def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: fl
         registration=state,
         registered_at=registered_at,
         registered_margin=registered_margin,
-        regions=[
-            row.model_copy(
-                update={
-                    "passes": row.change.is_significant
-                    and row.change.ci_high is not None
-                    and row.change.ci_high < margin
-                }
-            )
-            for row in rows
-        ],
+        regions=regions,
+        reason=RESCALED_SCORES_REASON if is_rescaled else _find_reason(regions),
     )
+
+
+def _is_below(change: Tested, margin: float) -> bool | None:
+    """Whether a change in error is shown to be below the margin; None without an interval."""
+    return None if change.ci_high is None else change.is_significant and change.ci_high < margin
+
+
+def _find_reason(regions: Sequence[RegionMarginRow]) -> str | None:
+    """Why none of the regions is tested; None if one is."""
+    if any(row.passes is not None for row in regions):
+        return None
+    return regions[0].change.reason if regions else "no country with scores of both is in a region of the survey"
 
 
 def _find_registration(
@@ -341,6 +348,10 @@ def compare_targets(
     pair_differences = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
     label_figures = LabelFigures(db)
     corrected = compare_corrected_shares(label_figures, pairs) if use_corrections else [None] * len(pairs)
+    if margin is not None and not pairs:
+        raise UsageError(
+            "--non-inferiority compares scores of two series, and judges alone have none.", "Name two audits."
+        )
     overall_differences = [_adjust_overall(pair_differences, name) for name in OVERALL_FIGURES]
     series = {one_series.label: one_series for pair in pairs for one_series in pair}.values()
     return DifferenceReport(

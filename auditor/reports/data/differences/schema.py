@@ -211,8 +211,8 @@ class RegionMarginRow(ReportModel):
     change: Annotated[Tested, Column("Change in MAE", digits=3, style="signed", emphasis=True)]
     """Second minus first, over the cells of both. The p-value is of a change of the margin or more; the adjusted one
     is for all regions of the pair."""
-    passes: Annotated[bool, Column("Passes")]
-    """Whether the 95% interval ends below the margin, after Holm's correction for the regions."""
+    passes: Annotated[bool | None, Column("Passes")]
+    """Whether the 95% interval ends below the margin, after Holm's correction for the regions; null without one."""
 
 
 class NonInferiorityReport(ReportModel):
@@ -228,11 +228,13 @@ class NonInferiorityReport(ReportModel):
     registered_margin: float | None
     """The margin of the last registration for this baseline; null without one."""
     regions: list[RegionMarginRow]
+    reason: str | None = None
+    """Why no region is tested; null if one is."""
 
     @property
     def passes(self) -> bool:
         """Whether all regions pass."""
-        return bool(self.regions) and all(row.passes for row in self.regions)
+        return bool(self.regions) and all(row.passes is True for row in self.regions)
 
 
 class DifferenceReport(ReportModel):

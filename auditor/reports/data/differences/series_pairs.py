@@ -162,8 +162,14 @@ def match_series_pairs(
 
     Raises:
         StorageError: there is no such audit.
-        UsageError: nothing can be paired, or a renamed model is in no pair; the message names the models there are.
+        UsageError: nothing can be paired, a target is named twice, or a renamed model is in no pair; the message names
+            the models there are.
     """
+    for target in targets:
+        if targets.count(target) > 1:
+            raise UsageError(
+                f"'{target.label}' is named twice: it does not differ from itself.", "Name two audits, or two models."
+            )
     audit_names = dict.fromkeys(target.audit for target in targets)
     has_several_audits = len(audit_names) > 1
     series_by_audit = {

@@ -130,7 +130,7 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
 
 def test_the_judgements_document_has_both_entropies() -> None:
     r = Tested(0.5, 20, 0.1, 0.8, p_value=0.01, adjusted_p_value=0.02)
-    r_pair_entropy = Tested(0.4, 20, 0.1, 0.6, None, ("question",))
+    r_pair_entropy = Tested(0.4, 20, 0.1, 0.6, None, ("question",), p_value=0.03, adjusted_p_value=0.06)
     row = HumanCorrelationRow(
         text="rot",
         metric="sage:alpha=1",
@@ -144,7 +144,7 @@ def test_the_judgements_document_has_both_entropies() -> None:
     )  # fmt: skip
     document = human_judgements.build_judgements_document("x", judgements)
     [cells] = cells_of(tables_of(document)["judgements"])
-    assert cells == ["SaGE (α = 1) of rules of thumb", r, 0.02, -0.3, r_pair_entropy]
+    assert cells == ["SaGE (α = 1) of rules of thumb", r, 0.02, -0.3, r_pair_entropy, 0.06]
     assert "Mean entropy over a question’s pairs, in bits: 1.50, 95% CI 1.40 to 1.60" in text_of(document.sections)
 
 

@@ -7,10 +7,13 @@ import pytest
 
 from auditor.config.sections import CompareSection, NonInferioritySection
 from auditor.domain import Cell, CellScore, Grouping, Region, Survey, SurveyCell
+from auditor.errors import UsageError
+from auditor.metrics.intervals.estimate import Tested
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.two_way import paired_jackknife
 from auditor.metrics.people.cell_statistics import MAE
 from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.schema import RegionMarginRow
 from auditor.reports.data.differences.series_pairs import SeriesTarget
 from auditor.reports.output import render_document
 from auditor.reports.sections.differences_document import build_difference_document
@@ -62,6 +65,52 @@ def test_a_region_passes_only_where_the_change_is_below_the_margin_and_the_page_
     for is_brief in (True, False):
         assert "not registered" in render_document(build_difference_document(differences, is_brief=is_brief), "html")
     assert compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)]).non_inferiority == []
+
+
+def save_scores(db: Database, name: str, method: str) -> None:
+    """An audit whose scores are all the same, whatever its name."""
+    survey = Survey(
+        "own", "t", "s", "{topic} {country}", ("never", "always"),
+        tuple(SurveyCell(cell, i % 7 / 7) for i, cell in enumerate(CELLS)), grouping=Grouping("g", "Two", REGIONS),
+    )  # fmt: skip
+    audit = audits.save_audit(db, name=name, config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    save_records(db, audit.id, [CellScore("m", cell, method, i % 5 / 5) for i, cell in enumerate(CELLS)])
+    audits.set_stage(db, audit.id, audits.FINISHED)
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"), [("direct", "its uncertainty cannot be estimated"), ("logprob", "rescaled to the full scale")]
+)
+def test_a_change_without_an_interval_is_not_tested_and_the_page_says_why(
+    db: Database, method: str, reason: str
+) -> None:
+    for name in ("before", "after"):
+        save_scores(db, name, method)
+    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN)
+    [report] = differences.non_inferiority
+    assert reason in (report.reason or "")
+    assert all(row.passes is None for row in report.regions)
+    page = render_document(build_difference_document(differences, is_brief=True), "text")
+    assert "is not tested for non-inferiority" in " ".join(page.split())
+    assert reason in " ".join(page.split())
+
+
+def test_regions_without_an_interval_are_counted_apart(db: Database) -> None:
+    store_audits(db, rise_in_south=0.1)
+    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN)
+    [report] = differences.non_inferiority
+    few = RegionMarginRow(region="East", change=Tested(0.0, 3, reason="few"), passes=None)
+    changed = differences.model_copy(
+        update={"non_inferiority": [report.model_copy(update={"regions": [*report.regions, few]})]}
+    )
+    page = " ".join(render_document(build_difference_document(changed, is_brief=True), "text").split())
+    assert "passes in 1 of 3 regions (1 not tested)" in page
+
+
+def test_an_audit_is_not_compared_with_itself(db: Database) -> None:
+    save_scores(db, "before", "direct")
+    with pytest.raises(UsageError, match="'before' is named twice: it does not differ from itself"):
+        compare_targets(db, [SeriesTarget("before", None)] * 2, margin=MARGIN)
 
 
 @pytest.mark.parametrize(
