@@ -264,9 +264,9 @@ def plan_calls(
     if config.probes.direct and cells:
         calls = count_direct_calls(config, cells)
         for model in config.models:
-            examples = [
-                build_direct_call(config, survey, model, cell, sample)
-                for cell in sample_evenly(cells)
+            examples = [  # sample 0 of the first cell, 1 of the second: another audit may have fewer of all cells
+                build_direct_call(config, survey, model, cell, sample + i % config.direct.guaranteed_samples)
+                for i, cell in enumerate(sample_evenly(cells))
                 for sample in first_samples(config, cell.country)
             ]
             yield PlannedCalls(model, Purpose.DIRECT, calls, examples, config.direct.max_words)

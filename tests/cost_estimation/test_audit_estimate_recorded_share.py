@@ -55,6 +55,15 @@ def test_a_larger_audit_has_about_its_further_cells_left(server: FakeServer, fir
     assert " seem to be left to send: by a sample" in describe_forecast(estimate)
 
 
+def test_an_audit_with_more_samples_has_the_further_ones_left(
+    server: FakeServer, first: AuditConfig, storage: str
+) -> None:
+    probes = {"direct": first.direct.model_dump() | {"samples": 2 * first.direct.samples}}
+    estimate = forecast(config(server.url, name="more", probes=probes, judges=[]), storage)
+    assert estimate.remaining is not None
+    assert 0.3 * estimate.calls.expected < estimate.remaining.expected < 0.7 * estimate.calls.expected
+
+
 def test_reviews_of_another_kind_are_left_to_send(server: FakeServer, storage: str) -> None:
     estimate = forecast(
         config(server.url, name="other", probes={"direct": {"samples": 1}, "review": {"max_words": 20}}), storage
