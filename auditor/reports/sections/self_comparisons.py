@@ -254,6 +254,7 @@ def _compare_language_agreement(languages: LanguagesReport) -> Iterator[Block]:
         f"CIs are over countries and topics.{small}",
         languages.agreement,
         LanguageAgreementRow,
+        {"region": lambda row: row.region or "all countries"},
     )
 
 
