@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.config.installed_probes import list_built_in_probes
+from auditor.config.value_checks import PARAMETERS
 from auditor.domain import Method
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL
 from auditor.metrics.people.over_models import MIN_TREND_MODELS, ModelCorrelation
@@ -23,6 +24,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
     Cell,
+    Code,
     Column,
     Disclosure,
     HeatMap,
@@ -223,7 +225,7 @@ def build_model_attributes_section(report: Report) -> Section | None:
 
 def build_attributes_section(attributes: AttributesReport) -> Section:
     """Build the section: what changes with size, the trends, and figures by attribute."""
-    blocks: list[Block] = [*_build_trends(attributes.trends)]
+    blocks: list[Block] = [*_build_trends(attributes)]
     derived = {"figure": lambda row: _name_figure(row.figure)}
     blocks.append(
         tabulate(
@@ -249,9 +251,17 @@ def build_attributes_section(attributes: AttributesReport) -> Section:
     return Section("attributes", "Figures by attributes of models", blocks, "Attributes")
 
 
-def _build_trends(trends: list[AttributeTrendRow]) -> Iterator[Block]:
+def _build_trends(attributes: AttributesReport) -> Iterator[Block]:
     """Yield the finding and the table of trends; nothing without numbers of parameters."""
+    trends = attributes.trends
     if not trends:
+        if any(PARAMETERS in row.attributes for row in attributes.models):
+            missing_family: Text = [
+                "There is no trend over the number of parameters: no family has two of the models. Set ",
+                Code("family"),
+                " of models that belong together.",
+            ]
+            yield Paragraph(missing_family, "finding")
         return
     findings: list[Text] = [
         [
@@ -286,7 +296,14 @@ def _name_figure(figure: str) -> str:
 
 
 def _list_attributes(row: ModelAttributesRow) -> str:
-    """The attributes of a model, such as "parameters 7e+09, tuning instruct"."""
+    """The attributes of a model, such as "parameters 7B, tuning instruct"."""
     return ", ".join(
-        f"{key} {value:,.6g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.attributes.items()
+        f"{key} {_format_parameters(value) if isinstance(value, float) else value}"
+        for key, value in row.attributes.items()
     )
+
+
+def _format_parameters(number: float) -> str:
+    """A number of parameters as models are named by it, such as 7B or 125M."""
+    size, unit = next(((size, unit) for size, unit in ((1e9, "B"), (1e6, "M")) if number >= size), (1.0, ""))
+    return f"{number / size:,.4g}{unit}"

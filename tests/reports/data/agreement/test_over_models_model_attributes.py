@@ -11,9 +11,10 @@ from auditor.reports.data.agreement.over_models import build_attributes_report
 from auditor.reports.data.build import build_report
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.series_pairs import SeriesTarget
+from auditor.reports.document import Document
 from auditor.reports.output import render_document
 from auditor.reports.sections.differences_document import build_difference_document
-from auditor.reports.sections.over_models import NO_TREND
+from auditor.reports.sections.over_models import NO_TREND, build_attributes_section
 from auditor.reports.sections.report import build_report_document
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -74,6 +75,18 @@ def test_figures_are_grouped_by_label_year_and_power_of_ten() -> None:
     ]  # fmt: skip
     [trend] = report.trends
     assert (trend.family, trend.slope.n) == ("pythia", 8)
+
+
+def test_models_of_no_common_family_have_no_trend_and_the_page_says_what_is_missing() -> None:
+    models = [model.model_copy(update={"family": model.name}) for model in CONFIG.models]
+    report = build_attributes_report(
+        [CONFIG.model_copy(update={"models": models})], {"mae": {f"m{i}": i / 10 for i in range(8)}}
+    )
+    assert report is not None
+    assert report.trends == []
+    page = render_document(Document("Audit", "a", "", [build_attributes_section(report)]), "markdown")
+    assert "no family has two of the models. Set `family`" in page
+    assert "parameters 100M" in page
 
 
 def test_below_six_models_there_is_no_trend_and_without_attributes_no_section() -> None:
