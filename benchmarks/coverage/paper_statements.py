@@ -277,7 +277,7 @@ PAPER_STUDIES = (
         state_trends,
         naively_state_trends,
         designs=(FamilyDesign((6, 3, 2)), FamilyDesign((8, 4, 3))),
-        n_runs=N_RUNS,
+        n_runs=5 * N_RUNS,
         min_named=MIN_NAMED,
     ),
     PlantedStudy(

@@ -168,7 +168,8 @@ def match_series_pairs(
     for target in targets:
         if targets.count(target) > 1:
             raise UsageError(
-                f"'{target.label}' is named twice: it does not differ from itself.", "Name two audits, or two models."
+                f"'{target.label}' is named twice, and does not differ from itself: there is nothing to compare.",
+                "Name two audits, or two models.",
             )
     audit_names = dict.fromkeys(target.audit for target in targets)
     has_several_audits = len(audit_names) > 1

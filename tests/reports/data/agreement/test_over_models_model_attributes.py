@@ -42,18 +42,27 @@ CONFIG = configure()
 def test_a_family_in_which_consistency_grows_is_named_and_one_in_which_it_does_not_is_not(
     slope: float, is_named: bool
 ) -> None:
-    """Eight models; two standard deviations between models per decade, or none. Three other figures do not grow."""
-    n_audits, counts = 400, np.zeros(2, dtype=np.intp)
+    """Eight models; two standard deviations between models per decade, or none. Two other figures do not grow."""
+    n_audits, counts, deviation = 400, np.zeros(2, dtype=np.intp), 0.1
+    n_covered, widths = 0, []
     for seed in range(n_audits):
         rng = np.random.default_rng(seed)
         names = [f"m{i}" for i in range(8)]
         mae, r = (dict(zip(names, rng.normal(0.3, 0.1, 8).tolist(), strict=True)) for _ in range(2))
-        growing = 0.1 * (rng.normal(0, 1, 8) + slope * np.log10(SIZES))
+        growing = deviation * (rng.normal(0, 1, 8) + slope * np.log10(SIZES))
         consistency = dict(zip(names, growing.tolist(), strict=True))
         report = build_attributes_report([CONFIG], {"mae": mae, "pearson_r": r, "semantic_consistency": consistency})
         assert report is not None
         named = {row.figure for row in report.trends if row.slope.is_significant}
         counts += "semantic_consistency" in named, bool(named - {"semantic_consistency"} if is_named else named)
+        trend = next(row.slope for row in report.trends if row.figure == "semantic_consistency")
+        assert trend.ci_low is not None
+        assert trend.ci_high is not None
+        n_covered += trend.ci_low <= deviation * slope <= trend.ci_high
+        widths.append(trend.ci_high - trend.ci_low)
+    known_width = 2 * 1.96 * deviation / np.sqrt(8 * np.log10(SIZES).var())  # of an estimator that knows the noise
+    assert n_covered >= 0.92 * n_audits
+    assert np.mean(widths) <= 1.5 * known_width
     assert counts[1] <= 0.075 * n_audits
     assert counts[0] >= 0.9 * n_audits if is_named else counts[0] <= 0.075 * n_audits
 

@@ -109,7 +109,9 @@ def test_regions_without_an_interval_are_counted_apart(db: Database) -> None:
 
 def test_an_audit_is_not_compared_with_itself(db: Database) -> None:
     save_scores(db, "before", "direct")
-    with pytest.raises(UsageError, match="'before' is named twice: it does not differ from itself"):
+    with pytest.raises(
+        UsageError, match="'before' is named twice, and does not differ from itself: there is nothing to compare"
+    ):
         compare_targets(db, [SeriesTarget("before", None)] * 2, margin=MARGIN)
 
 
