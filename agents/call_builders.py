@@ -346,7 +346,7 @@ def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, 
         text: the trace's text as shown to judges, from `blind_trace`.
     """
     for_task = survey.task is not None
-    is_limited = config.probes.review.schema_version > 1 and config.probes.review.max_words != DEFAULT_REVIEW_WORDS
+    is_limited = config.probes.review.max_words != DEFAULT_REVIEW_WORDS
     return build_judge_call(
         config,
         judge,

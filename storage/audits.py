@@ -157,7 +157,6 @@ def save_audit(
     config_hash: str | None,
     survey: Survey,
     environment: dict[str, Any],
-    equal_hash: str | None = None,
     write_results: Callable[[Connection, int], None] = lambda connection, audit_id: None,
 ) -> Audit:
     """Create an audit, or update an existing one of the same name, and return it as stored.
@@ -166,12 +165,9 @@ def save_audit(
     "plan". Answers and ratings stay.
 
     Args:
-        equal_hash: hash of the same configuration in the form of an earlier version, which is no change; None if there
-            is none.
         write_results: writes more rows of the audit with this id in the same transaction, so that either all or none
             of them are stored.
     """
-    equal_hashes = {config_hash, config_hash if equal_hash is None else equal_hash}
 
     def job(connection: Connection) -> None:
         table = table_of(Audit)
@@ -201,7 +197,7 @@ def save_audit(
         kinds = hash_chain.input_kinds(is_imported=stored["config"] is None)
         with hash_chain.record_changes(connection, audit_id, kinds, kinds_after):
             survey_changed = not _has_same_description(stored["survey"], survey)
-            config_changed = stored["config_hash"] not in equal_hashes or survey_changed
+            config_changed = stored["config_hash"] != config_hash or survey_changed
             if config_changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
                 _delete_derived_rows(connection, audit_id)

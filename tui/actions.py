@@ -203,8 +203,6 @@ _LABEL_ACTIONS = (
 ACTIONS = (*_SCREEN_ACTIONS, *make_aspect_actions((*_SCREEN_ACTIONS, *_LABEL_ACTIONS)), *_LABEL_ACTIONS)
 DEFAULT_KEYS = {action.id: action.keys for action in ACTIONS}
 """Keys of each action, by its id."""
-RENAMED_ACTIONS = {"people.disputed": "people.contested"}
-"""New id of each action that earlier versions had under another id, for `review.toml`."""
 
 KEY_NAMES = {
     "question_mark": "?",

@@ -176,24 +176,19 @@ def make_line_writer(stdout: TextIO) -> Callable[[str], None]:
     return write_line
 
 
-def run_commands(target: P, stdin: TextIO, commands: Commands[P], renamed: Mapping[str, str] | None = None) -> None:
-    """Run the commands of a stream, one a line, until it ends or a command quits.
-
-    Args:
-        renamed: new name of each command that earlier versions had under another name.
-    """
-    while (command_line := stdin.readline()) and _run_command(target, command_line, commands, renamed or {}):
+def run_commands(target: P, stdin: TextIO, commands: Commands[P]) -> None:
+    """Run the commands of a stream, one a line, until it ends or a command quits."""
+    while (command_line := stdin.readline()) and _run_command(target, command_line, commands):
         pass
 
 
-def _run_command(target: P, command_line: str, commands: Commands[P], renamed: Mapping[str, str]) -> bool:
+def _run_command(target: P, command_line: str, commands: Commands[P]) -> bool:
     """Run one command line; return False if it quits. Errors are printed, not raised."""
     command, _, argument = command_line.strip().partition(" ")
     if not command:
         return True
     if command in QUIT_COMMANDS:
         return False
-    command = renamed.get(command, command)
     if command == "help":
         for name, text in ({name: text for name, (_, text) in commands.items()} | COMMON_COMMANDS).items():
             target.write_line(f"{name}: {text}")

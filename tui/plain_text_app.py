@@ -71,8 +71,6 @@ COMMANDS: Commands[PlainTextReview] = {
     ),
 }
 """Method and help text by command; `auditor.tui.actions` names these commands as `plain_text_command`."""
-RENAMED_COMMANDS = {"disputed": "contested"}
-"""New name of each command that earlier versions had under another name."""
 
 
 def needs_plain_text() -> bool:
@@ -113,12 +111,11 @@ def run_plain_text_review(
         write_line(
             f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands."
         )
-        review.write_lines(map(to_single_line, settings.notices))
         if audit is None:
             review.list_audits("")
         else:
             review.open_audit(audit)
-        run_commands(review, stdin or sys.stdin, COMMANDS, RENAMED_COMMANDS)
+        run_commands(review, stdin or sys.stdin, COMMANDS)
         completion_notifier.notify_remaining(review.sessions.values())
 
 
@@ -142,8 +139,6 @@ def run_plain_text_labelling(
         queue = LabelQueue(open_labelling_session(db, audit, rater, kind, **options))
         labelling = PlainTextLabelling(queue, settings, write_line)
         write_line(f"You label as {to_single_line(rater)}. 'help' lists the commands.")
-        for notice in settings.notices:
-            write_line(to_single_line(notice))
         labelling.show_progress("")
         labelling.show_next("")
         run_commands(labelling, stdin or sys.stdin, LABEL_COMMANDS)

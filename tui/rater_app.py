@@ -66,8 +66,6 @@ class RaterApp(App[None]):
             self.register_theme(theme)
         self.theme = self.settings.theme if self.settings.theme in self.available_themes else DARK.name
         self.set_keymap(self.settings.keys)
-        for notice in self.settings.notices:
-            self.notify(to_single_line(notice), severity="warning", timeout=20, markup=False)
         self.open_first_screen()
         self.set_interval(IDLE_BEFORE_GC_S, self._collect_garbage)
 

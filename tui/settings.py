@@ -16,7 +16,7 @@ from auditor.atomic_files import make_folder, write_atomically
 from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.review.conflict_list import parse_filter
-from auditor.tui.actions import ACTIONS, DEFAULT_KEYS, RENAMED_ACTIONS, key_name
+from auditor.tui.actions import ACTIONS, DEFAULT_KEYS, key_name
 from auditor.tui.formatting import to_single_line
 
 DARK = Theme(
@@ -111,7 +111,6 @@ class ReviewSettings:
         open_next: whether the next conflict opens by itself after a decision.
         keys: keys by action id, for actions with other keys than the default.
         filters: saved filters by name; those of `review.toml` come first.
-        notices: sentences on settings that the reviewer should change.
     """
 
     folder: Path
@@ -119,7 +118,6 @@ class ReviewSettings:
     open_next: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
     filters: dict[str, str] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
 
     def key_names(self, action_id: str) -> list[str]:
         """Names of an action's configured keys, for display."""
@@ -173,8 +171,6 @@ def load_review_settings(folder: Path | None = None) -> ReviewSettings:
     state = _read_saved_state(folder / "review-state.json")
     user_settings = _read_settings_file(folder / "review.toml")
     keys = {str(name): str(text) for name, text in user_settings.get("keys", {}).items()}
-    old_ids = [action_id for action_id in RENAMED_ACTIONS if action_id in keys]
-    keys = {RENAMED_ACTIONS.get(action_id, action_id): key for action_id, key in keys.items()}
     filters = {str(name): str(text) for name, text in user_settings.get("filters", {}).items()}
     _check_key_bindings(keys)
     for name, text in filters.items():
@@ -189,7 +185,6 @@ def load_review_settings(folder: Path | None = None) -> ReviewSettings:
         open_next=bool(user_settings.get("open_next", state.get("open_next", True))),
         keys=keys,
         filters={**filters, **state.get("filters", {})},
-        notices=tuple(f"review.toml: the action '{name}' is now '{RENAMED_ACTIONS[name]}'." for name in old_ids),
     )
 
 

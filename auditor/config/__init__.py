@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         TelemetrySection as TelemetrySection,
         UnitFloat as UnitFloat,
     )
-    from auditor.config.stored import load_stored_config as load_stored_config, rename_old_keys as rename_old_keys
+    from auditor.config.stored import load_stored_config as load_stored_config
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = import_on_first_use(__name__, __file__)

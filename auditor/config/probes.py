@@ -120,9 +120,6 @@ class ReviewProbe(ConfigSection):
     `paper` exists for surveys. A judge's own `review_prompt` takes precedence."""
     max_words: Annotated[int, Field(ge=5)] = DEFAULT_REVIEW_WORDS
     """Maximum length, in words, of the justification that a judge gives."""
-    schema_version: Literal[1, 2] = 2
-    """With another `max_words` than 60: version of the JSON schema that is sent to judges. `2` names this limit, as the
-    prompt does. `1` says "at most 60 words", whatever `max_words` is. Audits that were begun with version 1 keep it."""
     max_tokens: Annotated[int, Field(ge=16)] = 300
     """Maximum length of a judge's answer in tokens. A verdict that is cut off does not count."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
@@ -209,12 +206,6 @@ class Probes(ConfigSection):
         if table is None:
             raise LookupError(f"the probe with {settings.__name__} is not configured")
         return table
-
-    @property
-    def with_schema_version(self) -> dict[str, DirectProbe | ReviewProbe]:
-        """The configured probes whose JSON schema has versions, by name."""
-        probes: dict[str, DirectProbe | ReviewProbe | None] = {"direct": self.direct, "review": self.review}
-        return {name: probe for name, probe in probes.items() if probe is not None}
 
     @property
     def stages(self) -> dict[str, ProbeSection]:

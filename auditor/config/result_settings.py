@@ -123,7 +123,10 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
 
 
 def _restore_first_schemas(settings: dict[str, Any]) -> None:
-    """Remove `schema_version` where it is 1, as in audits that were stored before it, or has no effect."""
+    """Remove `schema_version` where it is 1, as in audits that were stored before it, or has no effect.
+
+    That of verdicts, which is always 2 now, is hashed where it had an effect.
+    """
     direct, review = settings["probes"]["direct"], settings["probes"]["review"]
     if direct and (
         settings["task"] is not None
@@ -132,8 +135,8 @@ def _restore_first_schemas(settings: dict[str, Any]) -> None:
         or direct["schema_version"] == 1
     ):
         del direct["schema_version"]
-    if review["max_words"] == DEFAULT_REVIEW_WORDS or review["schema_version"] == 1:
-        del review["schema_version"]
+    if review["max_words"] != DEFAULT_REVIEW_WORDS:
+        review["schema_version"] = 2
 
 
 def _strip_folders(value: Any) -> Any:

@@ -292,8 +292,6 @@ class RunSection(ConfigSection):
     engine: Literal["local", "ray"] = "local"
     """`local` sends requests from one process of this computer. `ray` sends them from several processes (Ray workers),
     on this computer or on those of a Ray cluster; results are stored by the process that you started."""
-    processes: Annotated[int, Field(ge=1)] | None = None
-    """Has no effect any more. Use the engine `ray` to send requests from several processes."""
     ray_address: str | None = None
     """`HOST:PORT` of the Ray cluster's head node. If not set: the environment variable RAY_ADDRESS, else a new cluster
     on this computer. An address that only the configuration names must be allowed first: `auditor trust CONFIG`."""

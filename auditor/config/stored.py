@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any, overload
 
-from pydantic import AliasChoices, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import ValidationError
 
 from auditor.config.audit import AuditConfig
 from auditor.config.probes import KEEP_MISSING_PROBES
 from auditor.config.sections import DEFAULT_MIN_COVERAGE
 from auditor.config.validation_messages import list_wrong_settings
-from auditor.config.value_checks import field_types, find_field, type_at_step
 from auditor.errors import ConfigError
 from auditor.text_safety import truncate_text
 
 MAX_SHOWN_SETTINGS = 5
+REMOVED_KEYS = (("run", "processes"), ("probes", "review", "schema_version"))
+"""Keys that configurations stored by auditor 0.2 have, and that have no effect."""
 
 
 @overload
@@ -38,8 +38,8 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
     if text is None:
         return None
     try:
-        config = AuditConfig.model_validate_json(text, context={KEEP_MISSING_PROBES: True})
-        return _restore_default_coverage(_restore_earlier_schemas(config))
+        config = AuditConfig.model_validate_json(_drop_removed_keys(text), context={KEEP_MISSING_PROBES: True})
+        return _restore_default_coverage(_restore_first_schema(config))
     except ValidationError as error:
         raise ConfigError(
             f"the stored configuration of {_describe_audit(text)} cannot be read by this version of auditor"
@@ -48,14 +48,25 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
         ) from None
 
 
-def _restore_earlier_schemas(config: AuditConfig) -> AuditConfig:
-    """The stored configuration with version 1 of the schemas of probes that were stored before there were versions."""
-    first = {
-        name: probe.model_copy(update={"schema_version": 1})
-        for name, probe in config.probes.with_schema_version.items()
-        if "schema_version" not in probe.model_fields_set
-    }
-    return config.model_copy(update={"probes": config.probes.model_copy(update=first)}) if first else config
+def _drop_removed_keys(text: str) -> str:
+    """The JSON of a stored configuration without `REMOVED_KEYS`."""
+    settings = _parse_json(text)
+    for *tables, key in REMOVED_KEYS:
+        table = settings
+        for name in tables:
+            table = table.get(name) if isinstance(table, dict) else None
+        if isinstance(table, dict):
+            table.pop(key, None)
+    return text if settings is None else json.dumps(settings)
+
+
+def _restore_first_schema(config: AuditConfig) -> AuditConfig:
+    """The stored configuration with version 1 of the direct schema, if it was stored before there were versions."""
+    direct = config.probes.direct
+    if direct is None or "schema_version" in direct.model_fields_set:
+        return config
+    direct = direct.model_copy(update={"schema_version": 1})
+    return config.model_copy(update={"probes": config.probes.model_copy(update={"direct": direct})})
 
 
 def _restore_default_coverage(config: AuditConfig) -> AuditConfig:
@@ -64,39 +75,6 @@ def _restore_default_coverage(config: AuditConfig) -> AuditConfig:
     if check.min_coverage != DEFAULT_MIN_COVERAGE or "probes" in check.model_fields_set:
         return config
     return config.model_copy(update={"check": check.model_copy(update={"min_coverage": None})})
-
-
-def rename_old_keys(data: Any, annotation: Any = AuditConfig) -> Any:
-    """Copy the tables of a configuration, with each key that has an alias under its present name.
-
-    Args:
-        data: a table, a list, or a value of the configuration, as JSON gives it.
-        annotation: type of `data`.
-    """
-    if isinstance(data, list):
-        list_type = _select_type(annotation, 0)
-        return [rename_old_keys(item, type_at_step(list_type, i, ())[0]) for i, item in enumerate(data)]
-    if not isinstance(data, dict):
-        return data
-    table_type = _select_type(annotation, "")
-    present_names = {
-        alias: name for name in field_types(table_type) for alias in _list_aliases(find_field(table_type, name))
-    }
-    renamed = {str(present_names.get(key, key)): value for key, value in data.items()}
-    return {key: rename_old_keys(value, type_at_step(table_type, key, ())[0]) for key, value in renamed.items()}
-
-
-def _select_type(annotation: Any, part: str | int) -> Any:
-    """The member of a union that is a table (for a key) or a list (for an index); any other type unchanged."""
-    inner_type, is_step = type_at_step(annotation, part, (part,))
-    return annotation if is_step else inner_type
-
-
-def _list_aliases(field: FieldInfo | None) -> list[str]:
-    """The other names that a key may have in a file."""
-    alias = field.validation_alias if field else None
-    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
-    return [choice for choice in choices if isinstance(choice, str)]
 
 
 def _describe_audit(text: str) -> str:

@@ -226,15 +226,10 @@ def _parse_term(key: str, value: str) -> dict[str, Any]:
 
 
 def _parse_states(value: str) -> tuple[ConflictStatus, ...]:
-    """Return the statuses that a word stands for; also accepts the stored names, which earlier versions used."""
-    word = value.lower()
-    if word in STATE_WORDS:
-        return STATE_WORDS[word]
-    if word == "settled-by-people":  # as versions up to 0.2 wrote
-        return STATE_WORDS["decided-by-people"]
-    if word in set(ConflictStatus):
-        return (ConflictStatus(word),)
-    raise UsageError(f"unknown value 'state:{value}'.", _suggest_name(value, STATE_WORDS))
+    """Return the statuses that a word stands for."""
+    if value.lower() not in STATE_WORDS:
+        raise UsageError(f"unknown value 'state:{value}'.", _suggest_name(value, STATE_WORDS))
+    return STATE_WORDS[value.lower()]
 
 
 def _name_states(states: Sequence[ConflictStatus]) -> list[str]:

@@ -29,7 +29,6 @@ from auditor.run.fingerprints import (
     fingerprint,
     format_reader_versions,
     keep_earlier_defaults,
-    was_run_with,
 )
 from auditor.run.model_access import DiscoveryOptions, require_instructor, run_with_models, wait_for_database
 from auditor.run.ray_engine import require_engine
@@ -185,9 +184,7 @@ def _save_audit(
     stored_audit = audits.find_audit(db, config.name)
     config = keep_earlier_defaults(stored_audit, config)
     config_hash = fingerprint(config)
-    is_unchanged = stored_audit is not None and was_run_with(stored_audit, config)
-    equal_hash = stored_audit.config_hash if stored_audit is not None and is_unchanged else None
-    if change_notice := describe_config_change(stored_audit, config, equal_hash or config_hash):
+    if change_notice := describe_config_change(stored_audit, config, config_hash):
         progress.on_notice(change_notice)
     audit = audits.save_audit(
         db,
@@ -196,7 +193,6 @@ def _save_audit(
         config_hash=config_hash,
         survey=survey,
         environment=describe_environment() | {READERS: format_reader_versions(config)},
-        equal_hash=equal_hash,
     )
     if claim := config.compare.non_inferiority:
         register_claim(db, audit.id, claim.baseline, claim.margin)

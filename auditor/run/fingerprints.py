@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-from auditor.config import AuditConfig, load_stored_config, rename_old_keys
+from auditor.config import AuditConfig, load_stored_config
 from auditor.config.base import iterate_leaves
 from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.config.probe_section import BuiltInProbe
@@ -54,12 +54,11 @@ def find_other_readers(audit: Audit, config: AuditConfig) -> dict[str, tuple[int
     return {name: pair for name, pair in versions.items() if pair[0] != pair[1]}
 
 
-def fingerprint(config: AuditConfig, *, version: str | None = None, readers: Mapping[str, int] | None = None) -> str:
+def fingerprint(config: AuditConfig, *, readers: Mapping[str, int] | None = None) -> str:
     """SHA-256 of all that determines an audit's results: config, prompts, files of questions and answers, and readers.
 
     Args:
         config: the audit's configuration.
-        version: the program's version, which was a part of earlier fingerprints; None leaves it out.
         readers: versions of the readers; the present ones if None. First versions leave the hash as it was before.
 
     Raises:
@@ -74,7 +73,6 @@ def fingerprint(config: AuditConfig, *, version: str | None = None, readers: Map
     return canonical_hash(
         [
             config.hash,
-            *([] if version is None else [version]),
             prompt_texts,
             describe_aspects(for_task=config.task is not None),
             *_logprob_inputs(config),
@@ -132,18 +130,10 @@ def load_prompts(config: AuditConfig) -> list[Prompt]:
 def was_run_with(audit: Audit, config: AuditConfig) -> bool:
     """Whether a stored audit was last run with this configuration, prompts and files.
 
-    Earlier versions of the program put their own version into the fingerprint. Such a fingerprint is computed again
-    with the version in the audit's environment.
-
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
-    if audit.config_hash is None:
-        return False
-    if audit.config_hash == fingerprint(config):
-        return True
-    version = json.loads(audit.environment).get("auditor")
-    return isinstance(version, str) and audit.config_hash == fingerprint(config, version=version)
+    return audit.config_hash is not None and audit.config_hash == fingerprint(config)
 
 
 def _logprob_inputs(config: AuditConfig) -> list[object]:
@@ -193,8 +183,8 @@ UNSEEN_CHANGE = "reads a file that has changed, or was last run by another versi
 def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> AuditConfig:
     """The configuration with settings whose default changed as an existing audit has them, unless it sets them.
 
-    These are `conflicts.methods`, whose default was true, and `schema_version` of `probes.direct` and `probes.review`,
-    whose default was 1. An audit that was begun then resumes unchanged: its recorded answers are found again.
+    These are `conflicts.methods`, whose default was true, and `probes.direct.schema_version`, whose default was 1. An
+    audit that was begun then resumes unchanged: its recorded answers are found again.
 
     Args:
         stored_audit: the stored audit of that name; None if there is none, and then the configuration is unchanged.
@@ -207,14 +197,10 @@ def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> Au
     if "methods" not in config.conflicts.model_fields_set:
         methods = stored.get("conflicts", {}).get("methods", True)
         changes["conflicts"] = config.conflicts.model_copy(update={"methods": methods})
-    stored_probes = stored.get("probes", {})
-    changed_probes = {
-        name: probe.model_copy(update={"schema_version": stored_probe.get("schema_version", 1)})
-        for name, probe in config.probes.with_schema_version.items()
-        if (stored_probe := stored_probes.get(name)) is not None and "schema_version" not in probe.model_fields_set
-    }
-    if changed_probes:
-        changes["probes"] = config.probes.model_copy(update=changed_probes)
+    direct, stored_direct = config.probes.direct, stored.get("probes", {}).get("direct")
+    if direct is not None and stored_direct is not None and "schema_version" not in direct.model_fields_set:
+        direct = direct.model_copy(update={"schema_version": stored_direct.get("schema_version", 1)})
+        changes["probes"] = config.probes.model_copy(update={"direct": direct})
     return config.model_copy(update=changes)
 
 
@@ -246,11 +232,9 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
 
 
 def _list_result_settings(stored_config: str, config: AuditConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a stored and of a new configuration that determine the results, under present names of keys."""
+    """The settings of a stored and of a new configuration that determine the results."""
     try:
         return select_result_settings(load_stored_config(stored_config)), select_result_settings(config)
     except ConfigError:  # stored by a version that accepted other values
-        stored_settings = rename_old_keys(json.loads(stored_config))
-        return drop_settings_without_effect(stored_settings), drop_settings_without_effect(
-            config.model_dump(mode="json")
-        )
+        stored_settings, new_settings = json.loads(stored_config), config.model_dump(mode="json")
+        return drop_settings_without_effect(stored_settings), drop_settings_without_effect(new_settings)

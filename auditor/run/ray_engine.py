@@ -158,8 +158,6 @@ async def open_dispatcher(
         return
     from auditor.models.dispatch import LocalDispatcher  # loads httpx (0.5 s)
 
-    if config.run.processes is not None:
-        notify(f"run.processes has no effect any more: one process sends all requests. {MORE_PROCESSES_HINT}")
     local_dispatcher = LocalDispatcher(models)
     hint_task = asyncio.create_task(_suggest_ray_when_busy(local_dispatcher, notify))
     try:

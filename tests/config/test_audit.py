@@ -172,15 +172,6 @@ def test_the_version_of_the_direct_schema_counts_only_where_it_has_an_effect() -
     assert [count_hashes(), count_hashes(mode="text"), count_hashes(form="paper")] == [2, 1, 1]
 
 
-def test_the_version_of_the_review_schema_counts_only_where_it_has_an_effect() -> None:
-    def hashes(max_words: int) -> list[str]:
-        reviews = [{"max_words": max_words, "schema_version": version} for version in (1, 2)]
-        return [config("http://localhost", probes={"direct": {}, "review": review}).hash for review in reviews]
-
-    assert [len(set(hashes(words))) for words in (60, 20)] == [1, 2]
-    assert hashes(20)[0] == "02d4c65af8324b9692579b41fe60802d2c16b8a6c0a87a04c14f487592af9959"
-
-
 def test_later_keys_of_comparisons_left_at_their_defaults_keep_the_hash_of_earlier_audits() -> None:
     def with_logic(**logic: object) -> AuditConfig:
         return config("http://localhost", probes={"logic": logic})

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import AliasChoices, Field
 
-from auditor.config import load_stored_config, rename_old_keys
-from auditor.config.base import ConfigSection
+from auditor.config import load_stored_config
 from auditor.errors import ConfigError
 from tests.support.audit_configs import config, with_schema_version
 
@@ -37,9 +35,17 @@ def test_a_stored_configuration_is_read_as_it_was() -> None:
 def test_an_audit_stored_before_schemas_had_versions_has_the_first() -> None:
     audit = config("http://127.0.0.1:1")
     stored = audit.model_dump(mode="json")
-    for probe in ("direct", "review"):
-        del stored["probes"][probe]["schema_version"]
+    del stored["probes"]["direct"]["schema_version"]
     assert load_stored_config(json.dumps(stored)) == with_schema_version(audit, 1)
+
+
+def test_keys_of_auditor_0_2_that_have_no_effect_are_left_out_of_a_stored_configuration() -> None:
+    audit = config("http://127.0.0.1:1", probes={"direct": {}, "review": {"max_words": 20}})
+    stored = audit.model_dump(mode="json")
+    stored["run"]["processes"] = 3
+    stored["probes"]["review"]["schema_version"] = 2
+    assert load_stored_config(json.dumps(stored)) == audit
+    assert audit.hash == "e6e76cb7281a0b376e095b51c6603741b72caba84c89d24d701a5ffe40e81c36"
 
 
 @pytest.mark.parametrize(
@@ -63,32 +69,6 @@ def test_an_unreadable_configuration_is_explained(changes: dict[str, Any], expec
 def test_a_text_that_is_no_configuration_is_explained(text: str) -> None:
     with pytest.raises(ConfigError, match="the stored configuration of an audit cannot be read"):
         load_stored_config(text)
-
-
-class _Server(ConfigSection):
-    timeout_s: float = Field(default=1.0, validation_alias=AliasChoices("timeout_s", "patience_s"))
-
-
-class _Settings(ConfigSection):
-    servers: list[_Server] | str = Field(default="none", validation_alias="hosts")
-    fallback: _Server | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-
-
-def test_keys_with_an_alias_get_their_present_name() -> None:
-    data = {
-        "hosts": [{"patience_s": 2}, {"timeout_s": 3, "unknown": {"patience_s": 4}}],
-        "fallback": {"patience_s": 5},
-        "labels": {"hosts": "patience_s"},
-        "gone": 6,
-    }
-    assert rename_old_keys(data, _Settings) == {
-        "servers": [{"timeout_s": 2}, {"timeout_s": 3, "unknown": {"patience_s": 4}}],
-        "fallback": {"timeout_s": 5},
-        "labels": {"hosts": "patience_s"},
-        "gone": 6,
-    }
-    assert rename_old_keys({"hosts": "none"}, _Settings) == {"servers": "none"}
 
 
 def test_no_other_module_parses_a_stored_configuration() -> None:

@@ -105,7 +105,6 @@ def _configs(models: list[ModelSection]) -> dict[str, AuditConfig]:
         "listed judges": earlier.model_copy(update={"models": models, **listed}),
         "schema 2": base.model_copy(update={"models": models}),
         "short reviews": short_reviews,
-        "short reviews, schema 1": with_schema_version(short_reviews, 1),
         "text": config("http://localhost", embedding={"model": "words"}, probes=as_text, language="native", seed=8)
         .model_copy(update={"models": models}),
     }  # fmt: skip

@@ -20,13 +20,12 @@ AUDIT: dict[str, Any] = {"probes": {"direct": {"samples": 1}}, "judges": []}
 
 
 def forget_version(storage: str) -> None:
-    """Remove the versions from the stored configuration, as earlier versions of the program stored it."""
+    """Remove the version from the stored configuration, as earlier versions of the program stored it."""
     table = table_of(Audit)
 
     def job(connection: Connection) -> None:
         stored = json.loads(connection.execute(select(table.c.config)).scalar_one())
-        for probe in ("direct", "review"):
-            del stored["probes"][probe]["schema_version"]
+        del stored["probes"]["direct"]["schema_version"]
         connection.execute(update(table).values(config=json.dumps(stored)))
 
     with open_database(storage, create=False) as db:
@@ -81,16 +80,6 @@ def test_the_schema_of_verdicts_has_the_limit_of_the_prompt(
     reviews = [request.text for request in server.requests if request.schema in expected]
     assert all(f"at most {max_words} words" in text for text in reviews)
     assert open_audit("scripted", storage=storage).report().panel.prevalence.n > 0
-
-
-def test_verdicts_of_an_audit_begun_before_are_found_again(server: FakeServer, storage: str) -> None:
-    audit = config(server.url, probes={"direct": {"samples": 1}, "review": {"max_words": 20}})
-    run_audit(with_schema_version(audit, 1), storage=storage)
-    assert describe_justifications(server) == {"TraceReview": ("Why, in at most 60 words.", 160)}
-    forget_version(storage)
-    n_requests = len(server.requests)
-    run_audit(audit, storage=storage)
-    assert len(server.requests) == n_requests
 
 
 def test_a_dry_run_and_an_estimate_know_which_schema_an_audit_keeps(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import tomllib
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,12 @@ from packaging.requirements import Requirement
 
 import auditor.probes
 import auditor.prompts
-from auditor.agents.run_context import SilentProgress
 from auditor.config import AuditConfig
-from auditor.domain import LANGUAGES, Outcome, Trace
+from auditor.domain import LANGUAGES
 from auditor.probes.logic import questions as logic_fingerprint
 from auditor.probes.semantic import answers
 from auditor.prompts import load_prompt
 from auditor.run import fingerprints
-from auditor.run.audit_runner import store_audit
-from auditor.storage import audits, results
-from auditor.storage.database import open_database
-from auditor.storage.records import save_records
 from tests.support.audit_configs import config
 
 ROOT = Path(__file__).parents[2]
@@ -141,48 +134,3 @@ def test_the_version_of_the_program_changes_no_fingerprint(monkeypatch: pytest.M
     real_version = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "9.9.9" if name == "auditor" else real_version(name))
     assert fingerprints.fingerprint(config("http://localhost")) == before
-
-
-@pytest.mark.parametrize(
-    ("hashed_version", "seed", "remains"), [("0.2.0", 7, True), ("0.1.9", 7, False), ("0.2.0", 8, False)]
-)
-def test_an_upgrade_keeps_the_results_of_an_audit(
-    hashed_version: str, seed: int, remains: bool, tmp_path: Path
-) -> None:
-    """A fingerprint of an earlier version counts as equal if only the version in the audit's environment differs."""
-    audit_config, url = config("http://localhost", seed=7), f"sqlite:///{tmp_path / 'a.db'}"
-    store_audit(audit_config, storage=url)
-    with open_database(url) as db:
-        stored = audits.get_audit(db, audit_config.name)
-        survey = audits.load_audit_survey(db, stored)
-        earlier_hash = fingerprints.fingerprint(audit_config, version=hashed_version)
-        environment = json.loads(stored.environment) | {"auditor": "0.2.0"}
-        audits.save_audit(
-            db,
-            name=stored.name,
-            config=stored.config,
-            config_hash=earlier_hash,
-            survey=survey,
-            environment=environment,
-        )
-        trace = Trace("model-a", survey.cells[0].cell, 0, Outcome.OK, 0.5, "because", "key")
-        save_records(db, stored.id, [trace])
-        audits.set_stage(db, stored.id, audits.FINISHED)
-    notices: list[str] = []
-
-    class Progress(SilentProgress):
-        """Keeps the notices."""
-
-        def on_notice(self, text: str) -> None:
-            """Keep a notice."""
-            notices.append(text)
-
-    store_audit(config("http://localhost", seed=seed), storage=url, progress=Progress())
-    with open_database(url) as db:
-        upgraded = audits.get_audit(db, audit_config.name)
-        assert [replace(stored_trace, text=None) for stored_trace in results.load_traces(db, upgraded.id)] == (
-            [replace(trace, text=None)] if remains else []
-        )
-        assert (upgraded.stage == audits.FINISHED) is remains
-        assert upgraded.config_hash == fingerprints.fingerprint(config("http://localhost", seed=seed))
-    assert any("computed again" in notice for notice in notices) is not remains

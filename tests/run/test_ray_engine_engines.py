@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from auditor.agents.run_context import SilentProgress
 from auditor.cli.doctor_audit import run_doctor_checks
 from auditor.config import AuditConfig
 from auditor.domain import Call, LogprobMeasure, Message, Purpose
@@ -150,17 +149,6 @@ def test_an_invalid_head_address_is_refused(
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(UsageError, match="is not the address"):
         run_audit(config(server.url).with_run(engine="ray", ray_address=address), storage=storage)
-
-
-def test_the_number_of_processes_has_no_effect_any_more(server: FakeServer, storage: str) -> None:
-    notices = list[str]()
-
-    class Recorder(SilentProgress):
-        def on_notice(self, text: str) -> None:
-            notices.append(text)
-
-    run_audit(config(server.url, 1, judges=[], run={"processes": 3}), storage=storage, progress=Recorder())
-    assert [text for text in notices if text.startswith("run.processes has no effect any more")]
 
 
 async def test_a_busy_process_says_once_what_would_help(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

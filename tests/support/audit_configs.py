@@ -38,7 +38,6 @@ def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
 
 
 def with_schema_version(audit: AuditConfig, version: int) -> AuditConfig:
-    """The audit with a version of the schemas of its direct question and of its judges' verdicts."""
-    probes = audit.probes.with_schema_version.items()
-    changed = {name: probe.model_copy(update={"schema_version": version}) for name, probe in probes}
-    return audit.model_copy(update={"probes": audit.probes.model_copy(update=changed)})
+    """The audit with a version of the schema of its direct question, if it asks it."""
+    direct = audit.probes.direct and audit.probes.direct.model_copy(update={"schema_version": version})
+    return audit.model_copy(update={"probes": audit.probes.model_copy(update={"direct": direct})})
