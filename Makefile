@@ -28,6 +28,7 @@ help:
 	@echo "make install  install what is tested, each file verified by its hash"
 	@echo "make advisories  known vulnerabilities of what is locked"
 	@echo "make release  source distribution, wheel and bill of materials"
+	@echo "make release-check  the same, with metadata, links and a fresh install of each extra checked"
 	@echo "make clean   remove the virtual environment and the demo's results"
 
 # --- set-up: each step is done once, and again when what it rests on changes -------------------------------------
@@ -80,7 +81,8 @@ lock: $(VENV)/bin/python
 # Tools of a release; they need other versions of some packages than auditor.
 .venv-release/.installed: Makefile
 	@$(PYTHON) -m venv .venv-release
-	@.venv-release/bin/python -m pip --disable-pip-version-check -qq install build==1.6.1 cyclonedx-bom==7.5.0 pip-audit==2.10.1
+	@.venv-release/bin/python -m pip --disable-pip-version-check -qq install \
+	  build==1.6.1 cyclonedx-bom==7.5.0 pip-audit==2.10.1 twine==7.0.0 uv==0.13.9
 	@touch $@
 
 # Where the network does not reach the database of advisories, nothing was checked: the target fails and says so.
@@ -101,6 +103,11 @@ release: .venv-release/.installed
 	@.venv-release/bin/cyclonedx-py requirements .venv-release/materials.txt --pyproject pyproject.toml --output-reproducible \
 	  --of JSON -o dist/auditor.cdx.json
 	@ls dist
+
+# Metadata, links of the README, and a fresh install of each extra but those with torch; some only: EXTRAS="ray wandb".
+.PHONY: release-check
+release-check: release
+	@.venv-release/bin/python tests/project/release_check.py $(EXTRAS)
 
 # Programs that some tests drive; where they cannot be had, those tests say so and are skipped.
 .PHONY: system
