@@ -110,7 +110,6 @@ def test_the_extra_all_has_every_extra_but_those_that_are_large_or_for_other_pro
         "docs",
         "inspect",
         "mlflow",
-        "plots",
         "ray",
         "tune",
         "wandb",
