@@ -55,8 +55,8 @@ class RowDifference:
 
 
 @dataclass(slots=True)
-class RowComparison:
-    """How the derived rows of an audit compare with its stored ones.
+class RowCheck:
+    """How the derived rows of an audit differ from its stored ones.
 
     Attributes:
         compared: number of stored rows that were compared, by table.
@@ -185,7 +185,7 @@ def _insert_rows(db: Database, table: Table, rows: list[dict[str, Any]]) -> None
     db.write(lambda connection: connection.execute(insert(table), rows))
 
 
-# --- comparison -------------------------------------------------------------------------------------------------
+# --- check ------------------------------------------------------------------------------------------------------
 
 
 def compare_derived_rows(
@@ -198,7 +198,7 @@ def compare_derived_rows(
     missing_probes: Collection[str] = (),
     other_readers: Collection[str] = (),
     on_reread: RowCallback = lambda *_: None,
-) -> RowComparison:
+) -> RowCheck:
     """Compare all rows of an audit that a run derives, in the order of their keys.
 
     Args:
@@ -212,7 +212,7 @@ def compare_derived_rows(
         on_reread: is called with each row that another version of its reader reads otherwise: its table, the stored
             row and the derived one.
     """
-    comparison = RowComparison()
+    check = RowCheck()
     order = STAGES_BY_ORDER.index(audit.stage) if audit.stage in STAGES_BY_ORDER else -1
     for row_class in DerivedRow.__subclasses__():
         table = table_of(row_class)
@@ -226,8 +226,8 @@ def compare_derived_rows(
         )
         with stored.read() as stored_rows, derived.read() as derived_rows:
             for stored_row, derived_row in _merge(table, audit.id, stored_rows, derived_rows):
-                rules.compare(comparison, stored_row, derived_row)
-    return comparison
+                rules.compare(check, stored_row, derived_row)
+    return check
 
 
 def _list_readers(table: Table) -> Sequence[str]:
@@ -296,55 +296,55 @@ class _TableRules:
     has_other_reader: bool
     on_reread: RowCallback
 
-    def compare(self, comparison: RowComparison, stored: Row[Any] | None, derived: Row[Any] | None) -> None:
+    def compare(self, check: RowCheck, stored: Row[Any] | None, derived: Row[Any] | None) -> None:
         """Compare a stored row with the derived one."""
         name = self.table.name
         if stored == derived and self.table is not table_of(ProbeResult):
-            _count(comparison.compared, name)
+            _count(check.compared, name)
             return
         stored_row = None if stored is None else stored._mapping
         derived_row = None if derived is None else derived._mapping
         if stored_row is None:
             assert derived_row is not None
             if self.is_over and not self._was_not_asked(derived_row) and self.table is not table_of(ExcludedContent):
-                self._add(comparison, None, derived_row, "is gone: the recorded answers give it")
+                self._add(check, None, derived_row, "is gone: the recorded answers give it")
             return
         if derived_row is None:
             if self.table is table_of(ProbeResult) and stored_row["probe"] in self.missing_probes:
-                _count(comparison.left_out, stored_row["probe"])
+                _count(check.left_out, stored_row["probe"])
             elif not self.is_foreign(name, stored_row):
-                _count(comparison.compared, name)
-                self._add(comparison, stored_row, None, "has no recorded answer behind it")
+                _count(check.compared, name)
+                self._add(check, stored_row, None, "has no recorded answer behind it")
             return
-        _count(comparison.compared, name)
-        if self.table is table_of(ProbeResult) and self._has_other_reader(comparison, stored_row, derived_row):
+        _count(check.compared, name)
+        if self.table is table_of(ProbeResult) and self._has_other_reader(check, stored_row, derived_row):
             return
         problem = self._find_problem(stored_row, derived_row)
         if problem is not None:
-            self._add(comparison, stored_row, derived_row, problem)
+            self._add(check, stored_row, derived_row, problem)
         if self.table is table_of(ProbeResult):
-            counts = comparison.by_probe.setdefault(stored_row["probe"], {})
+            counts = check.by_probe.setdefault(stored_row["probe"], {})
             _count(counts, "read", int(stored_row["outcome"] != Outcome.EXCLUDED.value))
             _count(counts, "changed", int(problem is not None))
 
     def _add(
-        self, comparison: RowComparison, stored_row: RowMapping | None, derived_row: RowMapping | None, problem: str
+        self, check: RowCheck, stored_row: RowMapping | None, derived_row: RowMapping | None, problem: str
     ) -> None:
         """Count a row that differs: as a difference, or as one that another version of its reader read."""
         if self.has_other_reader:
-            _count(comparison.reread, self.table.name)
+            _count(check.reread, self.table.name)
             self.on_reread(self.table, stored_row, derived_row)
             return
         row = stored_row if stored_row is not None else derived_row
         assert row is not None
-        comparison.add(self.table.name, self._describe_key(row), problem)
+        check.add(self.table.name, self._describe_key(row), problem)
 
-    def _has_other_reader(self, comparison: RowComparison, stored_row: RowMapping, derived_row: RowMapping) -> bool:
+    def _has_other_reader(self, check: RowCheck, stored_row: RowMapping, derived_row: RowMapping) -> bool:
         """Whether a result was read by another version of its probe's reader; such a row is counted."""
         if stored_row["reader_version"] == derived_row["reader_version"]:
             return False
-        _count(comparison.by_probe.setdefault(stored_row["probe"], {}), "earlier")
-        _count(comparison.reread, self.table.name)
+        _count(check.by_probe.setdefault(stored_row["probe"], {}), "earlier")
+        _count(check.reread, self.table.name)
         self.on_reread(self.table, stored_row, derived_row)
         return True
 

@@ -128,31 +128,31 @@ def _shorten(value: object) -> str:
 
 def _print_derivation(derivation: Rederivation) -> None:
     """Print which results were derived again from the recorded answers, and which of them say something else."""
-    comparison = derivation.comparison
-    if comparison is None:
+    check = derivation.check
+    if check is None:
         print_message(f"Results were not derived again: {derivation.reason}.")
         return
     for name, reason in derivation.missing_probes.items():
-        n_left_out = pluralize(comparison.left_out.get(name, 0), "result")
+        n_left_out = pluralize(check.left_out.get(name, 0), "result")
         print_message(f"{reason[0].upper()}{reason[1:]} Not derived again, and not checked: {n_left_out} of {name}.")
-    for name, counts in comparison.by_probe.items():
+    for name, counts in check.by_probe.items():
         earlier = f"; {counts['earlier']} of other reader versions were not read" if counts.get("earlier") else ""
         print_message(
             f"{name}: {counts.get('read', 0)} answers were read again, and {counts.get('changed', 0)} say something "
             f"else than the stored result{earlier}."
         )
-    for difference in comparison.differences:
+    for difference in check.differences:
         print_message(f"{difference.table} {difference.row} {difference.problem}.")
-    if comparison.reread:
+    if check.reread:
         print_message(
-            f"Note: {sum(comparison.reread.values())} results were read by another version of a reader, and the "
+            f"Note: {sum(check.reread.values())} results were read by another version of a reader, and the "
             "present one reads them otherwise. To apply it: auditor reread AUDIT --preview"
         )
-    n_compared, n_changed = sum(comparison.compared.values()), sum(comparison.changed.values())
+    n_compared, n_changed = sum(check.compared.values()), sum(check.changed.values())
     if not n_compared:
         print_message("No result was derived again from the recorded answers.")
         return
-    described = f", of which the first {len(comparison.differences)} are listed" if n_changed else ""
+    described = f", of which the first {len(check.differences)} are listed" if n_changed else ""
     print_message(
         f"{n_compared} results were derived again from the recorded answers: {n_changed} differ{described}."
         if n_changed

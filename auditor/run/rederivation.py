@@ -33,7 +33,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.database import Database, run_lock
 from auditor.storage.derived_rows import (
     RowCallback,
-    RowComparison,
+    RowCheck,
     apply_copied_exclusions,
     compare_derived_rows,
     open_copy,
@@ -53,14 +53,14 @@ class Rederivation:
     """Outcome of `derive_again`.
 
     Attributes:
-        comparison: of the derived with the stored rows; None if they could not be derived.
+        check: of the stored rows by the derived ones; None if they could not be derived.
         reason: why not; None if they were derived.
         is_hindered: whether there are answers from which they could be derived elsewhere.
         other_readers: stored and present version of readers that are others now: rows that differ are no finding.
         missing_probes: why probes cannot be used now, as a sentence, by name: their results were not derived.
     """
 
-    comparison: RowComparison | None
+    check: RowCheck | None
     reason: str | None = None
     is_hindered: bool = False
     other_readers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Rederivation:
     @property
     def is_consistent(self) -> bool:
         """Whether no stored row differs from what the recorded answers say."""
-        return self.comparison is None or not self.comparison.changed
+        return self.check is None or not self.check.changed
 
 
 def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = None) -> Rederivation:
@@ -100,7 +100,7 @@ def load_other_readers(audit: Audit) -> dict[str, tuple[int, int]]:
 @contextmanager
 def open_derivation(
     db: Database, audit: Audit, queried_hashes: set[str] | None = None, on_reread: RowCallback = lambda *_: None
-) -> Iterator[Callable[[], RowComparison]]:
+) -> Iterator[Callable[[], RowCheck]]:
     """Derive all results of an audit again, and yield a function that compares them with the stored rows.
 
     Args:

@@ -224,7 +224,7 @@ def test_probes_of_other_packages(
     selection = AnswerSelection(model="model-a", country="Germany")
     for n in (36, 30):
         with open_database(storage, create=False) as db:
-            comparison = derive_again(db, audits.get_audit(db, "scripted")).comparison
+            comparison = derive_again(db, audits.get_audit(db, "scripted")).check
         assert comparison is not None
         assert comparison.by_probe["talk"] == {"read": n, "changed": 0}
         if n == 36:

@@ -77,8 +77,8 @@ def execute(db: Database, statement: str) -> None:
 def test_all_results_are_derived_again(db: Database) -> None:
     derivation = derive(db)
     assert derivation.is_consistent
-    assert derivation.comparison is not None
-    assert set(derivation.comparison.compared) >= {
+    assert derivation.check is not None
+    assert set(derivation.check.compared) >= {
         *("trace", "verdict", "score", "conflict", "contrast", "comparison", "comparison_item", "comparison_set"),
     }
 
@@ -95,7 +95,7 @@ def test_each_way_of_asking_is_derived_again(storage: str, probes: dict[str, Any
     """Lanes of a run take cells in another order than the derivation, which takes a batch after another."""
     run_audit(AuditConfig.model_validate(CONFIG | {"probes": probes, "panel": panel}), storage=storage)
     with open_database(storage) as opened:
-        comparison = derive(opened).comparison
+        comparison = derive(opened).check
     assert comparison is not None
     assert comparison.differences == []
     assert set(comparison.compared) >= {"trace", "verdict", "score", "conflict"}
@@ -108,8 +108,8 @@ def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.
     expected = derive(db)
     monkeypatch.setattr(derivation_workers, "count_workers", lambda _: 2)
     assert derive(db) == expected
-    assert expected.comparison is not None
-    assert expected.comparison.changed.keys() >= {"trace", "verdict"}
+    assert expected.check is not None
+    assert expected.check.changed.keys() >= {"trace", "verdict"}
     execute(db, "UPDATE answer SET text = 'other' WHERE rowid = 3")
     with derivation_workers.start_chain_check(db) as get_chain_check:
         assert get_chain_check() == hash_chain.verify_chain(db)
@@ -140,7 +140,7 @@ def test_differences_are_found_and_their_rows_named(db: Database, monkeypatch: p
     monkeypatch.setattr(derived_rows, "MAX_DIFFERENCES", 1000)
     for statement, _, _ in CHANGES:
         execute(db, statement)
-    comparison = derive(db).comparison
+    comparison = derive(db).check
     assert comparison is not None
     for _, table, problem in CHANGES:
         rows = [row for row in comparison.differences if row.table == table and row.problem.startswith(problem)]
@@ -250,7 +250,7 @@ def test_missing_rows_of_a_stage_that_was_not_reached_are_no_finding(db: Databas
     assert derive(db).is_consistent
     execute(db, "UPDATE audit SET stage = 'measure'")
     execute(db, "UPDATE trace SET score = 0.125 WHERE rowid = 3")
-    comparison = derive(db).comparison
+    comparison = derive(db).check
     assert comparison is not None
     assert comparison.changed.keys() == {"trace", "verdict"}
 
@@ -259,7 +259,7 @@ def test_answers_that_came_after_the_end_change_nothing(db: Database) -> None:
     """They are another audit's: a call that failed here may have an answer there."""
     execute(db, "UPDATE answer SET created_at = '2999-01-01' WHERE key = (SELECT key FROM trace WHERE rowid = 3)")
     execute(db, "UPDATE trace SET outcome = 'timeout', score = NULL, text = NULL WHERE rowid = 3")
-    comparison = derive(db).comparison
+    comparison = derive(db).check
     assert comparison is not None
     assert "trace" not in comparison.changed
 
@@ -394,7 +394,7 @@ def test_reports_exports_and_experiments_read_covered_tables_only(
         for name in (NAME, "sums", "scripted"):
             verification = verify_audit(db, name)
             assert (name, verification.is_consistent, verification.uncovered) == (name, True, {})
-            comparison = derive_again(db, audits.get_audit(db, name)).comparison
+            comparison = derive_again(db, audits.get_audit(db, name)).check
             assert comparison is not None
             assert (name, comparison.differences) == (name, [])
 

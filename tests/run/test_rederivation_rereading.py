@@ -78,9 +78,9 @@ def test_a_newer_reader_is_a_note_until_it_is_applied(db: Database) -> None:
     derivation = derive_again(db, audits.get_audit(db, NAME))
     assert derivation.is_consistent
     assert derivation.other_readers == {"direct": (1, 2)}
-    assert derivation.comparison is not None
-    assert derivation.comparison.changed == {}
-    assert derivation.comparison.reread["trace"] == 60
+    assert derivation.check is not None
+    assert derivation.check.changed == {}
+    assert derivation.check.reread["trace"] == 60
     verified = auditor("verify", NAME, "--storage", storage_of(db))
     assert verified.returncode == 0, verified.stderr
     assert "auditor reread" in verified.stderr
@@ -160,5 +160,5 @@ def test_an_exclusion_a_changed_configuration_and_an_undo_verify(db: Database, c
 def assert_verifies(db: Database) -> None:
     verification, derivation = verify_audit(db, NAME), derive_again(db, audits.get_audit(db, NAME))
     assert verification.is_consistent, verification
-    assert derivation.comparison is not None
-    assert derivation.comparison.differences == []
+    assert derivation.check is not None
+    assert derivation.check.differences == []
