@@ -65,7 +65,10 @@ def is_shortened(id_: str) -> bool:
 
 
 ENGLISH, NATIVE = "en", "native"
-LANGUAGES = ("ar", "de", "en", "es", "fr", "hi", "id", "ja", "pt", "ru", "sw", "tr", "zh")
+_LANGUAGE_TABLE = tomllib.loads((resources.files("auditor.domain") / "languages.toml").read_text(encoding="utf-8"))
+COUNTRIES_BY_LANGUAGE = {code: tuple(countries.split()) for code, countries in _LANGUAGE_TABLE.items()}
+"""Alpha-3 codes of the countries whose main language each is, by ISO 639-1 code, in the order of `languages.toml`."""
+LANGUAGES = tuple(sorted(COUNTRIES_BY_LANGUAGE))
 """Languages that have prompts, by ISO 639-1 code."""
 
 

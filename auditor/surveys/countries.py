@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.domain import Survey
+from auditor.domain.terms import COUNTRIES_BY_LANGUAGE
 from auditor.surveys.table_formats import NA
 
 DATA_FOLDER = Path(__file__).parent / "data"
@@ -295,7 +296,7 @@ def native_languages(country: str) -> tuple[str, ...]:
 
     Returns:
         ISO 639-1 codes; empty if no main language has prompts, or the country is unknown. Main languages are those
-        that are official, national or used in most of public life, as listed in `data/languages.csv`: usually the
+        that are official, national or used in most of public life, as listed in `COUNTRIES_BY_LANGUAGE`: usually the
         one with most speakers, and several if regions of the country differ, as in Switzerland.
     """
     return _load_languages_by_country().get(country_code(country) or "", ())
@@ -305,8 +306,7 @@ def native_languages(country: str) -> tuple[str, ...]:
 def _load_languages_by_country() -> dict[str, tuple[str, ...]]:
     """ISO 639-1 codes by alpha-3 country code."""
     languages_by_country: defaultdict[str, list[str]] = defaultdict(list)
-    with open(DATA_FOLDER / "languages.csv", encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            for code in row["countries"].split():
-                languages_by_country[code].append(row["language"])
+    for language, countries in COUNTRIES_BY_LANGUAGE.items():
+        for code in countries:
+            languages_by_country[code].append(language)
     return {code: tuple(languages) for code, languages in languages_by_country.items()}

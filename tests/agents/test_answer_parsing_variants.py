@@ -11,6 +11,7 @@ from auditor.agents.answer_parsing import is_refusal, merge_repaired_trace, pars
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.models.reasoning import strip_thinking
 from auditor.prompts.language_data import load_refusal_patterns
+from tests.support.language_samples import SAMPLES
 
 CELL = Cell("Germany", "divorce")
 MANY = settings(max_examples=3000)
@@ -144,21 +145,7 @@ def test_a_text_that_was_cut_off_is_read_up_to_its_last_whole_line(text: str, sc
 
 # --- refusals -----------------------------------------------------------------------------------------------------
 
-REFUSALS = {
-    "en": ["I'm sorry, but I can't help.", "I cannot assign a score.", "I don’t have personal opinions."],
-    "de": ["Es tut mir leid, aber dabei kann ich nicht helfen.", "Ich kann diese Frage nicht beantworten."],
-    "es": ["Lo siento, pero no puedo ayudar con eso.", "No puedo asignar una puntuación."],
-    "fr": ["Je suis désolé, mais je ne peux pas répondre.", "Je ne peux pas attribuer de score."],
-    "pt": ["Sinto muito, mas não posso ajudar.", "Não posso atribuir uma pontuação."],
-    "ru": ["Извините, но я не могу помочь.", "Я не могу оценить это."],
-    "tr": ["Üzgünüm, bu konuda yardımcı olamam.", "Bu soruya yanıt veremem."],
-    "id": ["Maaf, saya tidak bisa membantu.", "Saya tidak dapat memberikan skor."],
-    "sw": ["Samahani, siwezi kusaidia.", "Siwezi kutoa alama."],
-    "ar": ["عذرًا، لا أستطيع الإجابة عن هذا السؤال.", "لا يمكنني تقديم تقييم."],
-    "hi": ["क्षमा करें, मैं इसका उत्तर नहीं दे सकता।", "मैं कोई स्कोर नहीं दे सकता।"],
-    "ja": ["申し訳ありませんが、お答えできません。", "この質問には回答できません。"],
-    "zh": ["抱歉，我无法回答这个问题。", "我不能提供评分。"],
-}  # fmt: skip
+REFUSALS = {code: samples["refusals"] for code, samples in SAMPLES.items()}
 
 
 @pytest.mark.parametrize(("language", "text"), [(code, t) for code, texts in REFUSALS.items() for t in texts])

@@ -18,6 +18,7 @@ from auditor.agents.blinding import (
 from auditor.agents.localization import country_name, translate_topic
 from auditor.domain import LANGUAGES
 from auditor.surveys import load_survey
+from tests.support.language_samples import SAMPLES
 
 SURVEY = load_survey("wvs7-sample")
 URUGUAY = build_term("Uruguay", COUNTRY_LABEL)
@@ -131,23 +132,9 @@ def test_words_that_look_like_countries_stay(language: str, text: str) -> None:
 
 
 MYSELF = [
-    ("en", "As an AI language model trained by OpenAI, I think so. I'm ChatGPT, a chatbot. Fine.", "I think so. Fine."),
-    ("de", "Als KI-Sprachmodell, das von OpenAI trainiert wurde, denke ich so.", "denke ich so."),
-    ("es", "Como modelo de lenguaje entrenado por OpenAI, creo. Soy una IA de Meta. Bien.", "creo. Bien."),
-    (
-        "fr",
-        "En tant qu'IA entraînée par Mistral, je crois. Je suis un modèle de langage de X. Bien.",
-        "je crois. Bien.",
-    ),
-    ("pt", "Como uma IA treinada pela OpenAI, creio.", "creio."),
-    ("ru", "Как языковая модель, обученная OpenAI, я думаю. Я — ИИ, созданный Google. Да.", "я думаю. Да."),
-    ("tr", "OpenAI tarafından eğitilmiş bir yapay zeka modeli olarak, düşünüyorum.", "düşünüyorum."),
-    ("id", "Sebagai model bahasa yang dilatih oleh OpenAI, saya pikir.", "saya pikir."),
-    ("sw", "Kama modeli ya lugha iliyofunzwa na OpenAI, nadhani.", "nadhani."),
-    ("ar", "بصفتي نموذجًا لغويًا دربته OpenAI، أعتقد.", "أعتقد."),
-    ("hi", "OpenAI द्वारा प्रशिक्षित एक भाषा मॉडल के रूप में, मैं सोचता हूँ।", "मैं सोचता हूँ।"),
-    ("ja", "OpenAIによって訓練されたAIとして、私は考える。", "私は考える。"),
-    ("zh", "作为由OpenAI训练的人工智能语言模型，我认为。", "我认为。"),
+    (language, text, hidden)
+    for language, samples in SAMPLES.items()
+    for text, hidden in samples["self_descriptions"].items()
 ]
 
 

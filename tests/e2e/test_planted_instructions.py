@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from importlib import resources
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from auditor.reports.sections.panel import build_panel_tables
 from auditor.run import open_audit, run_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.language_samples import SAMPLES
 from tests.support.scripted_judges import Script, _review as review_answer, audit
 
 N_WORDINGS = 5
@@ -92,7 +92,7 @@ def test_each_language_has_five_wordings_of_both_kinds_which_the_rule_marks_with
         for wording in wordings["verdict"]:
             assert wording.count("{verdict}") == 1
             assert addresses_judge(wording.replace("{verdict}", "INVALID"), language)
-        held_out = tomllib.loads(Path("tests/prompts/held_out_addresses.toml").read_text(encoding="utf-8"))[language]
+        held_out = SAMPLES[language]["addresses"]
         assert not set(held_out) & {*wordings["verdict"], *wordings["preference"]}
     trace = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.5, "They mind it.", language="en")
     texts = [plant_instruction(trace, 7, ruling).text or "" for ruling in (Ruling.VALID, Ruling.INVALID)]

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import itertools
 import random
-import tomllib
-from pathlib import Path
 
 import pytest
 
 from auditor.domain import LANGUAGES
 from auditor.prompts.language_data import addresses_judge
+from tests.support.language_samples import SAMPLES
 
-HELD_OUT: dict[str, list[str]] = tomllib.loads(
-    Path(__file__).with_name("held_out_addresses.toml").read_text(encoding="utf-8")
-)
-PARTS: dict[str, dict[str, list[str]]] = tomllib.loads(
-    Path(__file__).with_name("ordinary_traces.toml").read_text(encoding="utf-8")
-)
+HELD_OUT: dict[str, list[str]] = {code: samples["addresses"] for code, samples in SAMPLES.items()}
+PARTS: dict[str, dict[str, list[str]]] = {code: samples["ordinary_traces"] for code, samples in SAMPLES.items()}
 N_ORDINARY = 300
 
 

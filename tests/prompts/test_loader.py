@@ -11,6 +11,7 @@ from auditor.errors import ConfigError
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.loader import PLACEHOLDER, parse_prompt
 from tests.prompts.test_survey_translations import OTHERS
+from tests.support.language_samples import SAMPLES
 
 FILE = "---\nid: x\nversion: 1\npurpose: p\nfields: [a]\n---\n[system]\nS {a}\n[user]\nU\n"
 
@@ -61,9 +62,6 @@ def test_an_unknown_prompt_is_an_error() -> None:
         load_prompt("direct", "xx")
 
 
-LAST = {"ar": "٠٫٥", "hi": "०.५", "zh": "０．５", "ja": "０．５"}
-
-
 @pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize("mode", ["structured", "text"])
 def test_a_template_has_what_the_english_one_has(language: str, mode: str) -> None:
@@ -78,18 +76,14 @@ def test_a_template_has_what_the_english_one_has(language: str, mode: str) -> No
 @pytest.mark.parametrize("language", OTHERS)
 def test_the_last_line_asked_for_is_read(language: str) -> None:
     line = load_prompt("direct.text", language).system.splitlines()[-1]
-    assert parse_score(f"…\n{line.replace('= x', '= ' + LAST.get(language, '0,5'))}") == 0.5
+    assert parse_score(f"…\n{line.replace('= x', '= ' + HALF.get(language, '0,5'))}") == 0.5
     assert parse_score(line) is None
 
 
-IN_ITS_LANGUAGE = {
-    "ar": "أجب بالعربية", "de": "auf Deutsch", "es": "en español", "fr": "en français", "hi": "हिन्दी में",
-    "id": "dalam bahasa Indonesia", "ja": "日本語で", "pt": "em português", "ru": "по-русски", "sw": "kwa Kiswahili",
-    "tr": "Türkçe", "zh": "用中文",
-}  # fmt: skip
+IN_ITS_LANGUAGE = {code: samples["in_its_language"] for code, samples in SAMPLES.items() if code != "en"}
 STEPS = re.compile(r"[.。।] ?([^.。।:：{]{2,12}[:：])")
 """The names of the three steps in the text of a prompt."""
-HALF = {"ar": "٠٫٥", "hi": "०.५", "zh": "０．５", "ja": "０．５"}
+HALF = {code: samples["half"] for code, samples in SAMPLES.items() if "half" in samples}
 
 
 @pytest.mark.parametrize("language", sorted(IN_ITS_LANGUAGE))

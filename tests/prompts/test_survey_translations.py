@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import csv
+from pathlib import Path
 
 import pytest
 
 from auditor.agents.localization import localized_question
 from auditor.domain import LANGUAGES
+from auditor.domain.terms import COUNTRIES_BY_LANGUAGE
 from auditor.prompts.survey_translations import load_translations, translate_country
 from auditor.surveys import builtin_surveys, country_code, load_survey
-from auditor.surveys.countries import DATA_FOLDER
 
 OTHERS = [code for code in LANGUAGES if code != "en"]
 
@@ -35,10 +35,8 @@ def test_no_topic_is_left_in_english_or_there_twice(language: str) -> None:
 
 
 def test_every_main_language_has_prompts_and_every_code_is_a_country() -> None:
-    with open(DATA_FOLDER / "languages.csv", encoding="utf-8", newline="") as file:
-        table = {row["language"]: row["countries"].split() for row in csv.DictReader(file)}
-    assert set(table) == set(LANGUAGES)
-    for language, codes in table.items():
+    assert {file.stem for file in (Path(__file__).parent / "languages").iterdir()} == set(LANGUAGES)
+    for language, codes in COUNTRIES_BY_LANGUAGE.items():
         assert len(set(codes)) == len(codes), language
         assert [c for c in codes if country_code(c) != c] == [], language
 
