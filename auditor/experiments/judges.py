@@ -16,6 +16,7 @@ from auditor.agents.judge_experiments import (
     run_self_judging,
 )
 from auditor.experiments.stored_audit import AuditArgument, ExperimentContext, ExperimentResult, ask_judges
+from auditor.reports.data.panel.judge_statistics import BIASES
 from auditor.reports.data.panel.judge_tests import cross_validate_peers, measure_judge_drift
 from auditor.reports.data.report_source import load_source
 from auditor.reports.data.task_validity import build_task_validity
@@ -51,7 +52,8 @@ def bias(
     """
     panel = ask_judges(context, audit, sample, run_contests, run_padding, run_self_judging)
     data = {
-        "padding": [{"judge": row.judge, "padding": row.padding} for row in panel.judges],
+        # With the other biases, since p-values are adjusted for all of them.
+        "padding": [{"judge": row.judge, **{name: getattr(row, name) for name in BIASES}} for row in panel.judges],
         "positions": panel.positions,
         "own_traces": panel.own_traces,
     }

@@ -13,6 +13,7 @@ from auditor.run import run_audit
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
+from tests.support.families_of_tests import run_checked
 
 
 def test_an_experiment_on_judges_prints_its_calls_and_data(
@@ -38,6 +39,6 @@ def test_an_experiment_on_judges_prints_its_calls_and_data(
 def test_the_data_of_an_experiment_is_what_it_prints(storage: str, server: FakeServer) -> None:
     run_audit(config(server.url, 3, probes={"direct": {"samples": 1}}), storage=storage)
     printed = auditor("experiment", "drift", "scripted", "scripted", "--storage", storage, "--json")
-    rows = drift(ExperimentContext(storage), "scripted", "scripted").data
+    rows = run_checked(drift, ExperimentContext(storage), "scripted", "scripted").data
     assert rows
     assert json.loads(printed.stdout) == [row.model_dump(mode="json") for row in rows]

@@ -23,6 +23,7 @@ from auditor.run import open_audit, run_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, error
+from tests.support.families_of_tests import run_checked
 from tests.support.scripted_judges import (
     FAILURE_SHARE,
     HONEST_ACCURACY,
@@ -68,8 +69,8 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         patch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
-        planted(ExperimentContext(url), "scripted", 40)
-        bias(ExperimentContext(url), "scripted", 30)
+        run_checked(planted, ExperimentContext(url), "scripted", 40)
+        run_checked(bias, ExperimentContext(url), "scripted", 30)
     return open_audit("scripted", storage=url).report()
 
 

@@ -27,6 +27,7 @@ from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
 from tests.reports.sections.node_text import iterate_blocks, text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.families_of_tests import run_checked
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -308,7 +309,7 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     ]
     rows[0][-1] = "NA"
     file = write(tmp_path / "people.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
-    part = judgements(ExperimentContext(storage), "moral", file).data
+    part = run_checked(judgements, ExperimentContext(storage), "moral", file).data
     assert (part.questions, part.judgements) == (12, len(rows))  # of two models
     assert part.alpha.value == pytest.approx(1.0)
     correlation_by_metric = {(c.text, c.metric): c for c in part.correlations}

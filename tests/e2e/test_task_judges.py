@@ -21,6 +21,7 @@ from auditor.tasks import load_task, survey_from_task
 from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, completion, review_of_answer
+from tests.support.families_of_tests import run_checked
 from tests.support.scripted_tasks import SKILL, audit, solver, sum_task
 
 IRRELEVANT = "rained more than usual"
@@ -90,7 +91,7 @@ def test_three_models_have_no_correlation_and_a_holdout_says_why(context: Experi
     [row] = holdout(context, "sums", 20).data
     assert row.method == "accuracy"
     assert row.prediction.unseen_cells.value is None
-    report = validity(context, "sums").data
+    report = run_checked(validity, context, "sums").data
     assert isinstance(report, TaskValidityReport)
     assert report.over_models.reason == "a correlation over models needs 6 of them, but there are 3"
     assert report.within.value == pytest.approx(0)  # all answers are called VALID, right or wrong
@@ -128,13 +129,13 @@ def test_verdicts_that_follow_accuracy_and_those_that_do_not(
         storage=storage,
     )
     context = ExperimentContext(storage)
-    result = validity(context, "sums")
+    result = run_checked(validity, context, "sums")
     within = result.data.within
     assert set(within.resampled) == {"item", "model"}
     assert (within.ci_low > 0.3) if follows else (within.ci_low < 0 < within.ci_high)
     assert result.data.over_models.n == 6
     assert result.data.over_models.value is not None
-    [row] = holdout(context, "sums", 50).data
+    [row] = run_checked(holdout, context, "sums", 50).data
     assert row.prediction.models == 6
     assert row.prediction.unseen_cells.value is not None
     words = "more often than wrong ones" if follows else "are not shown to follow accuracy"

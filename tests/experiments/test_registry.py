@@ -12,7 +12,11 @@ from typer.main import get_command
 import auditor.experiments
 from auditor.cli.app import build_app
 from auditor.experiments.registry import EXPERIMENTS
-from auditor.experiments.stored_audit import Experiment
+from auditor.experiments.sampling import nonresponse, savings
+from auditor.experiments.stored_audit import Experiment, ExperimentContext
+from auditor.storage.database import open_database
+from tests.support.families_of_tests import run_checked
+from tests.support.synthetic_audit import populate
 
 
 def test_every_module_with_an_experiment_is_registered() -> None:
@@ -40,3 +44,18 @@ def test_the_example_of_an_experiment_parses(experiment: Experiment) -> None:
     assert arguments["audit"]
     assert {"output", "storage", "as_json"} < set(arguments)
     assert "context" not in arguments
+
+
+def test_the_families_of_tests_of_every_experiment_are_checked() -> None:
+    calls = re.compile(r"\brun_checked\(\s*(\w+),")
+    files = (Path(__file__).parents[1]).rglob("*.py")
+    checked = {name for file in files for name in calls.findall(file.read_text(encoding="utf-8"))}
+    assert {experiment.__name__ for experiment in EXPERIMENTS} <= checked
+
+
+def test_experiments_without_calls_adjust_all_p_values_that_they_publish(tmp_path: Path) -> None:
+    context = ExperimentContext(f"sqlite:///{tmp_path}/audit.db")
+    with open_database(context.url) as db:
+        audit = populate(db, models=6, countries=6, topics=5, samples=2)
+    run_checked(nonresponse, context, audit.name)
+    run_checked(savings, context, audit.name)

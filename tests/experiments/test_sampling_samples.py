@@ -20,6 +20,7 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer
+from tests.support.families_of_tests import run_checked
 from tests.support.synthetic_audit import populate
 
 
@@ -43,7 +44,7 @@ def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/audit.db"
     with open_database(storage) as db:
         audit = populate(db, models=3, countries=12, topics=8, samples=5, judges=1)
-    experiment = samples(ExperimentContext(storage), audit.name, [1, 3, 5, 10]).data
+    experiment = run_checked(samples, ExperimentContext(storage), audit.name, [1, 3, 5, 10]).data
     first = [row for row in experiment.rows if row.model == "alder"]
     assert [row.setting for row in first] == [1, 3, 5]
     spreads = [row.spread for row in first]
@@ -80,7 +81,7 @@ def test_a_variant_asks_only_what_is_not_recorded(
     assert cold.missing == {"0.2": 9 * 3 * 2}
     assert {row.setting for row in cold.rows} == {audit.direct.temperature}
     before = len(server.requests)
-    warm = direct_temperature(context, audit.name, [0.2, audit.direct.temperature], ask=True).data
+    warm = run_checked(direct_temperature, context, audit.name, [0.2, audit.direct.temperature], ask=True).data
     assert len(server.requests) - before == 9 * 3 * 2
     assert warm.missing == {}
     assert {row.setting for row in warm.rows} == {0.2, audit.direct.temperature}

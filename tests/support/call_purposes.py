@@ -26,6 +26,7 @@ from tests.support.audit_configs import with_schema_version
 from tests.support.comparison_judge import COMPARISON_SCHEMAS, choice_reply, scripted
 from tests.support.fake_batches import as_anthropic, as_openai
 from tests.support.fake_server import DIRECT_SCHEMAS, Reply, Request, answer, completion, error, review_of_answer
+from tests.support.families_of_tests import run_checked
 from tests.support.fixed_address import HOST, URL
 from tests.support.opinion_surveys import write_opinion_survey
 from tests.support.scripted_tasks import sum_task
@@ -161,8 +162,8 @@ def survey(storage: str, _: Path) -> None:
     changes = {"system": "You are terse.", "params": {"top_p": 0.9}, "temperature": 0.3}
     models = [m.model_copy(update=changes) if m.name == "model-b" else m for m in audit.models]
     run_audit(audit.model_copy(update={"models": models}), storage=storage)
-    planted(ExperimentContext(storage), "scripted", 1)
-    bias(ExperimentContext(storage), "scripted", 1)
+    run_checked(planted, ExperimentContext(storage), "scripted", 1)
+    run_checked(bias, ExperimentContext(storage), "scripted", 1)
 
 
 def designs(storage: str, _: Path) -> None:
@@ -172,7 +173,7 @@ def designs(storage: str, _: Path) -> None:
         probes = {"direct": {"samples": 1, "mode": mode}}
         run_audit(config(URL, 1, name=mode, survey=cells, judges=[], probes=probes), storage=storage)
         choices = ["wording", "answer", "temperature", "language", "role"]
-        robustness(ExperimentContext(storage), mode, without=choices, ask=True)
+        run_checked(robustness, ExperimentContext(storage), mode, without=choices, ask=True)
 
 
 def reasoned_judgement(storage: str, _: Path) -> None:
@@ -307,12 +308,12 @@ def semantic(storage: str, folder: Path) -> None:
     judge_options = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
     question_options = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
     run_audit(_moral(**question_options, **judge_options), storage=storage)
-    temperature(ExperimentContext(storage), "scripted", "0,1")
-    rules(ExperimentContext(storage), "scripted")
+    run_checked(temperature, ExperimentContext(storage), "scripted", "0,1")
+    run_checked(rules, ExperimentContext(storage), "scripted")
     facts = folder / "facts.csv"
     rows = [f"1,Is water wet?,no|yes,yes,{wording}" for wording in ("Is it wet?", "Is water a wet thing?")]
     facts.write_text("\n".join(["question_id,question,choices,correct,paraphrase", *rows]))
-    accuracy(ExperimentContext(storage), "scripted", facts)
+    run_checked(accuracy, ExperimentContext(storage), "scripted", facts)
 
 
 def semantic_of_facts(storage: str, folder: Path) -> None:
@@ -327,7 +328,7 @@ def semantic_of_facts(storage: str, folder: Path) -> None:
 def semantic_as_text(storage: str, _: Path) -> None:
     """Moral questions that are answered in plain words."""
     run_audit(_moral(mode="text"), storage=storage)
-    rules(ExperimentContext(storage), "scripted")
+    run_checked(rules, ExperimentContext(storage), "scripted")
 
 
 def semantic_of_cultures(storage: str, folder: Path) -> None:
@@ -371,8 +372,8 @@ def task_judges(storage: str, folder: Path) -> None:
     probes = {"direct": {"samples": 1}, "review": {"guess": True}}
     task = sum_task(folder, "exact", items=2)
     run_audit(config(URL, 3, survey=None, task=task, probes=probes, name="judged"), storage=storage)
-    planted(ExperimentContext(storage), "judged", 1)
-    bias(ExperimentContext(storage), "judged", 1)
+    run_checked(planted, ExperimentContext(storage), "judged", 1)
+    run_checked(bias, ExperimentContext(storage), "judged", 1)
 
 
 def short_verdicts(storage: str, folder: Path) -> None:

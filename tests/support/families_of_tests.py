@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
+from pydantic_core import to_jsonable_python
 
+from auditor.experiments.stored_audit import Experiment, ExperimentResult
 from auditor.metrics.intervals.multiple_testing import holm
 
 
@@ -32,3 +34,10 @@ def check_families(document: Any, not_checked: Collection[str] = ()) -> list[str
         assert [test["adjusted_p_value"] for test in tested] == pytest.approx(expected, abs=1e-12), name
         assert all(test["adjusted_p_value"] is None for test in families[name] if test["p_value"] is None)
     return names
+
+
+def run_checked(experiment: Experiment, *arguments: Any, **options: Any) -> ExperimentResult:
+    """Run an experiment, and check the families of the tests in what `--json` prints."""
+    result = experiment(*arguments, **options)
+    check_families(to_jsonable_python(result.data))
+    return result

@@ -38,6 +38,10 @@ NO_PADDING_REASON = "no trace was padded: run `auditor experiment bias`"
 NO_TRUTH_REASON = "no trace has a known truth: human decisions cover only conflicts, which are no random sample"
 
 
+BIASES = [name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference]
+"""Fields of `JudgeRow` that are one family of tests."""
+
+
 def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[str, list[JudgeDifference]]:
     """Estimate all differences of `JudgeRow`, one per judge, by field name; p-values are adjusted over all of them."""
     verdicts, units = matrix.unconditional_verdicts, matrix.units
