@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isnan
 
-import numpy as np
-
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Tested
-from auditor.metrics.intervals.multiple_testing import holm, intersection_union
+from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.probes.logic.figures.schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.presets import Paper, PresetFinding
 from auditor.replications.semantic_figures import BERTSCORES, LEXICAL_METRICS
 from auditor.replications.survey_figures import DIRECT
+from auditor.reports.data.adjusted_tests import adjust_claims
 from auditor.reports.data.replication import Finding, FindingRow, FindingTest
+from auditor.reports.data.report_model import ClaimTest
 
 NO_AUDIT = "no audit of yours has this figure"
 TEXT_NAMES = {"answer": "answers", "rot": "rules of thumb"}
@@ -39,11 +39,8 @@ def judge_findings(findings: Sequence[PresetFinding], tests: Sequence[Sequence[F
         intersection_union([_p_value(finding, test.figure) for test in of_finding])
         for finding, of_finding in zip(findings, tests, strict=True)
     ]
-    adjusted = holm(np.array(p_values, dtype=float))
-    return [
-        _build_row(finding, of_finding, p_value, adjusted_p_value)
-        for finding, of_finding, p_value, adjusted_p_value in zip(findings, tests, p_values, adjusted, strict=True)
-    ]
+    claims = adjust_claims(p_values, "findings of the paper")
+    return [_build_row(*row) for row in zip(findings, tests, claims, strict=True)]
 
 
 def _collect_tests(finding: PresetFinding, measured: Sequence[MeasuredAudit]) -> list[FindingTest]:
@@ -63,21 +60,16 @@ def _p_value(finding: PresetFinding, figure: Tested) -> float:
     return figure.p_value if (figure.value > 0) == (finding.direction == "positive") else 1.0
 
 
-def _build_row(
-    finding: PresetFinding, tests: Sequence[FindingTest], p_value: float, adjusted_p_value: float
-) -> FindingRow:
+def _build_row(finding: PresetFinding, tests: Sequence[FindingTest], claim: ClaimTest) -> FindingRow:
     """The result of one finding, with its tests."""
-    is_tested = not isnan(p_value)
-    holds = is_tested and adjusted_p_value < SIGNIFICANCE_LEVEL
+    is_tested = claim.p_value is not None
     untested = [test for test in tests if isnan(_p_value(finding, test.figure))]
     reason = None if is_tested else (untested[0].figure.reason or NO_AUDIT) if untested else NO_AUDIT
     return FindingRow(
         **{name: getattr(finding, name) for name in Finding.model_fields},
-        result="holds" if holds else "does not hold" if is_tested else "cannot be compared",
+        result="holds" if claim.is_significant else "does not hold" if is_tested else "cannot be compared",
         reason=reason,
-        p_value=p_value if is_tested else None,
-        adjusted_p_value=float(adjusted_p_value) if is_tested else None,
-        test_family="findings of the paper" if is_tested else None,
+        **dict(claim),
         supporting=sum(_p_value(finding, test.figure) < SIGNIFICANCE_LEVEL for test in tests),
         tests=list(tests),
     )

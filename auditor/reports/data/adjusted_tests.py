@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import isnan
 from typing import TypeVar
 
-from auditor.metrics.intervals.multiple_testing import adjust_tests
-from auditor.reports.data.report_model import ReportModel
+from auditor.metrics.intervals.multiple_testing import adjust_tests, holm
+from auditor.reports.data.report_model import ClaimTest, ReportModel
 
 AnyRow = TypeVar("AnyRow", bound=ReportModel)
 
@@ -16,3 +17,13 @@ def adjust_rows(rows: Iterable[AnyRow], field: str, family: str) -> list[AnyRow]
     members = list(rows)
     tests = adjust_tests((getattr(row, field) for row in members), family)
     return [row.model_copy(update={field: test}) for row, test in zip(members, tests, strict=True)]
+
+
+def adjust_claims(p_values: Sequence[float], family: str) -> list[ClaimTest]:
+    """Tests of claims, adjusted for all of them (Holm); nan where a claim has no test."""
+    return [
+        ClaimTest(p_value=float(p_value), adjusted_p_value=float(adjusted), test_family=family)
+        if not isnan(adjusted)
+        else ClaimTest(p_value=None, adjusted_p_value=None)
+        for p_value, adjusted in zip(p_values, holm(p_values), strict=True)
+    ]

@@ -25,6 +25,7 @@ from auditor.reports.data.coverage.lost_samples import (
 )
 from auditor.reports.data.report_model import (
     CORRELATION_COLUMNS,
+    ClaimTest,
     FlatRow,
     ModelName,
     PublishedAs,
@@ -186,7 +187,7 @@ class BaselineRow(FlatRow):
     """MAE of the model minus `mae`, on the same cells: negative if the model is nearer to people than the baseline."""
 
 
-class StructureRow(ReportModel):
+class StructureRow(ClaimTest):
     """Whether one model relates topics to each other as people do, over countries."""
 
     model: ModelName
@@ -200,32 +201,20 @@ class StructureRow(ReportModel):
     ]
     """Root mean square difference of the correlations among topics from people's, of the scores themselves and with
     country means taken out. The intervals are over other countries; p-values are of no common structure."""
-    p_value: float | None
-    """The larger p-value of both forms (intersection-union); null without a test."""
-    adjusted_p_value: float | None
-    """`p_value` adjusted for all series (Holm)."""
-    test_family: str | None
-    """The tests that the p-value is adjusted for; null without one."""
     is_found: Annotated[bool, Column("Found", key="found")]
-    """Whether both p-values, adjusted for the models (Holm), are at most 0.05."""
+    """Whether both p-values, adjusted for the models (Holm), are below 0.05."""
 
 
 GuessLevel = Literal["means", "similar countries"]
 """`means`: of a topic, a country or a region. `similar countries`: estimates that use a country's other answers."""
 
 
-class GuessClaim(ReportModel):
+class GuessClaim(ClaimTest):
     """Whether one model is closer to people than all guesses of a level, by mean absolute error."""
 
     model: str
     method: str
     level: GuessLevel
-    p_value: float | None
-    """The largest p-value of the comparisons of the level (intersection-union); null if one has none."""
-    adjusted_p_value: float | None
-    """`p_value` adjusted for the models (Holm), in each level by itself."""
-    test_family: str | None = None
-    """The tests that the p-value is adjusted for; null without one."""
     is_closer: bool
     """Whether that is shown, at the 5% level."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ClaimTest, ReportModel
 
 Origin = Literal["paper", "summary", "release", "readme", "user"]
 """Where the quotes stand: in the paper, in a summary of it, in results that its authors released, or in the README of
@@ -176,18 +176,12 @@ class Finding(ReportModel):
     """What the figures are, in words."""
 
 
-class FindingRow(Finding):
+class FindingRow(Finding, ClaimTest):
     """A finding of the paper, tested on one's own data."""
 
     result: Literal["holds", "does not hold", "cannot be compared"]
     reason: str | None
     """Why it cannot be compared."""
-    p_value: float | None
-    """The largest of its tests: all must support it. Null without a test."""
-    adjusted_p_value: float | None
-    """Adjusted for the findings of the paper (Holm)."""
-    test_family: str | None
-    """The tests that the p-value is adjusted for; null without one."""
     supporting: int
     """Tests that by themselves support it at the 5% level."""
     tests: list[FindingTest]

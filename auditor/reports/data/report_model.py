@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import any_schema, plain_serializer_function_ser_schema
 
 from auditor.config.base import DocumentedModel, read_class_descriptions
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested, TestedShare
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, ShareEstimate, Tested, TestedShare
 from auditor.reports.document import Column
 
 
@@ -138,6 +138,22 @@ def list_publications(row_class: type[ReportModel]) -> dict[str, PublishedAs]:
 def publish(*names: str, **keys: str) -> PublishedAs:
     """Keys that replace a record: these attributes of it under their own names, those of `keys` under others."""
     return PublishedAs({name: name for name in names} | keys)
+
+
+class ClaimTest(ReportModel):
+    """The test of a claim that several tests must all support (intersection-union)."""
+
+    p_value: float | None
+    """The largest p-value of these tests; null if one has none."""
+    adjusted_p_value: float | None
+    """`p_value` adjusted for all claims of the family (Holm)."""
+    test_family: str | None = None
+    """The claims that the p-value is adjusted for; null without a test."""
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the claim is shown, at the 5% level."""
+        return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
 
 P_VALUE_KEYS = publish("p_value", "adjusted_p_value", "test_family").keys

@@ -68,8 +68,10 @@ def _repeat_cautions(report: Report) -> Iterator[str]:
 def _exclusion_cautions(report: Report) -> Iterator[str]:
     """Yield a caution about each declaration that answers are invalid."""
     for row in report.coverage.exclusions:
-        sample = None if row.sample is None else f"sample {row.sample + 1}"
-        parts = [row.model, row.country, row.topic, sample, None if row.probe is None else f"probe {row.probe}"]
+        selection = row.selection
+        sample = None if selection.sample is None else f"sample {selection.sample + 1}"
+        probe = None if selection.probe is None else f"probe {selection.probe}"
+        parts = [selection.model, selection.country, selection.topic, sample, probe]
         yield (
             f"{pluralize(row.answers, 'answer')} ({', '.join(part for part in parts if part is not None)}) "
             f"{'was' if row.answers == 1 else 'were'} declared invalid on {row.excluded_at[:10]}: “{row.reason}” They "

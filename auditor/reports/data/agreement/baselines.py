@@ -10,11 +10,11 @@ import numpy as np
 from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.intervals.correlation import within_topic_correlation
-from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, Tested
-from auditor.metrics.intervals.multiple_testing import holm, intersection_union
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.two_way import crossed_jackknife, paired_jackknife
 from auditor.metrics.people.cell_statistics import MAE, PEARSON
-from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.data.adjusted_tests import adjust_claims, adjust_rows
 from auditor.reports.data.coverage.lost_samples import missing_score_reason, with_missing_reason
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel
 from auditor.reports.data.report_source import RESCALED_SCORES_REASON, FloatArray, ReportSource, has_rescaled_scores
@@ -125,18 +125,16 @@ def build_guess_claims(source: ReportSource, rows: Sequence[BaselineRow]) -> lis
             # A guess that exists for no cell, such as the mean of a region for countries in none, is no comparison.
             compared = [row for row in of_series if row.baseline in names and row.mae.value is not None]
             p_values.append(intersection_union([_p_of_being_closer(row) for row in compared]))
-        adjusted = holm(p_values)
+        tests = adjust_claims(p_values, f"models closer than all guesses: {level}")
         claims += [
             GuessClaim(
                 model=model,
                 method=method,
                 level=level,
-                p_value=None if np.isnan(p_value) else p_value,
-                adjusted_p_value=None if np.isnan(adjusted_p) else float(adjusted_p),
-                test_family=None if np.isnan(adjusted_p) else f"models closer than all guesses: {level}",
-                is_closer=bool(adjusted_p < SIGNIFICANCE_LEVEL),
+                is_closer=test.is_significant,
+                **dict(test),
             )
-            for (method, model), p_value, adjusted_p in zip(source.columns, p_values, adjusted, strict=True)
+            for (method, model), test in zip(source.columns, tests, strict=True)
         ]
     return claims
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from auditor.domain import Survey
 from auditor.errors import AuditorError
-from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate
-from auditor.metrics.intervals.multiple_testing import holm, intersection_union
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.two_way import crossed_jackknife
 from auditor.metrics.people.cell_statistics import MAE
 from auditor.metrics.people.structure import compare_structure
@@ -21,6 +21,7 @@ from auditor.metrics.people.survey_error import (
     correct_for_survey_error,
     sampling_floor_of_mae,
 )
+from auditor.reports.data.adjusted_tests import adjust_claims
 from auditor.reports.data.agreement.alignment import AlignmentRow, compute_alignment, rank_by_error
 from auditor.reports.data.agreement.baselines import load_source_facts
 from auditor.reports.data.measurement_schema import (
@@ -58,13 +59,11 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
             model=model,
             method=method,
             structure=structure,
-            p_value=None if np.isnan(p_value) else p_value,
-            adjusted_p_value=None if np.isnan(adjusted) else float(adjusted),
-            test_family=None if np.isnan(adjusted) else TEST_FAMILY,
-            is_found=bool(adjusted <= SIGNIFICANCE_LEVEL),
+            is_found=test.is_significant,
+            **dict(test),
         )
-        for (method, model), structure, p_value, adjusted in zip(
-            source.columns, structures, p_values, holm(p_values), strict=True
+        for (method, model), structure, test in zip(
+            source.columns, structures, adjust_claims(p_values, TEST_FAMILY), strict=True
         )
     ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from typing import Literal
 
 from auditor.domain import Outcome
@@ -63,7 +62,7 @@ def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCove
         exclusions=[
             ExclusionRow(
                 id=exclusion.id,
-                **asdict(exclusion.selection),
+                selection=exclusion.selection,
                 reason=exclusion.reason,
                 excluded_at=exclusion.excluded_at,
                 answers=exclusion.n_answers,

@@ -13,6 +13,7 @@ from pydantic import Field
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Cell, Method, Outcome
+from auditor.domain.audit_records import AnswerSelection
 from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.storage.costs import AnswerVersion, CallCounts
 from auditor.storage.count_queries import OutcomeCount
@@ -63,21 +64,16 @@ class FinishReasonRow(ReportModel):
     answers: int
 
 
-class ExclusionRow(ReportModel):
+class ExclusionRow(FlatRow):
     """Answers that a person declared invalid. They are in no figure, and count as lost."""
 
     id: int
-    model: str | None
-    """Null for all models; the same holds for the next three, and for the probe."""
-    country: str | None
-    topic: str | None
-    sample: int | None
+    selection: Annotated[AnswerSelection, publish("model", "country", "topic", "sample", "probe")]
+    """Null where it is all models, countries, topics, samples, or probes; the probe `direct` has the direct answers."""
     reason: str
     excluded_at: str
     answers: int
     """Recorded answers that are excluded."""
-    probe: str | None = None
-    """`direct` for direct answers."""
 
 
 class CoverageReport(ReportModel):
