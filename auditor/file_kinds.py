@@ -9,6 +9,16 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from auditor.lazy_imports import import_when_used
+
+if not TYPE_CHECKING:
+    pa = import_when_used("pyarrow")
+    pq = import_when_used("pyarrow.parquet")
+else:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 HEAD_BYTES = 1 << 16
 SQLITE_MAGIC = b"SQLite format 3\0"
@@ -109,9 +119,6 @@ def _identify_text(text: str, suffix: str) -> FileKind:
 
 def _identify_parquet(path: Path) -> FileKind:
     """The kind of a Parquet file by its columns."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         return _make_table(tuple(pq.read_schema(path).names))
     except (pa.ArrowException, ValueError):

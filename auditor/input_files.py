@@ -27,9 +27,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
 
 from auditor.errors import AuditorError
+from auditor.lazy_imports import import_when_used
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
+
+if not TYPE_CHECKING:
+    pa = import_when_used("pyarrow")
+    pc = import_when_used("pyarrow.compute")
+    pq = import_when_used("pyarrow.parquet")
+    zipfile = import_when_used("zipfile")
+    zstandard = import_when_used("zstandard")
+else:
+    import zipfile
+
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    import zstandard
 
 LIMIT_OPTION = "--input-limit-factor"
 """The program's option that multiplies all limits of `InputLimits`."""
@@ -549,8 +564,6 @@ def check_archive(
     Raises:
         AuditorError: of class `error_class`: no ZIP archive, too many members, or larger than a limit.
     """
-    import zipfile
-
     limits = get_limits()
     how_to_fix = "Check that it is complete."
     try:
@@ -582,8 +595,6 @@ def _count_member(file: BinaryIO, member: ZipInfo) -> Iterator[int]:
     Raises:
         ValueError: it is encrypted, or packed by a method that is not known.
     """
-    import zipfile
-
     if member.flag_bits & 1:
         raise ValueError("a file in it is encrypted")
     file.seek(member.header_offset)
@@ -598,8 +609,6 @@ def _count_member(file: BinaryIO, member: ZipInfo) -> Iterator[int]:
             yield len(unpacker.decompress(block, BLOCK_BYTES))
         yield len(unpacker.flush())
     elif member.compress_type == ZSTANDARD_METHOD:
-        import zstandard  # is installed with Inspect AI, which writes such archives
-
         try:
             with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
                 while block := stream.read(BLOCK_BYTES):
@@ -616,8 +625,6 @@ def read_parquet_columns(path: Path, error_class: type[AuditorError]) -> list[st
     Raises:
         AuditorError: of class `error_class`: not a Parquet file, or too many columns.
     """
-    import pyarrow.parquet as pq
-
     with _report_parquet_errors(path, error_class):
         names: list[str] = pq.read_schema(path).names
     require_columns(names, str(path), error_class)
@@ -635,9 +642,6 @@ def iterate_parquet(
     Raises:
         AuditorError: of class `error_class`: not a Parquet file, or larger than a limit.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     selected = [name for name in read_parquet_columns(path, error_class) if columns is None or name in columns]
     with _report_parquet_errors(path, error_class):
         packed, n_bytes = path.stat().st_size, 0
@@ -658,8 +662,6 @@ def iterate_parquet(
 @contextmanager
 def _report_parquet_errors(path: Path, error_class: type[AuditorError]) -> Iterator[None]:
     """Raise an error of class `error_class` for what pyarrow raises within the context, but for texts not in UTF-8."""
-    import pyarrow as pa
-
     try:
         yield
     except UnicodeDecodeError:
@@ -671,9 +673,6 @@ def _report_parquet_errors(path: Path, error_class: type[AuditorError]) -> Itera
 
 def _measure_column(column: Any) -> int:
     """Bytes of a column of a pyarrow RecordBatch if repeated texts of its dictionary were written out."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     lengths = pc.take(pc.binary_length(column.dictionary), column.indices)

@@ -1,4 +1,4 @@
-"""Packages whose public names are imported from their modules on first use."""
+"""Modules that are imported on first use: by their names in a package, and where they load slow libraries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -37,3 +38,27 @@ def import_on_first_use(package: str, path: str) -> tuple[Callable[[str], Any], 
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get_attribute, lambda: sorted(read_modules())
+
+
+class _ModuleOnUse(ModuleType):
+    """Stands for a module until an attribute of it is used; it is not in `sys.modules`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # tools that look at a module's names ask for `__wrapped__` and others
+            raise AttributeError(f"module {self.__name__!r} has not been used yet, and has no {name!r} before")
+        return getattr(import_module(self.__name__), name)
+
+
+def import_when_used(name: str) -> Any:
+    """A module that is imported when the first of its attributes is used, for modules that are slow to load.
+
+    Type checkers, and the rules of who imports whom, read the real import beside it::
+
+        if not TYPE_CHECKING:
+            torch = import_when_used("torch")
+        else:
+            import torch
+
+    Raises ImportError at the first use if the module cannot be imported.
+    """
+    return _ModuleOnUse(name)

@@ -10,7 +10,14 @@ import base64
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from auditor.lazy_imports import import_when_used
+
+if not TYPE_CHECKING:
+    np = import_when_used("numpy")
+else:
+    import numpy as np
 
 MIN_SECRET_CHARS = 8
 """Shorter secrets are not removed: they occur in ordinary words."""
@@ -82,8 +89,6 @@ class Redactor:
 
     def _hash_table(self) -> Any:
         """Array of booleans by hash: whether a word of an encoded secret has this hash."""
-        import numpy as np  # on first use: most commands read no secret
-
         table = np.zeros(1 << HASH_BITS, dtype=np.bool_)
         table[_hash_words(np.fromiter(self._by_gram, dtype="<u4"))] = True
         return table
@@ -101,7 +106,6 @@ class Redactor:
                 for match in re.finditer(re.escape(needle), data)
             )
             return
-        import numpy as np
 
         words = np.frombuffer(data, dtype="<u4", count=len(data) // GRAM_BYTES)
         for index in np.flatnonzero(self._gram_table[_hash_words(words)]).tolist():
@@ -199,8 +203,6 @@ def _unescape_once(data: bytes) -> tuple[bytes, OffsetMap]:
 
     It is vectorized over the bytes, since a text may consist of escapes only.
     """
-    import numpy as np
-
     size = len(data)
     chars = np.frombuffer(data + b"\0" * 5, dtype=np.uint8)
     next_chars, hex_values = chars[1 : size + 1], np.array(HEX_VALUES, dtype=np.uint8)[chars]

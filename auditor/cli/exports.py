@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -22,6 +22,7 @@ from auditor.console.output import print_data, print_json, print_message, print_
 from auditor.domain.labels import LabelKind
 from auditor.errors import UsageError
 from auditor.exports.inspect_logs import export_inspect as export
+from auditor.lazy_imports import import_when_used
 from auditor.probes.logic.training_export import export_training
 from auditor.reports.number_format import pluralize
 from auditor.reports.report_files import write_plots
@@ -29,6 +30,13 @@ from auditor.review.export import write_labels, write_ratings
 from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml, weights_to_dict
 from auditor.run import open_audit, open_stored_audit, open_stored_database
 from auditor.storage.sqlite_file import copy_database
+
+if not TYPE_CHECKING:
+    evidence = import_when_used("auditor.exports.evidence")
+    tables = import_when_used("auditor.exports.tables")
+    tracker_runs = import_when_used("auditor.exports.tracker_runs")
+else:
+    from auditor.exports import evidence, tables, tracker_runs
 
 
 def export_inspect(
@@ -80,9 +88,9 @@ def export_mlflow(
 
     Example: auditor export mlflow moral-alignment --tracking-uri http://localhost:5000
     """
-    from auditor.exports.tracker_runs import export_mlflow as export
-
-    tracked = export(open_audit(audit, storage=storage).report(), uri=tracking_uri, experiment=experiment)
+    tracked = tracker_runs.export_mlflow(
+        open_audit(audit, storage=storage).report(), uri=tracking_uri, experiment=experiment
+    )
     if as_json:
         print_json(tracked._asdict())
     print_message(
@@ -108,10 +116,10 @@ def export_wandb(
 
     Example: auditor export wandb moral-alignment -o runs
     """
-    from auditor.exports.tracker_runs import export_wandb as export
-
     report = open_audit(audit, storage=storage).report()
-    tracked = export(report, resolve_output(output, f"{audit}-wandb"), project=project, online=online)
+    tracked = tracker_runs.export_wandb(
+        report, resolve_output(output, f"{audit}-wandb"), project=project, online=online
+    )
     if as_json:
         print_json(tracked._asdict())
     for run_folder in tracked.runs:
@@ -229,11 +237,9 @@ def export_tables(
 
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """
-    from auditor.exports.tables import export_tables as export
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
         folder = resolve_output(output, f"{audit}-tables")
-        table_export = export(db, stored_audit.name, folder, file_format, keep_rater_names=keep_names)
+        table_export = tables.export_tables(db, stored_audit.name, folder, file_format, keep_rater_names=keep_names)
         print_missing_probes(stored_audit.config)
     if as_json:
         print_json(
@@ -260,9 +266,7 @@ def export_paper(
 
     Example: auditor export paper moral-alignment -o tables
     """
-    from auditor.exports.tables import export_paper as export
-
-    files = export(open_audit(audit, storage=storage).report(), resolve_output(output, f"{audit}-paper"))
+    files = tables.export_paper(open_audit(audit, storage=storage).report(), resolve_output(output, f"{audit}-paper"))
     for path in files:
         print_message(str(path))
 
@@ -300,12 +304,10 @@ def export_evidence(
 
     Example: auditor export evidence moral-alignment -o evidence.zip
     """
-    from auditor.exports.evidence import export_evidence as export
-
     if output.suffix != ".zip":
         raise UsageError(f"{output}: an archive of evidence ends in .zip.", "Name it so, such as -o evidence.zip")
     with open_stored_audit(audit, storage) as (db, stored_audit):
-        summary = export(db, stored_audit, output)
+        summary = evidence.export_evidence(db, stored_audit, output)
         print_missing_probes(stored_audit.config)
     if summary.raters:
         print_message(

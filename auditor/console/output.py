@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.atomic_files import report_write_errors
 from auditor.config import load_stored_config
 from auditor.errors import AuditorError, UnusableModelsError
+from auditor.lazy_imports import import_when_used
 from auditor.redaction import redact
 from auditor.reports.number_format import pluralize
 from auditor.run import resolve_storage_url
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 
     from auditor.imports.recorded_audits import UnmatchedRows
 
+if not TYPE_CHECKING:
+    box = import_when_used("rich.box")
+    rich_console = import_when_used("rich.console")
+    rich_table = import_when_used("rich.table")
+    rich_text = import_when_used("rich.text")
+else:
+    import rich.console as rich_console
+    import rich.table as rich_table
+    import rich.text as rich_text
+    from rich import box
+
 
 DEFAULT_LINE_WIDTH = 160
 """Characters in a line if the output is no terminal."""
@@ -32,10 +44,12 @@ DEFAULT_LINE_WIDTH = 160
 
 def create_console(*, data: bool = False) -> Console:
     """A console on standard error, or on standard output for data."""
-    from rich.console import Console
-
-    console = Console(stderr=not data, highlight=False, soft_wrap=True)
-    return console if console.is_terminal else Console(stderr=not data, highlight=False, width=DEFAULT_LINE_WIDTH)
+    console = rich_console.Console(stderr=not data, highlight=False, soft_wrap=True)
+    return (
+        console
+        if console.is_terminal
+        else rich_console.Console(stderr=not data, highlight=False, width=DEFAULT_LINE_WIDTH)
+    )
 
 
 def print_message(text: str = "") -> None:
@@ -140,16 +154,17 @@ def list_called_words() -> list[str]:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:
     """Print a table to standard output, or to standard error if it is no data; None is shown as a dash."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table = rich_table.Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(Text(escape_invisible(column)), overflow="fold")  # as a string it would be read as markup
+        table.add_column(
+            rich_text.Text(escape_invisible(column)), overflow="fold"
+        )  # as a string it would be read as markup
     for row in rows:
         table.add_row(
-            *(Text("–" if value is None else _isolate_right_to_left(escape_invisible(str(value)))) for value in row)
+            *(
+                rich_text.Text("–" if value is None else _isolate_right_to_left(escape_invisible(str(value))))
+                for value in row
+            )
         )
     with _flush_standard_output():
         create_console(data=data).print(table)

@@ -16,9 +16,17 @@ from auditor.config.installed_probes import find_progress_label
 from auditor.console.output import print_message
 from auditor.domain import Answer, Outcome
 from auditor.input_files import report_reading
+from auditor.lazy_imports import import_when_used
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+
+if not TYPE_CHECKING:
+    rich_console = import_when_used("rich.console")
+    rich_progress = import_when_used("rich.progress")
+else:
+    import rich.console as rich_console
+    import rich.progress as rich_progress
 
 LINE_INTERVAL_S = 30.0
 """Time between two lines where standard error is not a terminal."""
@@ -127,9 +135,6 @@ class RunProgress:
             expected_answers: expected calls of the stage that asks models, whose plan grows batch by batch.
             expected_reviews: expected calls of the review stage, whose plan grows as answers arrive.
         """
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
         self.outcomes: Counter[str] = Counter()
         self.n_calls = 0
         self.n_recorded = 0
@@ -140,11 +145,11 @@ class RunProgress:
         self._current_stage: str | None = None
         self._start_time = time.monotonic()
         self._is_terminal = sys.stderr.isatty()
-        console = Console(stderr=True)
-        self._bars = Progress(
-            TextColumn("{task.description:<19}"),
-            BarColumn(bar_width=20 if console.width >= WIDE_TERMINAL else 8),
-            *(TextColumn(f"{{task.fields[{name}]}}") for name in TEXT_COLUMNS),
+        console = rich_console.Console(stderr=True)
+        self._bars = rich_progress.Progress(
+            rich_progress.TextColumn("{task.description:<19}"),
+            rich_progress.BarColumn(bar_width=20 if console.width >= WIDE_TERMINAL else 8),
+            *(rich_progress.TextColumn(f"{{task.fields[{name}]}}") for name in TEXT_COLUMNS),
             console=console,
             disable=not self._is_terminal,
         )
@@ -255,11 +260,15 @@ def format_duration(seconds: float) -> str:
 @contextmanager
 def show_download_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a bar for a download; yields a function that takes the bytes so far and in all (None if unknown)."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+    columns = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.DownloadColumn(),
+        rich_progress.TransferSpeedColumn(),
+    )
+    with rich_progress.Progress(
+        *columns, console=rich_console.Console(stderr=True), disable=not sys.stderr.isatty()
+    ) as bar:
         task = bar.add_task(name, total=None)
         yield lambda n_bytes, total_bytes: bar.update(task, completed=n_bytes, total=total_bytes)
 
@@ -270,17 +279,15 @@ def show_reading_bar(label: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.DownloadColumn(),
+        rich_progress.TransferSpeedColumn(),
+        rich_progress.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with rich_progress.Progress(*columns, console=rich_console.Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
 
         def on_read(position: int, size: int) -> None:
@@ -297,11 +304,15 @@ def show_reading_bar(label: str) -> Iterator[None]:
 @contextmanager
 def show_embedding_bar() -> Iterator[Callable[[int, int], None]]:
     """Show a bar for embedding texts; yields a function of the numbers of newly planned and newly embedded texts."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+    columns = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TimeRemainingColumn(),
+    )
+    with rich_progress.Progress(
+        *columns, console=rich_console.Console(stderr=True), disable=not sys.stderr.isatty()
+    ) as bar:
         task = bar.add_task("embed", total=0)
 
         def on_progress(n_added: int, n_embedded: int) -> None:

@@ -14,6 +14,7 @@ from auditor.domain import Cell, Method, Outcome, Ruling, Task, canonical_hash
 from auditor.errors import UsageError
 from auditor.exports.traces import TraceRecord, join_trace_records
 from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import Estimate, proportion
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
 from auditor.reports.data.agreement.alignment import AlignmentRow, compute_alignment
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample, EvalScore
     from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage
     from inspect_ai.scorer import Score
+
+if not TYPE_CHECKING:
+    inspect_ai_log = import_when_used("inspect_ai.log")
+    inspect_ai_model = import_when_used("inspect_ai.model")
+    scorer = import_when_used("inspect_ai.scorer")
+    viewer = import_when_used("inspect_ai.viewer")
+else:
+    import inspect_ai.log as inspect_ai_log
+    import inspect_ai.model as inspect_ai_model
+    from inspect_ai import scorer, viewer
 
 
 SCORE_NAME = "score"
@@ -54,14 +65,12 @@ def build_sample(record: TraceRecord, model: str, task: Task | None = None) -> E
         model: the provider's name of the model, such as `openai/gpt-4o`.
         task: of an audit of a task; its samples have the question, the options and the right answer of their item.
     """
-    from inspect_ai.log import EvalSample
-
     trace, usage = record.trace, sum_trace_usage(record)
     prompt_messages, reply_messages = _build_messages(record)
     item = task.item_for(trace.cell) if task else None
     question = "\n\n".join(filter(None, (item.context, item.question))) if item else ""
     unknown_prompt = f"{trace.cell.topic}, {trace.cell.country} (what was asked is not recorded)"
-    return EvalSample(
+    return inspect_ai_log.EvalSample(
         id=sample_id(trace.cell),
         epoch=trace.sample + 1,
         input=question or prompt_messages or unknown_prompt,
@@ -86,30 +95,35 @@ def sample_id(cell: Cell) -> str:
 
 def _build_messages(record: TraceRecord) -> tuple[list[ChatMessage], list[ChatMessage]]:
     """Messages sent to the model, and the reply in a list, which is empty if there was none."""
-    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
-
-    roles = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+    roles = {
+        "system": inspect_ai_model.ChatMessageSystem,
+        "user": inspect_ai_model.ChatMessageUser,
+        "assistant": inspect_ai_model.ChatMessageAssistant,
+    }
     final_call = record.final_call
     prompt_messages: list[ChatMessage] = (
         [roles[message.role](content=message.content) for message in final_call.messages] if final_call else []
     )
     text = final_call.text if final_call else record.trace.text
-    return prompt_messages, [] if text is None else [ChatMessageAssistant(content=text, source="generate")]
+    return prompt_messages, [] if text is None else [
+        inspect_ai_model.ChatMessageAssistant(content=text, source="generate")
+    ]
 
 
 def _build_output(record: TraceRecord, model: str, replies: list[ChatMessage], usage: ModelUsage | None) -> ModelOutput:
     """Build the output of a sample: the answer (no choice if there was none), its stop reason, usage and error."""
-    from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
-
     final_call = record.final_call
     finish_reason = final_call.finish_reason if final_call else None
     stop_reason: Any = (
         STOP_REASONS.get(classify_finish_reason(finish_reason), "unknown") if finish_reason else "unknown"
     )
-    assistant_messages = [message for message in replies if isinstance(message, ChatMessageAssistant)]
-    return ModelOutput(
+    assistant_messages = [message for message in replies if isinstance(message, inspect_ai_model.ChatMessageAssistant)]
+    return inspect_ai_model.ModelOutput(
         model=(final_call.served_model if final_call else None) or model,
-        choices=[ChatCompletionChoice(message=message, stop_reason=stop_reason) for message in assistant_messages],
+        choices=[
+            inspect_ai_model.ChatCompletionChoice(message=message, stop_reason=stop_reason)
+            for message in assistant_messages
+        ],
         usage=usage,
         time=_total_seconds(record),
         error=None if record.trace.outcome.is_answer else record.trace.outcome.value,
@@ -118,8 +132,6 @@ def _build_output(record: TraceRecord, model: str, replies: list[ChatMessage], u
 
 def sum_trace_usage(record: TraceRecord) -> ModelUsage | None:
     """Tokens and cost (US dollars) of a trace's calls; None if the provider did not report tokens for all of them."""
-    from inspect_ai.model import ModelUsage
-
     calls = [call for call in record.calls if call.text is not None]
     input_counts, output_counts = [call.prompt_tokens for call in calls], [call.completion_tokens for call in calls]
     costs = [call.cost_usd for call in calls]
@@ -127,7 +139,7 @@ def sum_trace_usage(record: TraceRecord) -> ModelUsage | None:
         return None
     input_tokens, output_tokens = sum(count or 0 for count in input_counts), sum(count or 0 for count in output_counts)
     cost = None if None in costs else sum(cost or 0.0 for cost in costs)
-    return ModelUsage(
+    return inspect_ai_model.ModelUsage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         total_tokens=input_tokens + output_tokens,
@@ -146,29 +158,27 @@ def _build_scores(record: TraceRecord, task: Task | None) -> dict[str, Score]:
 
     An answer to a task is `C` (correct) or `I` (incorrect), or itself where the right one is not known.
     """
-    from inspect_ai.scorer import Score
-
-    trace, scores = record.trace, dict[str, Score]()
+    trace, scores = record.trace, dict[str, scorer.Score]()
     if trace.score is not None:
         comparison_with_people = (
             {}
             if record.human_score is None
             else {"people": record.human_score, "difference": trace.score - record.human_score}
         )
-        scores[SCORE_NAME] = Score(
+        scores[SCORE_NAME] = scorer.Score(
             value=trace.score, answer=f"{trace.score:g}", explanation=trace.text, metadata=comparison_with_people
         )
     if task is not None and trace.answer is not None:
         is_right = is_correct(task, task.item_for(trace.cell), trace.answer)
         grade = trace.answer if is_right is None else CORRECT if is_right else INCORRECT
-        scores[SCORE_NAME] = Score(value=grade, answer=trace.answer, explanation=trace.text)
+        scores[SCORE_NAME] = scorer.Score(value=grade, answer=trace.answer, explanation=trace.text)
     for verdict in record.verdicts:
         if verdict.ruling is None:
             continue
         ratings: dict[str, float | bool] = dict(verdict.aspects)
         if verdict.confidence is not None:
             ratings["confidence"] = verdict.confidence
-        scores[judge_score_name(verdict.judge)] = Score(
+        scores[judge_score_name(verdict.judge)] = scorer.Score(
             value=verdict.ruling.value, explanation=verdict.justification, metadata=ratings
         )
     return scores
@@ -209,27 +219,23 @@ def _sample_metadata(record: TraceRecord) -> dict[str, Any]:
 
 def _build_error(record: TraceRecord) -> Any:
     """Build Inspect's `EvalError` for a call that failed; None if the model answered, readably or not."""
-    from inspect_ai.log import EvalError
-
     outcome = record.trace.outcome
     if outcome.is_answer:
         return None
     call_error = record.first_call.error if record.first_call else None
-    return EvalError(
+    return inspect_ai_log.EvalError(
         message=f"{outcome.value}: {call_error}" if call_error else outcome.value, traceback="", traceback_ansi=""
     )
 
 
 def sum_usage(usages: Iterable[ModelUsage | None]) -> ModelUsage | None:
     """Sum of usages; None if there are none or any is None. The total cost is None if any cost is."""
-    from inspect_ai.model import ModelUsage
-
     all_usages = list(usages)
     known_usages = [usage for usage in all_usages if usage is not None]
     if not known_usages or len(known_usages) < len(all_usages):
         return None
     costs = [usage.total_cost for usage in known_usages]
-    return ModelUsage(
+    return inspect_ai_model.ModelUsage(
         input_tokens=sum(usage.input_tokens for usage in known_usages),
         output_tokens=sum(usage.output_tokens for usage in known_usages),
         total_tokens=sum(usage.total_tokens for usage in known_usages),
@@ -297,10 +303,8 @@ def _unique_name(name: str, used_names: set[str]) -> str:
 
 def _write_log(log: EvalLog, path: Path) -> None:
     """Write a log with Inspect's own writer."""
-    from inspect_ai.log import write_eval_log
-
     with open_replacement(path) as temporary_file:
-        write_eval_log(log, temporary_file)
+        inspect_ai_log.write_eval_log(log, temporary_file)
 
 
 # --- the log -----------------------------------------------------------------------------------------------------
@@ -313,22 +317,20 @@ def _build_log(
 
     The token usage is left out unless it is known for every sample with an answer.
     """
-    from inspect_ai.log import EvalLog, EvalResults, EvalStats
-
     config, audit = source.config, source.audit
     provider = config.model(model).model if config else model
     samples = [build_sample(record, provider, source.survey.task) for record in records]
     usage = sum_usage(sample.model_usage.get(provider) for sample in samples if sample.output.choices)
     n_completed = sum(sample.error is None for sample in samples)
-    return EvalLog(
+    return inspect_ai_log.EvalLog(
         status="success" if audit.stage in audits.FINAL_STAGES else "cancelled",
         eval=_build_spec(source, model, provider, records),
-        results=EvalResults(
+        results=inspect_ai_log.EvalResults(
             total_samples=len(samples),
             completed_samples=n_completed,
             scores=[*_build_eval_scores(records, alignment_row)],
         ),
-        stats=EvalStats(
+        stats=inspect_ai_log.EvalStats(
             started_at=audit.created_at,
             completed_at=audit.finished_at or audit.updated_at,
             model_usage={} if usage is None else {provider: usage},
@@ -343,10 +345,6 @@ def _build_spec(source: ReportSource, model: str, provider: str, records: Sequen
     Settings are left out for an audit without a config, which was imported. `provider` is the provider's name of the
     model, such as `openai/gpt-4o`.
     """
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
-    from inspect_ai.model import GenerateConfig, ModelConfig
-    from inspect_ai.viewer import ViewerConfig
-
     audit, config, survey = source.audit, source.config, source.survey
     sample_ids = list(dict.fromkeys(sample_id(record.trace.cell) for record in records))
     model_section = config.model(model) if config else None
@@ -360,7 +358,7 @@ def _build_spec(source: ReportSource, model: str, provider: str, records: Sequen
     )
     judges = config.judges_of(model) if config else []
     eval_id = canonical_hash([audit.name, audit.created_at, model])[:22]
-    return EvalSpec(
+    return inspect_ai_log.EvalSpec(
         eval_id=eval_id,
         run_id=canonical_hash([audit.name, audit.created_at])[:22],
         task_id=eval_id,
@@ -369,14 +367,18 @@ def _build_spec(source: ReportSource, model: str, provider: str, records: Sequen
         task_description=f"Answers of {model}: {survey.title}"
         if survey.task
         else f"How well {model} agrees with the people of each country: {survey.title}",
-        dataset=EvalDataset(name=survey.name, samples=len(sample_ids), sample_ids=list(sample_ids)),
+        dataset=inspect_ai_log.EvalDataset(name=survey.name, samples=len(sample_ids), sample_ids=list(sample_ids)),
         model=provider,
         model_base_url=model_section.api_base if model_section else None,
-        model_generate_config=GenerateConfig(temperature=temperature, max_tokens=probe.max_tokens if probe else None),
-        model_roles={"judge": [ModelConfig(model=judge.model) for judge in judges]} if judges else None,
-        config=EvalConfig(epochs=max(record.trace.sample for record in records) + 1),
+        model_generate_config=inspect_ai_model.GenerateConfig(
+            temperature=temperature, max_tokens=probe.max_tokens if probe else None
+        ),
+        model_roles={"judge": [inspect_ai_model.ModelConfig(model=judge.model) for judge in judges]}
+        if judges
+        else None,
+        config=inspect_ai_log.EvalConfig(epochs=max(record.trace.sample for record in records) + 1),
         packages={"auditor": metadata.version("auditor")},
-        viewer=ViewerConfig(trust_content=False),  # a model's text is untrusted: show it as text, not as markup
+        viewer=viewer.ViewerConfig(trust_content=False),  # a model's text is untrusted: show it as text, not as markup
         metadata={METADATA_KEY: _audit_metadata(source, model)},
     )
 
@@ -400,11 +402,9 @@ def _audit_metadata(source: ReportSource, model: str) -> dict[str, Any]:
 
 def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentRow | None) -> Iterable[EvalScore]:
     """Yield the report's figures with their 95% CIs, then each judge's share of VALID; unmeasured ones are left out."""
-    from inspect_ai.log import EvalScore
-
     outcome_counts = {outcome.value: sum(record.trace.outcome is outcome for record in records) for outcome in Outcome}
     n_scored = sum(record.trace.score is not None or record.trace.answer is not None for record in records)
-    yield EvalScore(
+    yield inspect_ai_log.EvalScore(
         name=SCORE_NAME,
         scorer=SCORE_NAME,
         scored_samples=n_scored,
@@ -422,7 +422,7 @@ def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentR
         cast_rulings = [ruling for ruling in judge_rulings if ruling is not None]
         valid_share = proportion(sum(ruling is Ruling.VALID for ruling in cast_rulings), len(cast_rulings))
         figures = {"valid": valid_share.value, "valid_ci_low": valid_share.ci_low, "valid_ci_high": valid_share.ci_high}
-        yield EvalScore(
+        yield inspect_ai_log.EvalScore(
             name=judge_score_name(judge),
             scorer=judge_score_name(judge),
             scored_samples=len(cast_rulings),
@@ -447,6 +447,6 @@ def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
 
 def _build_eval_metrics(figures: Mapping[str, float | None]) -> dict[str, Any]:
     """Convert figures to Inspect's metrics by name; a figure that is None is left out."""
-    from inspect_ai.log import EvalMetric
-
-    return {name: EvalMetric(name=name, value=value) for name, value in figures.items() if value is not None}
+    return {
+        name: inspect_ai_log.EvalMetric(name=name, value=value) for name, value in figures.items() if value is not None
+    }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from auditor.atomic_files import MANIFEST, NewFolder, make_folder, replace_folder, write_files
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method
+from auditor.lazy_imports import import_when_used
 from auditor.reports.data.build import build_report
 from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
 from auditor.reports.document.blocks import iterate_blocks
@@ -32,6 +33,16 @@ from auditor.storage.tables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
+
+if not TYPE_CHECKING:
+    report_files = import_when_used("auditor.reports.report_files")
+    pa = import_when_used("pyarrow")
+    pq = import_when_used("pyarrow.parquet")
+else:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from auditor.reports import report_files
 
 
 STATUSES_BY_RESOLUTION = (ConflictStatus.OPEN, ConflictStatus.DISPUTED, ConflictStatus.MAJORITY, ConflictStatus.PERSON)
@@ -306,10 +317,8 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.reports.report_files import render_paper_files  # loads all of the report's sections (0.4 s)
-
     make_folder(folder)
-    text_by_path = {folder / name: text for name, text in render_paper_files(report)}
+    text_by_path = {folder / name: text for name, text in report_files.render_paper_files(report)}
     write_files(text_by_path)
     return list(text_by_path)
 
@@ -321,9 +330,6 @@ RowBatches = Iterable[list[dict[str, Any]]]
 
 def _write_parquet(path: Path, table: DumpTable, batches: RowBatches, file_metadata: dict[str, Any]) -> int:
     """Write a table as Parquet, with `file_metadata` as JSON under `auditor.NAME`; return the number of rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     arrow_types = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
     fields = [pa.field(column.name, arrow_types[column.kind], nullable=column.nullable) for column in table.columns]
     prefixed_metadata = {f"auditor.{key}": json.dumps(value) for key, value in file_metadata.items()}

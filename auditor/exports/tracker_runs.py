@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor import bootstrap
 from auditor.atomic_files import make_folder, report_write_errors, write_files
@@ -17,6 +17,7 @@ from auditor.domain import Method, Purpose
 from auditor.errors import UsageError
 from auditor.exports.tables import export_paper
 from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
@@ -24,6 +25,13 @@ from auditor.reports.output import REPORT_FORMATS, render_report
 from auditor.storage.database import parse_sqlite_path
 from auditor.storage.sqlite_file import holds_audits
 from auditor.text_safety import slugify
+
+if not TYPE_CHECKING:
+    entities = import_when_used("mlflow.entities")
+    exceptions = import_when_used("mlflow.exceptions")
+    tracking = import_when_used("mlflow.tracking")
+else:
+    from mlflow import entities, exceptions, tracking
 
 Params = dict[str, str]
 Metrics = dict[str, float]
@@ -204,8 +212,6 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
     """
     bootstrap.prepare_environment()
     load_extra("mlflow.tracking", "mlflow")
-    from mlflow.exceptions import MlflowException
-    from mlflow.tracking import MlflowClient
 
     tracking_uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
     if tracking_uri.startswith("sqlite:") and (path := parse_sqlite_path(tracking_uri)) and holds_audits(path):
@@ -214,8 +220,8 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
             "Name another file with --tracking-uri.",
         )
     try:
-        return _log_runs(MlflowClient(tracking_uri=tracking_uri), tracking_uri, experiment, report)
-    except MlflowException as error:
+        return _log_runs(tracking.MlflowClient(tracking_uri=tracking_uri), tracking_uri, experiment, report)
+    except exceptions.MlflowException as error:
         first_line = str(error).split("\n", 1)[0][:200]
         raise UsageError(
             f"MLflow at {tracking_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."
@@ -249,14 +255,12 @@ def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -
 
 def _start_run(client: Any, experiment_id: str, run: TrackerRun, tags: dict[str, str]) -> str:
     """Create a run with its metrics and parameters and return its id; the run is left open."""
-    from mlflow.entities import Metric, Param
-
     run_id: str = client.create_run(experiment_id, run_name=run.name, tags=tags).info.run_id
     now = int(time.time() * 1000)
     client.log_batch(
         run_id,
-        metrics=[Metric(name, float(value), now, 0) for name, value in run.metrics.items()],
-        params=[Param(name, value[:MAX_PARAM_LENGTH]) for name, value in run.params.items()],
+        metrics=[entities.Metric(name, float(value), now, 0) for name, value in run.metrics.items()],
+        params=[entities.Param(name, value[:MAX_PARAM_LENGTH]) for name, value in run.params.items()],
     )
     return run_id
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,15 @@ from auditor.agents.localization import question_prompt_fields
 from auditor.atomic_files import open_replacement, write_atomically
 from auditor.domain import ENGLISH, Cell, Message, Survey, derive_seed
 from auditor.errors import UsageError, did_you_mean
+from auditor.lazy_imports import import_when_used
 from auditor.reports.document import Code, Document, Inline, Paragraph, Section
+
+if not TYPE_CHECKING:
+    pa = import_when_used("pyarrow")
+    pq = import_when_used("pyarrow.parquet")
+else:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 TrainingFormat = Literal["preference", "chat", "completion", "chat-completion"]
 """Formats of TRL: `preference` and `chat` have a chosen and a rejected answer (DPOTrainer), `completion` and
@@ -141,8 +149,6 @@ def write_records(records: Sequence[Mapping[str, Any]], file: Path) -> None:
     if file.suffix == ".jsonl":
         write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), file)
         return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     if not file.parent.is_dir():
         raise UsageError(f"{file}: the folder does not exist.", "Create it first.")

@@ -9,7 +9,7 @@ import socket
 import ssl
 import urllib.request
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import certifi
@@ -17,8 +17,17 @@ import httpx
 
 from auditor.config.metadata_hosts import is_metadata_address
 from auditor.errors import ConfigError
+from auditor.lazy_imports import import_when_used
 from auditor.models.transport import GuardedTransport, ServerUnreachable, UnacceptableExchange, refused_address_message
 from auditor.redaction import register_secrets
+
+if not TYPE_CHECKING:
+    aiohttp = import_when_used("aiohttp")
+    aiohttp_transport = import_when_used("litellm.llms.custom_httpx.aiohttp_transport")
+    http_handler = import_when_used("litellm.llms.custom_httpx.http_handler")
+else:
+    import aiohttp
+    from litellm.llms.custom_httpx import aiohttp_transport, http_handler
 
 AUTHORITY_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 """Environment variables with files or folders of certificate authorities; all of them are trusted."""
@@ -122,13 +131,11 @@ def create_provider_transport() -> httpx.AsyncBaseTransport:
     Raises:
         ConfigError: see `create_tls_context`.
     """
-    from aiohttp import ClientSession, DummyCookieJar, TCPConnector
-
     tls_context = create_tls_context()
 
-    def open_session() -> ClientSession:
+    def open_session() -> aiohttp.ClientSession:
         """Open a session in the running event loop."""
-        connector = TCPConnector(
+        connector = aiohttp.TCPConnector(
             ssl=tls_context,
             keepalive_timeout=KEEPALIVE_S,
             ttl_dns_cache=DNS_CACHE_S,
@@ -136,7 +143,7 @@ def create_provider_transport() -> httpx.AsyncBaseTransport:
             limit_per_host=MAX_CONNECTIONS_TO_HOST,
             socket_factory=open_socket,
         )
-        return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), trust_env=False)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 
     transport: httpx.AsyncBaseTransport = _transport_class()(open_session)
     return transport
@@ -145,9 +152,8 @@ def create_provider_transport() -> httpx.AsyncBaseTransport:
 @functools.cache
 def _transport_class() -> Any:
     """The class of transports; litellm is imported on first use."""
-    from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 
-    class ProviderTransport(LiteLLMAiohttpTransport):
+    class ProviderTransport(aiohttp_transport.LiteLLMAiohttpTransport):
         """litellm's transport, which sends requests by `find_proxy` and names a proxy that fails."""
 
         async def _get_proxy_settings(self, request: httpx.Request) -> str | None:
@@ -181,10 +187,8 @@ def _transport_class() -> Any:
 
 def _is_proxy_failure(error: httpx.RequestError) -> bool:
     """Whether a request failed at a proxy, before anything was sent to the server."""
-    from aiohttp import ClientHttpProxyError
-
     return isinstance(error, (httpx.ProxyError, httpx.ConnectTimeout)) or isinstance(
-        error.__cause__, ClientHttpProxyError
+        error.__cause__, aiohttp.ClientHttpProxyError
     )
 
 
@@ -254,7 +258,6 @@ def install_guarded_clients(handler: type[Any]) -> None:
     """
     if getattr(handler.create_async_transport, "guarded", False):
         return
-    from litellm.llms.custom_httpx.http_handler import get_default_headers
 
     def create_guarded_transport(*_: Any, **__: Any) -> GuardedTransport:
         """Create the transport of all requests in place of litellm's, whatever TLS settings and session it asks for."""
@@ -263,7 +266,9 @@ def install_guarded_clients(handler: type[Any]) -> None:
     def create_guarded_client(_: Any, timeout: Any = None, **__: Any) -> httpx.AsyncClient:
         """Create a client as litellm's method of this name does, without event hooks and proxies."""
         return create_client(
-            create_guarded_transport(), get_default_headers(), DEFAULT_TIMEOUT if timeout is None else timeout
+            create_guarded_transport(),
+            http_handler.get_default_headers(),
+            DEFAULT_TIMEOUT if timeout is None else timeout,
         )
 
     create_guarded_transport.guarded = True  # type: ignore[attr-defined]

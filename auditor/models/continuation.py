@@ -11,15 +11,22 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor import bootstrap
 from auditor.config import ModelSection
 from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.errors import ModelSetupError
+from auditor.lazy_imports import import_when_used
 from auditor.models import weights
 from auditor.models.embeddings import require_safe_weights
 from auditor.models.weights import KNOWN_WEIGHTS
+
+if not TYPE_CHECKING:
+    torch = import_when_used("torch")
+    transformers = import_when_used("transformers")
+else:
+    import torch
 
 REQUIRED_PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 _compute_lock = threading.Lock()
@@ -93,8 +100,6 @@ class ContinuationScorer:
             prefix: beginning of the sentence.
             continuations: possible ends of the sentence, each with the space before it.
         """
-        import torch
-
         token_sequences = [self._encode(prefix + continuation) for continuation in continuations]
         n_shared = _shared_prefix_length([self._encode(prefix), *token_sequences])
         # A tail is what follows the shared tokens. All are padded with 0 to the longest; `is_token` is False there.
@@ -155,8 +160,6 @@ def load_continuation_scorer(source: str) -> ContinuationScorer:
         ModelSetupError: the model cannot be loaded.
     """
     bootstrap.prepare_environment()
-    import torch
-    import transformers  # noqa: F401
 
     bootstrap.silence_libraries()
     # While another thread imports transformers for the sentence encoder, `import` binds the module that it replaces at

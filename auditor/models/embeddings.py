@@ -21,12 +21,27 @@ import numpy as np
 
 from auditor import bootstrap
 from auditor.errors import ModelSetupError
+from auditor.lazy_imports import import_when_used
 from auditor.models import weights
 from auditor.models.weights import KNOWN_WEIGHTS
 from auditor.text_safety import truncate_middle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+if not TYPE_CHECKING:
+    huggingface_hub = import_when_used("huggingface_hub")
+    constants = import_when_used("huggingface_hub.constants")
+    errors = import_when_used("huggingface_hub.errors")
+    sentence_transformers = import_when_used("sentence_transformers")
+    torch = import_when_used("torch")
+    logging = import_when_used("transformers.utils.logging")
+else:
+    import huggingface_hub
+    import sentence_transformers
+    import torch
+    from huggingface_hub import constants, errors
+    from transformers.utils import logging
 
 
 HUB_CONNECT_TIMEOUT_S = 3.0
@@ -104,14 +119,11 @@ def _module_folders(folder: Path) -> list[Path]:
 
 def _is_in_hub_cache(model: str, use: EncoderUse) -> bool:
     """Whether the hub's cache on this machine has the model; ModelSetupError if the hub allows no such name."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
     repository = model if "/" in model else f"{DEFAULT_ORGANISATION}/{model}"
     try:
         # The path of the cached file as a string; another type if it is not in the cache.
-        return isinstance(try_to_load_from_cache(repository, "config.json"), str)
-    except HFValidationError:
+        return isinstance(huggingface_hub.try_to_load_from_cache(repository, "config.json"), str)
+    except errors.HFValidationError:
         raise ModelSetupError(f"the {use} '{model}' is not a valid model name.", HINTS[use]) from None
 
 
@@ -120,8 +132,6 @@ def _require_hub_connection(model: str, use: EncoderUse) -> None:
 
     One short request: the hub's own client would retry for more than a minute.
     """
-    from huggingface_hub import constants
-
     how_to_fix = f"Download it on a machine with a network. {HINTS[use]}"
     if constants.HF_HUB_OFFLINE:
         raise ModelSetupError(f"the {use} '{model}' is not on this machine, and HF_HUB_OFFLINE is set.", how_to_fix)
@@ -158,8 +168,6 @@ class SentenceEncoder:
     @functools.cached_property
     def revision(self) -> str:
         """SHA-256 of the names and values of all loaded weights, in hex."""
-        import torch
-
         digest = hashlib.sha256()
         for weight_name, tensor in sorted(self._model.state_dict().items()):
             digest.update(weight_name.encode())
@@ -229,8 +237,6 @@ class SentenceEncoder:
         Raises:
             ModelSetupError: the encoder has fewer layers.
         """
-        import torch
-
         network = getattr(self._model[0], "auto_model", None)
         n_layers = 0 if network is None else network.config.num_hidden_layers
         if network is None or n_layers < layer:
@@ -253,8 +259,6 @@ class SentenceEncoder:
         On a processor, the cores that `use_cores` allows encode batches of their own: on two cores this took 5% less
         time, and less CPU time, than dividing each batch between them.
         """
-        import torch
-
         n_cores = torch.get_num_threads() if self._model.device.type == "cpu" else 1
         n_threads = min(n_cores, MAX_ENCODING_THREADS, math.ceil(len(texts) / ENCODER_BATCH_SIZE))
         if n_threads == 1:
@@ -373,13 +377,13 @@ def load_encoder(model: str) -> SentenceEncoder:
     description = f"the encoder '{model}'"
     require_safe_weights(source, description)
     bootstrap.prepare_environment()
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     use_cores(all_cores=False)
     try:
-        loaded = SentenceTransformer(source, local_files_only=is_local, model_kwargs={"use_safetensors": True})
+        loaded = sentence_transformers.SentenceTransformer(
+            source, local_files_only=is_local, model_kwargs={"use_safetensors": True}
+        )
     except Exception as error:  # noqa: BLE001 - the libraries raise errors of any class for a damaged file
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "safetensors" in reason and "does not appear to have a file" in reason:
@@ -400,8 +404,7 @@ def use_cores(*, all_cores: bool) -> None:
 
     torch keeps the number for each thread: one that has computed before does not follow another's change.
     """
-    torch = sys.modules.get("torch")
-    if torch is not None:
+    if "torch" in sys.modules:
         n_cores = os.cpu_count() or 1
         torch.set_num_threads(n_cores if all_cores else max(1, n_cores - 1))
 

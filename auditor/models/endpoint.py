@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.config import EMBEDDED, ENV_PREFIX, ModelSection, resolve_secret
 from auditor.config.providers import COMPLETIONS, OPENAI, Prefill, provider_of
@@ -16,12 +16,23 @@ from auditor.config.trust import secret_header_variables
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
 from auditor.domain.terms import split_model_id
 from auditor.errors import ConfigError
+from auditor.lazy_imports import import_when_used
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.reasoning import add_reasoning
 from auditor.models.structured import enumerate_bounded_numbers, find_schema, response_format, to_required_tool
 from auditor.redaction import register_secrets
+
+if not TYPE_CHECKING:
+    embedded_server = import_when_used("auditor.models.embedded_server")
+    exceptions = import_when_used("azure.core.exceptions")
+    identity = import_when_used("azure.identity")
+else:
+    from azure import identity
+    from azure.core import exceptions
+
+    from auditor.models import embedded_server
 
 DEFAULT_SCOPE = "https://cognitiveservices.azure.com/.default"
 SCOPE_VARIABLE = "AZURE_SCOPE"
@@ -59,16 +70,13 @@ class EntraIdTokens:
 
     def _request_token(self) -> tuple[str, float]:
         """Request a token; returns it, and when it expires, in seconds since 1970."""
-        from azure.core.exceptions import ClientAuthenticationError
-        from azure.identity import CredentialUnavailableError, DefaultAzureCredential
-
         if self._credential is None:
             # A cloud of its own, which the user's environment names, is not listed by the public one.
             is_own_cloud = AUTHORITY_VARIABLE in os.environ
-            self._credential = DefaultAzureCredential(disable_instance_discovery=is_own_cloud)
+            self._credential = identity.DefaultAzureCredential(disable_instance_discovery=is_own_cloud)
         try:
             token = self._credential.get_token(os.environ.get(SCOPE_VARIABLE) or DEFAULT_SCOPE)
-        except (ClientAuthenticationError, CredentialUnavailableError, ValueError) as error:
+        except (exceptions.ClientAuthenticationError, identity.CredentialUnavailableError, ValueError) as error:
             reason = " ".join(str(getattr(error, "message", None) or error).split())[:MAX_REASON_CHARS]
             raise AccessTokenRefused(f"Microsoft Entra ID issues no access token: {reason}") from None
         return token.token, float(token.expires_on)
@@ -277,16 +285,14 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         ModelSetupError: an embedded model's weights or package are missing.
     """
     if section.provider is EMBEDDED:
-        from auditor.models.embedded_server import SLOTS, start_server_replicas  # loads httpx (0.1 s)
-
         weights_name = section.unprefixed_model
-        replicas = start_server_replicas(weights_name)
+        replicas = embedded_server.start_server_replicas(weights_name)
         return Endpoint(
             model=OPENAI.model_id(weights_name),
             # A replica is (base URL, API key); each request chooses its own replica.
             base_url=replicas[0][0],
             price=token_price(section),
-            slots=SLOTS,
+            slots=embedded_server.SLOTS,
             replicas=replicas,
             prefill=section.prefill,
         )
@@ -321,6 +327,5 @@ def embedded_slots(model: str) -> int | None:
     """Number of requests that an embedded model's servers process at the same time; None for other models."""
     if provider_of(model) is not EMBEDDED:
         return None
-    from auditor.models.embedded_server import SLOTS  # loads httpx (0.1 s)
 
-    return SLOTS
+    return embedded_server.SLOTS

@@ -19,10 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ModelSetupError
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.answers.semantic import pairwise_consistency
 
 if TYPE_CHECKING:
     from auditor.models.embeddings import SentenceEncoder
+
+if not TYPE_CHECKING:
+    embeddings = import_when_used("auditor.models.embeddings")
+    bleu_score = import_when_used("nltk.translate.bleu_score")
+    rouge_scorer = import_when_used("rouge_score.rouge_scorer")
+    sacrebleu = import_when_used("sacrebleu")
+else:
+    import sacrebleu
+    from nltk.translate import bleu_score
+    from rouge_score import rouge_scorer
+
+    from auditor.models import embeddings
 
 PACKAGES = {"bleu": "sacrebleu", "bleu_nltk": "nltk", "rouge_l": "rouge-score", "rouge_l_stemmed": "rouge-score"}
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -114,8 +127,6 @@ def bleu(text_a: str, text_b: str) -> float:
 
     Computed by sacrebleu with its default smoothing and with effective order.
     """
-    import sacrebleu
-
     scores = (
         sacrebleu.sentence_bleu(hypothesis, [reference], use_effective_order=True).score
         for hypothesis, reference in ((text_a, text_b), (text_b, text_a))
@@ -143,9 +154,7 @@ class _UnicodeTokenizer:
 @functools.cache
 def _rouge_scorer():  # type: ignore[no-untyped-def]
     """rouge-score's scorer for ROUGE-L without stemming, created once."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=_UnicodeTokenizer())
+    return rouge_scorer.RougeScorer(["rougeL"], use_stemmer=False, tokenizer=_UnicodeTokenizer())
 
 
 def bleu_nltk(reference: str, hypothesis: str) -> float:
@@ -153,9 +162,11 @@ def bleu_nltk(reference: str, hypothesis: str) -> float:
 
     Words are separated by white space. The released program of SaGE takes the earlier answer as the reference.
     """
-    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-
-    return float(sentence_bleu([reference.split()], hypothesis.split(), smoothing_function=SmoothingFunction().method1))
+    return float(
+        bleu_score.sentence_bleu(
+            [reference.split()], hypothesis.split(), smoothing_function=bleu_score.SmoothingFunction().method1
+        )
+    )
 
 
 def rouge_l_stemmed(text_a: str, text_b: str) -> float:
@@ -166,9 +177,7 @@ def rouge_l_stemmed(text_a: str, text_b: str) -> float:
 @functools.cache
 def _stemming_scorer():  # type: ignore[no-untyped-def]
     """rouge-score's scorer for ROUGE-L with its default tokenizer and stemming, created once."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"], use_stemmer=True)
+    return rouge_scorer.RougeScorer(["rougeL"], use_stemmer=True)
 
 
 LEXICAL_MEASURES: dict[str, TextSimilarity] = {
@@ -194,9 +203,7 @@ class _LayerEncoder:
 @functools.lru_cache(maxsize=1)
 def _load_layer_encoder(model: str) -> _LayerEncoder:
     """Load the weights for BERTScore as published; ModelSetupError if they have too few layers or cannot be loaded."""
-    from auditor.models.embeddings import load_encoder  # loads httpx (0.2 s)
-
-    encoder = _LayerEncoder(load_encoder(model), BERT_BASE_LAYER)
+    encoder = _LayerEncoder(embeddings.load_encoder(model), BERT_BASE_LAYER)
     encoder.encode_tokens("")  # raises at once where a layer is missing
     return encoder
 

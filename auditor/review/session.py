@@ -6,10 +6,12 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from auditor.config import load_stored_config
 from auditor.domain import ENGLISH, ConflictSides, Decision, Method, RatingAction, lettered_options
 from auditor.errors import StorageError
+from auditor.lazy_imports import import_when_used
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE, ConflictList
 from auditor.review.item import AuthorMask, ReviewItem, ReviewSide, escape_unstorable, mirror_decision
 from auditor.storage import audits, evidence, rating_log, results
@@ -24,6 +26,16 @@ from auditor.storage.rating_log import (
     RatingChange,
     RatingEntry,
 )
+
+if not TYPE_CHECKING:
+    conflict_resolution = import_when_used("auditor.agents.conflict_resolution")
+    conflict = import_when_used("auditor.metrics.people.conflict")
+    np = import_when_used("numpy")
+else:
+    import numpy as np
+
+    from auditor.agents import conflict_resolution
+    from auditor.metrics.people import conflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +81,6 @@ def load_threshold(db: Database, audit: Audit) -> float:
         return 0.0
     if config.conflicts.threshold != "auto":
         return config.conflicts.threshold
-    import numpy as np  # 0.1 s
-
-    from auditor.agents.conflict_resolution import effective_threshold  # loads slow libraries
 
     scores = [score for score in results.load_scores(db, audit.id) if score.method == Method.DIRECT]
     row_by_cell = {cell: row for row, cell in enumerate(dict.fromkeys(score.cell for score in scores))}
@@ -79,7 +88,7 @@ def load_threshold(db: Database, audit: Audit) -> float:
     table = np.full((len(row_by_cell), len(column_by_model)), np.nan)
     for score in scores:
         table[row_by_cell[score.cell], column_by_model[score.model]] = np.nan if score.score is None else score.score
-    return effective_threshold("auto", table)
+    return conflict_resolution.effective_threshold("auto", table)
 
 
 def can_follow(row: QueueRow) -> bool:
@@ -100,14 +109,12 @@ def propose_decision(row: QueueRow, score: float, threshold: float, *, swapped: 
         score: in [-1, 1].
         threshold: smallest distance at which two scores are in conflict, in [0, 2]; a side closer than that is right.
     """
-    from auditor.metrics.people.conflict import ZERO_TOLERANCE, have_opposite_signs  # loads numpy (0.1 s)
-
     near = [
         decision
         for decision, side_score in ((Decision.LEFT, row.score_left), (Decision.RIGHT, row.score_right))
         if side_score is not None
-        and abs(side_score - score) < threshold - ZERO_TOLERANCE
-        and not have_opposite_signs(side_score, score)
+        and abs(side_score - score) < threshold - conflict.ZERO_TOLERANCE
+        and not conflict.have_opposite_signs(side_score, score)
     ]
     if len(near) == 1:
         return CellDecision(row, near[0], None, swapped)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from auditor.config import AuditConfig, load_config, load_stored_config
 from auditor.config.trust import require_trusted_storage
 from auditor.file_kinds import SETTINGS_SUFFIXES
+from auditor.lazy_imports import import_when_used
 from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, results
 from auditor.storage.database import DEFAULT_URL, STORAGE_VARIABLE, Database, open_database, parse_sqlite_path
@@ -22,6 +23,15 @@ from auditor.storage.sqlite_file import holds_audit
 if TYPE_CHECKING:
     from auditor.reports.data.gates.estimates import CheckResult
     from auditor.reports.data.report_schema import Report
+
+if not TYPE_CHECKING:
+    build = import_when_used("auditor.reports.data.build")
+    gates_check = import_when_used("auditor.reports.data.gates.check")
+    notebook = import_when_used("auditor.run.notebook")
+else:
+    from auditor.reports.data import build
+    from auditor.reports.data.gates import check as gates_check
+    from auditor.run import notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,24 +156,18 @@ class AuditHandle:
 
     def report(self) -> Report:
         """The audit's report, as data."""
-        from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
-
         with open_stored_audit(self.name, self.storage) as (db, audit):
-            return build_report(db, audit.name)
+            return build.build_report(db, audit.name)
 
     def frame(self, table: str, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A table as a data frame: a stored one such as `scores`, or one of the report such as `tiers`."""
-        from auditor.run.notebook import load_frame
-
         with open_stored_audit(self.name, self.storage) as (db, audit):
-            return load_frame(db, audit.name, table, library)
+            return notebook.load_frame(db, audit.name, table, library)
 
     def _repr_html_(self) -> str:
         """The audit's summary as HTML, which a notebook shows for the handle."""
-        from auditor.run.notebook import render_audit_html
-
         with open_stored_audit(self.name, self.storage) as (db, audit):
-            return render_audit_html(db, audit.name)
+            return notebook.render_audit_html(db, audit.name)
 
     def check(
         self, *, models: Sequence[str] = (), uncorrected: bool = False, **changes: float | bool | None
@@ -174,14 +178,11 @@ class AuditHandle:
         model has enough of them, unless `uncorrected`. The result is true if every gate passed, and its text names the
         others; see `CheckSection`.
         """
-        from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
-        from auditor.reports.data.gates.check import check_report, resolve_thresholds  # loads numpy (0.2 s)
-
         with open_stored_audit(self.name, self.storage) as (db, audit):
             config = load_stored_config(audit.config)
-            thresholds = resolve_thresholds(config, changes)
-            return check_report(
-                build_report(db, audit.name), thresholds, use_corrections=not uncorrected, models=models
+            thresholds = gates_check.resolve_thresholds(config, changes)
+            return gates_check.check_report(
+                build.build_report(db, audit.name), thresholds, use_corrections=not uncorrected, models=models
             )
 
     def scores(self) -> dict[tuple[str, str, str, str], float | None]:

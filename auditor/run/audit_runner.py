@@ -13,6 +13,7 @@ from auditor.config import REPLAY, AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
 from auditor.domain import Outcome, Survey
 from auditor.errors import NotAllowedError, UsageError
+from auditor.lazy_imports import import_when_used
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.run.audit_handle import (
     AuditHandle,
@@ -45,6 +46,13 @@ from auditor.storage.database import Database, open_database, run_lock
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ProgressReporter
+
+if not TYPE_CHECKING:
+    call_runner = import_when_used("auditor.agents.call_runner")
+    graph = import_when_used("auditor.agents.graph")
+    run_context = import_when_used("auditor.agents.run_context")
+else:
+    from auditor.agents import call_runner, graph, run_context
 
 
 @bootstrap.prepared_environment()
@@ -82,14 +90,12 @@ def run_audit(
     if not isinstance(config, AuditConfig):
         config = load_config(config)
     survey = load_planned_survey(config)
-    from auditor.agents.graph import run_graph  # loads langgraph (2 s)
-    from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
 
     check_probe_input(config, survey)
     location = locate_storage(storage, config)
     require_engine(config)
     require_instructor(config)
-    progress = progress or SilentProgress()
+    progress = progress or run_context.SilentProgress()
     notices = (location.notice, describe_survey_problems(config, survey), *list_unmeasurable(config, survey))
     for notice in filter(None, notices):
         progress.on_notice(notice)
@@ -99,7 +105,7 @@ def run_audit(
             progress.on_notice(describe_database(db, is_stored=is_stored))
             config, audit = _save_audit(db, config, survey, progress)
         run_with_models(
-            run_graph,
+            graph.run_graph,
             config,
             survey,
             audit,
@@ -123,10 +129,9 @@ def _select_repeated(
     """
     if outcome is None:
         return frozenset()
-    from auditor.agents.call_runner import REPEATABLE_OUTCOMES  # loads numpy (0.1 s)
 
-    if outcome not in REPEATABLE_OUTCOMES:
-        choices = ", ".join(sorted(REPEATABLE_OUTCOMES))
+    if outcome not in call_runner.REPEATABLE_OUTCOMES:
+        choices = ", ".join(sorted(call_runner.REPEATABLE_OUTCOMES))
         raise UsageError(
             f"answers with the outcome '{outcome}' cannot be asked for again.",
             f"Choose one of: {choices}. Requests that failed are sent again by every run.",
@@ -154,13 +159,11 @@ def store_audit(
     Raises:
         ConfigError, SurveyError, StorageError: the message says what is wrong, and how to fix it.
     """
-    from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
-
     survey = load_planned_survey(config)
     check_probe_input(config, survey)
     url = resolve_storage_url(storage, config)
     with open_database(url) as db, run_lock(db, config.name):
-        _save_audit(db, config, survey, progress or SilentProgress())
+        _save_audit(db, config, survey, progress or run_context.SilentProgress())
     return AuditHandle(config.name, url)
 
 
@@ -222,9 +225,8 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
 
 async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database) -> None:
     """Resume the audit's graph; no model is called."""
-    from auditor.agents.graph import resume_graph  # loads langgraph (2 s)
-    from auditor.agents.run_context import OfflineClient, RunContext  # loads numpy (0.1 s)
-
     survey = audits.load_audit_survey(db, audit)
-    context = RunContext(config, survey, audit.id, list(survey.asked_cells), db, client=OfflineClient())
-    await resume_graph(context)
+    context = run_context.RunContext(
+        config, survey, audit.id, list(survey.asked_cells), db, client=run_context.OfflineClient()
+    )
+    await graph.resume_graph(context)

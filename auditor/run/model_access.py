@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from auditor import bootstrap
 from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
 from auditor.agents.call_builders import describe_structure
-from auditor.agents.call_runner import CallRecorder
-from auditor.agents.run_context import RunContext
+from auditor.agents.call_runner import CallRecorder, RecordingClient
+from auditor.agents.run_context import RunContext, SilentProgress
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.sections import DEFAULT_DEADLINE_S
 from auditor.config.trust import required_bindings
 from auditor.domain import Capability, CapabilityKey, Outcome, Survey
 from auditor.errors import RunInterrupted
+from auditor.lazy_imports import import_when_used
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
 from auditor.run.ray_engine import open_dispatcher, require_engine
@@ -46,6 +47,16 @@ if TYPE_CHECKING:
     from auditor.agents.run_context import ModelCapabilities, ModelClient, ProgressReporter, TextEncoder
     from auditor.models.dispatch import Dispatcher
     from auditor.models.gateway import Gateway
+
+if not TYPE_CHECKING:
+    models_gateway = import_when_used("auditor.models.gateway")
+    structured = import_when_used("auditor.models.structured")
+    batching_client = import_when_used("auditor.run.batches.batching_client")
+    replay = import_when_used("auditor.run.replay")
+else:
+    from auditor.models import gateway as models_gateway, structured
+    from auditor.run import replay
+    from auditor.run.batches import batching_client
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +150,7 @@ async def open_request_path(
         UsageError: there is no usable cluster, or a package is not installed.
         ModelSetupError: an embedded model cannot be started.
     """
-    from auditor.agents.call_runner import RecordingClient  # loads numpy (0.1 s)
-    from auditor.run.batches.batching_client import BatchingClient  # loads httpx (0.5 s)
-    from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
-
-    records = load_records(config, survey)
+    records = replay.load_records(config, survey)
     models = {name: model for name, model in config.models_by_name.items() if name not in records}
     async with AsyncExitStack() as links:
         # Opened first, so that a mistake in its settings shows before a model or a cluster is started.
@@ -157,14 +164,14 @@ async def open_request_path(
         gateway = _create_gateway(config, models.values(), dispatcher, recorder, stop_event, notify, rediscover)
         client: ModelClient = gateway
         if config.batch is not None:
-            client = BatchingClient(gateway, config, recorder, stop_event, notify)
+            client = batching_client.BatchingClient(gateway, config, recorder, stop_event, notify)
             links.push_async_callback(client.close)
         if config.telemetry is not None and sink is not None:
             client = TracedClient(client, sink, config.name, config.telemetry)
         if encoder_loaders and not config.is_simulated:
             client = EncoderFirstClient(client, encoder_loaders)
         if records:
-            client = ReplayClient(client, records)
+            client = replay.ReplayClient(client, records)
         client = RecordingClient(client, recorder)
 
         yield RequestPath(client, gateway)
@@ -180,9 +187,7 @@ def _create_gateway(
     rediscover: bool,
 ) -> Gateway:
     """Create the gateway, whose costs, limits and capabilities are read from and written to the audit's database."""
-    from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
-
-    return Gateway(
+    return models_gateway.Gateway(
         models,
         config.limits,
         spent_usd=costs.sum_audit_cost(recorder.db, recorder.audit_id).usd or 0.0,
@@ -217,9 +222,7 @@ def require_instructor(config: AuditConfig) -> None:
     except (ImportError, ValueError):
         is_installed = False
     if not is_installed:
-        from auditor.models.structured import load_instructor  # loads pydantic's models
-
-        load_instructor()
+        structured.load_instructor()
 
 
 def run_with_models(
@@ -255,8 +258,6 @@ def run_with_models(
         ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
         RunInterrupted: a signal stopped it.
     """
-    from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
-
     require_engine(config)
     require_instructor(config)
     bootstrap.allow_machine_credentials(binding.key for binding in required_bindings(config))  # trusted, as was checked
@@ -318,12 +319,10 @@ async def _open_context(
     repeated: Collection[tuple[str, Outcome]],
 ) -> AsyncIterator[RunContext]:
     """Yield the context of the graph's nodes, whose client sends calls through the path of requests."""
-    from auditor.run.replay import describe_missing_verdicts, load_recorded_verdicts  # survey readers: 0.1 s
-
     if config.batch is None and (notice := abandoned_batches_notice(db, audit.id)):
         progress.on_notice(notice)
-    recorded_verdicts = load_recorded_verdicts(config, survey)
-    for notice in describe_missing_verdicts(config, survey, recorded_verdicts):
+    recorded_verdicts = replay.load_recorded_verdicts(config, survey)
+    for notice in replay.describe_missing_verdicts(config, survey, recorded_verdicts):
         progress.on_notice(notice)
     stop_event, recorder = threading.Event(), CallRecorder(db, audit.id, run_id=uuid.uuid4().hex)
     consistency = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError, did_you_mean
 from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
 from auditor.reports.number_format import MISSING_SYMBOL, format_count, format_interval, format_number
 from auditor.storage import audit_archive, audits
 from auditor.storage.database import Database
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from auditor.metrics.intervals.estimate import Estimate
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
+
+if not TYPE_CHECKING:
+    agreement_alignment = import_when_used("auditor.reports.data.agreement.alignment")
+    build = import_when_used("auditor.reports.data.build")
+    report_source = import_when_used("auditor.reports.data.report_source")
+    task = import_when_used("auditor.reports.data.task")
+else:
+    from auditor.reports.data import build, report_source, task
+    from auditor.reports.data.agreement import alignment as agreement_alignment
 
 FrameLibrary = Literal["pandas", "polars"]
 
@@ -62,9 +72,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         )
         raise UsageError(f"there is no table '{table}'.", hint)
     if table in REPORT_TABLES or stored_name is None:
-        from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
-
-        rows = [_flatten_row(row) for row in REPORT_TABLES[table](build_report(db, audit_name))]
+        rows = [_flatten_row(row) for row in REPORT_TABLES[table](build.build_report(db, audit_name))]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return _create_frame(library, rows, columns, {})
     audit = audits.get_audit(db, audit_name)
@@ -141,10 +149,7 @@ def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> 
 
 def render_audit_html(db: Database, name: str) -> str:
     """An HTML summary of an audit: its stage, and how well each model agrees with people."""
-    from auditor.reports.data.agreement.alignment import compute_alignment  # loads numpy (0.2 s)
-    from auditor.reports.data.report_source import load_source  # loads numpy (0.2 s)
-
-    source = load_source(db, name)
+    source = report_source.load_source(db, name)
     if source.survey.task is not None:
         return _render_task_html(source)
     rows = [
@@ -156,7 +161,7 @@ def render_audit_html(db: Database, name: str) -> str:
             format_interval(alignment.pearson_r.ci_low, alignment.pearson_r.ci_high),
             format_number(alignment.mae.value),
         ]
-        for alignment in compute_alignment(source)
+        for alignment in agreement_alignment.compute_alignment(source)
     ]
     title = f"Audit {name}: {source.survey.title}, stage {source.audit.stage}"
     return render_html_table(title, ["model", "method", "cells", "r", "95% CI", "MAE"], rows)
@@ -164,10 +169,7 @@ def render_audit_html(db: Database, name: str) -> str:
 
 def _render_task_html(source: ReportSource) -> str:
     """An HTML table of an audit of a task: accuracy and mean absolute error of each model."""
-    from auditor.reports.data.task import build_task_report  # loads numpy (0.2 s)
-    from auditor.reports.number_format import format_count  # loads the models of reports (0.1 s)
-
-    task_report = build_task_report(source)
+    task_report = task.build_task_report(source)
     assert task_report is not None  # the audit is of a task
     rows = [
         [

@@ -17,7 +17,8 @@ from auditor.config.trust import require_trust
 from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMeasure, Outcome, Purpose, Survey
 from auditor.error_messages import how_to_fix
 from auditor.errors import AuditorError, ConfigError, ModelSetupError
-from auditor.models.budget import Budget
+from auditor.lazy_imports import import_when_used
+from auditor.models.budget import Budget, require_prices
 from auditor.models.capability_discovery import THINKING_STEPS_TOKENS
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, prepare_call
 from auditor.models.logprobs import supported_measures
@@ -29,6 +30,14 @@ from auditor.text_safety import truncate_text
 
 if TYPE_CHECKING:
     from auditor.models.gateway import Gateway
+
+if not TYPE_CHECKING:
+    answer_parsing = import_when_used("auditor.agents.answer_parsing")
+    models_gateway = import_when_used("auditor.models.gateway")
+    structured = import_when_used("auditor.models.structured")
+else:
+    from auditor.agents import answer_parsing
+    from auditor.models import gateway as models_gateway, structured
 
 
 LogprobState = Literal["yes", "no", "not offered", "local weights"]
@@ -151,9 +160,6 @@ def _describe_param(name: str, call: Call, answer: Answer) -> str | None:
 
 def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, str | None]:
     """Whether an answer shows that the model can be used, what is wrong otherwise, and how to fix it."""
-    from auditor.agents.answer_parsing import is_refusal  # loads numpy (0.1 s)
-    from auditor.models.structured import SCHEMA_BY_NAME  # loads pydantic's models
-
     status = answer.attempts[-1].http_status if answer.attempts else None
     is_failed_request = status is None or status >= HTTPStatus.BAD_REQUEST
     if answer.outcome is Outcome.TRUNCATED and not is_failed_request:
@@ -169,10 +175,10 @@ def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, st
         return "FAIL", answer.error or "it gave no answer.", how_to_fix(status, answer.error)
     if call.schema is None:
         return "ok", None, None
-    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], answer.text or "", call.request_text)
+    parsed = parse_structured_answer(structured.SCHEMA_BY_NAME[call.schema], answer.text or "", call.request_text)
     if answer.outcome is Outcome.OK and not isinstance(parsed, str):
         return "ok", None, None
-    if is_refusal(answer.text or "", call.language):
+    if answer_parsing.is_refusal(answer.text or "", call.language):
         return "warn", f"it refused to answer the question{_quote(answer)}.", REFUSAL_FIX
     return "warn", f"its answer does not have the requested structure{_quote(answer)}.", UNREADABLE_FIX
 
@@ -217,8 +223,6 @@ class PingPlan:
     @property
     def max_requests(self) -> int:
         """Upper limit of the number of requests."""
-        from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
-
         return sum(
             (MAX_DISCOVERY_REQUESTS if ping.call else 0) + (1 if ping.logprob_call else 0) for ping in self.pings
         )
@@ -241,8 +245,6 @@ def plan_pings(config: AuditConfig) -> PingPlan:
         ConfigError: a key would go to a server that the user has not allowed, a price that the budget needs is not
             known, or the greatest cost exceeds the budget.
     """
-    from auditor.models.budget import require_prices  # loads litellm's client (0.3 s)
-
     require_trust(config)
     models = list(config.models_by_name.values())
     require_prices(models, config.limits)
@@ -317,11 +319,9 @@ def ping_models(config: AuditConfig, plan: PingPlan, on_result: PingCallback | N
 
 async def _ping_all(config: AuditConfig, plan: PingPlan, on_result: PingCallback) -> list[PingResult]:
     """Open a gateway for the models that are asked, and ask them."""
-    from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
-
     limits = config.limits.model_copy(update={"max_attempts": MAX_ATTEMPTS})
     asked_models = [ping.model for ping in plan.pings if ping.call is not None]
-    gateway = Gateway(asked_models, limits, seed=config.seed, describe_structure=describe_structure)
+    gateway = models_gateway.Gateway(asked_models, limits, seed=config.seed, describe_structure=describe_structure)
 
     async def ping_and_report(ping: PlannedPing) -> PingResult:
         """Ask one model, and pass its result on at once: another may take minutes."""

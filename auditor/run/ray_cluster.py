@@ -8,11 +8,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor import bootstrap
 from auditor.errors import AuditorError, UsageError
 from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
+
+if not TYPE_CHECKING:
+    ray = import_when_used("ray")
+    failures = import_when_used("ray.exceptions")
+else:
+    import ray
+    import ray.exceptions as failures
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 AUTH_MODE_VARIABLE, TOKEN_VARIABLES = "RAY_AUTH_MODE", ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
@@ -46,8 +54,6 @@ class RayWorker:
             WorkerDied: the worker or its host died.
             AuditorError: Ray cannot start the worker, or has stopped on this machine.
         """
-        import ray.exceptions as failures
-
         try:
             return await getattr(self._actor, method).remote(*args)
         except failures.RayTaskError:
@@ -59,21 +65,15 @@ class RayWorker:
 
     def restart(self) -> None:
         """Kill the worker; Ray starts it again."""
-        import ray
-
         ray.kill(self._actor, no_restart=False)
 
     def terminate(self) -> None:
         """Kill the worker for good, if it is alive."""
-        import ray
-
         ray.kill(self._actor)
 
 
 def _describe_final_death(error: Exception) -> AuditorError:
     """The error for a worker that Ray does not start again."""
-    import ray
-
     node_id = ray.get_runtime_context().get_node_id()
     if not any(node["Alive"] and node["NodeID"] == node_id for node in ray.nodes()):
         return AuditorError(
@@ -98,8 +98,6 @@ def start_worker(actor_class: type[Any], worker_config: object, *, n_gpus: float
         worker_config: argument of its constructor. Ray stores it, so it must hold no secret.
         n_gpus: number of GPUs reserved for the worker; may be a fraction.
     """
-    import ray
-
     options = {
         "num_cpus": 1,
         "num_gpus": n_gpus,
@@ -119,8 +117,6 @@ def has_address(address: str | None) -> bool:
 
 def count_hosts() -> int:
     """Number of nodes of the cluster that are alive and have a core."""
-    import ray
-
     return sum(1 for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
 
 

@@ -13,12 +13,27 @@ from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.config.sections import SurveySection
 from auditor.domain import Answer, Call, Survey
 from auditor.errors import SurveyError
+from auditor.lazy_imports import import_when_used
 from auditor.probe_interface import ProbeAudit
 from auditor.surveys import apply_nonresponse, group_countries, limit_cells, load_survey, region_of, select_cells
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ModelClient, TextEncoder
     from auditor.models.simulated import SimulatedDispatcher, World
+
+if not TYPE_CHECKING:
+    localization = import_when_used("auditor.agents.localization")
+    embeddings = import_when_used("auditor.models.embeddings")
+    simulated = import_when_used("auditor.models.simulated")
+    checks = import_when_used("auditor.surveys.checks")
+    countries = import_when_used("auditor.surveys.countries")
+    selection = import_when_used("auditor.surveys.selection")
+    tasks = import_when_used("auditor.tasks")
+else:
+    from auditor import tasks
+    from auditor.agents import localization
+    from auditor.models import embeddings, simulated
+    from auditor.surveys import checks, countries, selection
 
 
 EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
@@ -34,19 +49,15 @@ def load_planned_survey(config: AuditConfig) -> Survey:
     Raises:
         ConfigError, SurveyError, ImportFileError: the survey or task cannot be used as configured.
     """
-    from auditor.surveys.selection import add_donors
-
     survey, whole_survey = _load_configured_survey(config)
     max_cells = config.limits.max_cells
     planned_survey = survey if max_cells is None else limit_cells(survey, max_cells, config.seed)
-    return planned_survey if whole_survey is None else add_donors(planned_survey, whole_survey)
+    return planned_survey if whole_survey is None else selection.add_donors(planned_survey, whole_survey)
 
 
 def describe_survey_problems(config: AuditConfig, survey: Survey) -> str:
     """Say which countries of a config's survey file are unknown; empty if there are none, or it is no survey."""
-    from auditor.surveys.checks import describe_unknown_countries  # loads difflib
-
-    return "" if config.survey is None else describe_unknown_countries(survey)
+    return "" if config.survey is None else checks.describe_unknown_countries(survey)
 
 
 def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]:
@@ -54,31 +65,24 @@ def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]
 
     The second survey is the whole file, in which similar countries are looked for; None without a survey.
     """
-    from auditor.agents.localization import (  # these modules need 0.2 s in all
-        add_wordings,
-        apply_rephrasing,
-        check_languages,
-        used_languages,
-    )
-    from auditor.surveys.countries import native_languages
-    from auditor.tasks import load_task, survey_from_task
-
     if config.task is not None:
-        return survey_from_task(load_task(config.task)), None
+        return tasks.survey_from_task(tasks.load_task(config.task)), None
     section = config.survey
     if section is None:
         return EMPTY_SURVEY, None
     survey = group_countries(load_survey(section.source), section.regions)
     selected_survey = select_cells(survey, section.countries, section.topics)
     selected_survey = replace(
-        selected_survey, native={country: native_languages(country) for country in selected_survey.countries}
+        selected_survey, native={country: countries.native_languages(country) for country in selected_survey.countries}
     )
     selected_survey = apply_nonresponse(selected_survey, section.nonresponse, section.source)
-    planned_survey = apply_rephrasing(selected_survey, section.rephrase, used_languages(config, selected_survey))
-    planned_survey = add_wordings(
-        planned_survey, section, config.probes.direct, used_languages(config, selected_survey)
+    planned_survey = localization.apply_rephrasing(
+        selected_survey, section.rephrase, localization.used_languages(config, selected_survey)
     )
-    check_languages(config, planned_survey)
+    planned_survey = localization.add_wordings(
+        planned_survey, section, config.probes.direct, localization.used_languages(config, selected_survey)
+    )
+    localization.check_languages(config, planned_survey)
     return planned_survey, _treat_like(survey, section)
 
 
@@ -145,10 +149,9 @@ def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | No
     """
     if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
         return None
-    from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
 
-    check_encoder(config.embedding.model)
-    return functools.cache(lambda: load_encoder(config.embedding.model))
+    embeddings.check_encoder(config.embedding.model)
+    return functools.cache(lambda: embeddings.load_encoder(config.embedding.model))
 
 
 class EncoderFirstClient:
@@ -195,7 +198,6 @@ def bind_simulated_models(config: AuditConfig, survey: Survey) -> AuditConfig:
     """
     if not config.is_simulated:
         return config
-    from auditor.models.simulated import WORLD_PARAM
 
     world_id = _create_world(config, survey).id
 
@@ -203,7 +205,7 @@ def bind_simulated_models(config: AuditConfig, survey: Survey) -> AuditConfig:
         """Copy a simulated model's section with the parameter; one with recorded answers stays as it is."""
         if model.provider is not SIMULATED:
             return model
-        return model.model_copy(update={"params": {**model.params, WORLD_PARAM: world_id}})
+        return model.model_copy(update={"params": {**model.params, simulated.WORLD_PARAM: world_id}})
 
     judges = config.judges if config.judges == "peers" else [bind(judge) for judge in config.judges]
     return config.model_copy(update={"models": [bind(model) for model in config.models], "judges": judges})
@@ -211,18 +213,14 @@ def bind_simulated_models(config: AuditConfig, survey: Survey) -> AuditConfig:
 
 def create_simulated_dispatcher(config: AuditConfig, survey: Survey) -> SimulatedDispatcher:
     """Create the dispatcher of an audit whose models are all simulated."""
-    from auditor.models.simulated import SimulatedDispatcher
-
-    return SimulatedDispatcher(_create_world(config, survey))
+    return simulated.SimulatedDispatcher(_create_world(config, survey))
 
 
 def _create_world(config: AuditConfig, survey: Survey) -> World:
     """What the simulated models of an audit know."""
-    from auditor.models.simulated import World
-
     western_countries = {country for country in survey.countries if region_of(country) == WESTERN_REGION}
     audits = {name: ProbeAudit(settings, config, survey) for name, settings in config.probes.stages.items()}
     opinions = (load_built_in(name).load_people_opinions(audit) for name, audit in audits.items())
-    return World(
+    return simulated.World(
         survey, western_countries, config.seed, next((shares for shares in opinions if shares is not None), None)
     )

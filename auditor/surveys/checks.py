@@ -10,14 +10,19 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.domain import Survey, SurveyCell
+from auditor.lazy_imports import import_when_used
 from auditor.surveys.countries import country_code, suggest_country
 from auditor.surveys.regions import region_of
 from auditor.surveys.survey_facts import SurveyFacts
 from auditor.text_safety import truncate_text
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+if not TYPE_CHECKING:
+    np = import_when_used("numpy")
+else:
+    import numpy as np
 
 MIN_RESPONDENTS = 100
 MAX_NONRESPONSE = 0.3
@@ -120,8 +125,6 @@ def _find_candidate_pairs(names: Sequence[str]) -> NDArray[np.intp]:
     Any two blocks have an unmatched letter between them, so there are T - 2M + 1 blocks at most, and they have
     M - (T - 2M + 1) pairs of neighbouring letters in common at least.
     """
-    import numpy as np  # not at the top: every command that loads a survey imports this module
-
     letter_counts, neighbour_counts = _count_parts(names), _count_parts([[*itertools.pairwise(name)] for name in names])
     lengths = np.array([len(name) for name in names])
     pairs = [np.empty((0, 2), dtype=np.intp)]
@@ -140,8 +143,6 @@ def _find_candidate_pairs(names: Sequence[str]) -> NDArray[np.intp]:
 
 def _count_parts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
     """Count how often each part, such as a letter, occurs in each text: shape (distinct parts, texts)."""
-    import numpy as np
-
     row_by_part: dict[object, int] = {}
     for text in texts:
         for part in text:
@@ -160,8 +161,6 @@ def _count_shared_parts(counts: NDArray[np.int32], i: int, others: NDArray[np.in
         counts: shape (distinct parts, texts), as returned by `_count_parts`.
         others: shape (others,), positions of the other texts.
     """
-    import numpy as np
-
     parts_of_text = np.flatnonzero(counts[:, i])
     shared: NDArray[np.intp] = np.minimum(counts[np.ix_(parts_of_text, others)], counts[parts_of_text, i, None]).sum(
         axis=0, dtype=np.intp

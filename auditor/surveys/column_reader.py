@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
 from auditor.input_files import open_binary, open_text, require_columns, require_file
+from auditor.lazy_imports import import_when_used
 from auditor.surveys.row_reader import read_batches, read_column_names
 from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, LabelledColumn, read_statistics_file
 from auditor.surveys.table_formats import (
@@ -31,6 +32,13 @@ from auditor.surveys.table_formats import (
     normalize_numbers,
     reject_other_formats,
 )
+
+if not TYPE_CHECKING:
+    pa = import_when_used("pyarrow")
+    pa_csv = import_when_used("pyarrow.csv")
+else:
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
 
 # What R, Stata, pandas, Excel and databases write for a missing value.
 _MISSING_MARKER = re.compile(r"n/?a|#n/a|nan|<na>|null|none|\.[a-z]?|-+")
@@ -223,8 +231,6 @@ def _match_column_names(
 
 def _read_csv(path: Path, select: ColumnSelection) -> list[DistinctValueColumn]:
     """Read columns of a CSV or TSV file; errors as for `read_columns`."""
-    import pyarrow as pa
-
     encoding = _find_encoding(path)
     header, delimiter = _read_header(path, encoding)
     require_columns(header, str(path), ImportFileError)
@@ -257,9 +263,6 @@ def _parse_csv(
     path: Path, names: list[str], delimiter: str, encoding: str, use_threads: bool
 ) -> list[DistinctValueColumn]:
     """Parse the named columns of a CSV file as text; raise pyarrow.ArrowInvalid for an invalid file."""
-    import pyarrow as pa
-    from pyarrow import csv as pa_csv
-
     text = pa.dictionary(pa.int32(), pa.string())
     with open_binary(path, ImportFileError) as file:
         table = pa_csv.read_csv(
@@ -278,9 +281,6 @@ def _parse_csv(
 
 def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
     """Return which values of a CSV file's column are in quotation marks, shape (rows,); None for another format."""
-    import pyarrow as pa
-    from pyarrow import csv as pa_csv
-
     if find_suffix(path) not in (".csv", ".tsv"):
         return None
     encoding = _find_encoding(path)

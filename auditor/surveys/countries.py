@@ -10,11 +10,17 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.domain import Survey
 from auditor.domain.terms import COUNTRIES_BY_LANGUAGE
+from auditor.lazy_imports import import_when_used
 from auditor.surveys.table_formats import NA
+
+if not TYPE_CHECKING:
+    pycountry = import_when_used("pycountry")
+else:
+    import pycountry
 
 DATA_FOLDER = Path(__file__).parent / "data"
 NAMES_FILE = DATA_FOLDER / "country_names.txt"
@@ -177,8 +183,6 @@ def find_english_codes(name: str) -> tuple[str, ...]:
 @cache
 def _load_iso_codes() -> dict[str, str]:
     """Alpha-3 code by each folded name and code that pycountry has for a country."""
-    import pycountry  # loads 249 records that most names do not need
-
     attributes = ("name", "common_name", "official_name", "alpha_2", "alpha_3", "numeric")
     names = ((getattr(country, name, None), country.alpha_3) for country in pycountry.countries for name in attributes)
     return {fold_name(name): alpha_3 for name, alpha_3 in names if name}
@@ -197,8 +201,6 @@ def _load_codes_by_foreign_name() -> dict[str, tuple[str, ...]]:
 
 def _iso_names(code: str) -> list[str]:
     """Names that pycountry has for an alpha-3 code: short, common and official."""
-    import pycountry
-
     country = pycountry.countries.get(alpha_3=code)
     if country is None:  # of a former state only its best known name
         former_state = pycountry.historic_countries.get(alpha_3=code)

@@ -10,9 +10,17 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from auditor.lazy_imports import import_when_used
+
+if not TYPE_CHECKING:
+    pydoe = import_when_used("pydoe")
+else:
+    import pydoe
 
 Levels = NDArray[np.int_]
 """Number of the level of each factor (columns) in each run (rows)."""
@@ -70,9 +78,8 @@ def plan_levels(n_levels: Sequence[int], seed: int) -> Levels:
     n_runs = BASE_RUNS * (2 if others else 1)
     if math.prod(n_levels) <= n_runs:
         return np.array(list(itertools.product(*map(range, n_levels))))
-    from pydoe import get_orthogonal_array  # loads scipy.stats (1 s)
 
-    array = np.asarray(get_orthogonal_array("L16(2^15)"), int)
+    array = np.asarray(pydoe.get_orthogonal_array("L16(2^15)"), int)
     columns = next(columns for size, columns in sorted(_SEPARATE_COLUMNS.items()) if len(pairs) <= size)
     levels = np.zeros((n_runs, len(n_levels)), int)
     levels[:, pairs] = np.tile(array[:, columns[: len(pairs)]], (n_runs // BASE_RUNS, 1))
@@ -85,15 +92,13 @@ def plan_levels(n_levels: Sequence[int], seed: int) -> Levels:
 def _choose_combinations(n_levels: Sequence[int], n_runs: int) -> Levels:
     """Combinations of factors of more than two levels, as many as runs: each as often as the others, the rest
     D-optimal for the effects of single factors."""
-    from pydoe import fedorov
-
     candidates = np.array(list(itertools.product(*map(range, n_levels))))
     n_repeats, n_left = divmod(n_runs, len(candidates))
     chosen = [candidates] * n_repeats
     if n_left:
         coded = np.hstack([_code_levels(column, count) for column, count in zip(candidates.T, n_levels, strict=True)])
         if n_left > coded.shape[1]:
-            points = fedorov(coded, n_left, 1)
+            points = pydoe.fedorov(coded, n_left, 1)
             rows = [int(np.argmin(np.abs(coded - point).sum(axis=1))) for point in points]
         else:  # fewer than coefficients: spread over the candidates, which are all there already
             rows = np.linspace(0, len(candidates) - 1, n_left).round().astype(int).tolist()

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from auditor.lazy_imports import import_when_used
+
+if not TYPE_CHECKING:
+    optimize = import_when_used("scipy.optimize")
+    sparse = import_when_used("scipy.sparse")
+    csgraph = import_when_used("scipy.sparse.csgraph")
+else:
+    from scipy import optimize, sparse
+    from scipy.sparse import csgraph
 
 Bools = NDArray[np.bool_]
 
@@ -98,12 +108,10 @@ def minimum_feedback_arcs(graph: Bools, exact_up_to: int = 20, time_limit: float
     Raises:
         ValueError: as `shortest_cycles`.
     """
-    from scipy.sparse.csgraph import connected_components  # 0.1 s
-
     _check_graph(graph)
     if not graph.any():
         return FeedbackArcs((), 0)
-    labels = connected_components(graph, directed=True, connection="strong")[1]
+    labels = csgraph.connected_components(graph, directed=True, connection="strong")[1]
     arcs: list[Arc] = []
     total_bound = 0
     for label in np.flatnonzero(np.bincount(labels) > 2):
@@ -167,9 +175,6 @@ def _exact_order(
     Returns:
         The order, and the best proved lower bound.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp  # 0.2 s
-    from scipy.sparse import csr_array
-
     n = len(graph)
     variable_index = {pair: index for index, pair in enumerate(combinations(range(n), 2))}
     # One variable a pair (i, j), i < j: 1 if i comes before j. Its cost is the change in the number of backward arcs.
@@ -181,14 +186,14 @@ def _exact_order(
         dtype=np.int32,  # scipy before 1.15 takes no other indices
     )
     constraint_index = np.repeat(np.arange(len(triples), dtype=np.int32), 3)
-    matrix = csr_array(
+    matrix = sparse.csr_array(
         (np.tile([1.0, 1.0, -1.0], len(triples)), (constraint_index, triples.ravel())), (len(triples), len(cost))
     )
-    solution = milp(
+    solution = optimize.milp(
         cost,
         integrality=np.ones(len(cost), dtype=int),
-        bounds=Bounds(0, 1),
-        constraints=LinearConstraint(matrix, 0, 1),
+        bounds=optimize.Bounds(0, 1),
+        constraints=optimize.LinearConstraint(matrix, 0, 1),
         options={"time_limit": time_limit},
     )
     if solution.mip_dual_bound is not None and np.isfinite(solution.mip_dual_bound):

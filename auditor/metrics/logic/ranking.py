@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import LOWER_QUANTILE, UPPER_QUANTILE, Estimate
 from auditor.metrics.intervals.jackknife_interval import estimate_from_replicates, replicate_over_units
 from auditor.metrics.intervals.special_functions import expit
@@ -22,6 +23,13 @@ from auditor.metrics.logic.consistency import (
     name_sets,
     pair_probabilities,
 )
+
+if not TYPE_CHECKING:
+    sparse = import_when_used("scipy.sparse")
+    csgraph = import_when_used("scipy.sparse.csgraph")
+else:
+    from scipy import sparse
+    from scipy.sparse import csgraph
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -120,11 +128,8 @@ def comparison_components(i: Ints, j: Ints, n_items: int) -> Ints:
 
     -1 where an item is in no pair.
     """
-    from scipy.sparse import coo_array  # 0.1 s
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(i)), (i, j)), shape=(n_items, n_items)).tocsr()
-    labels = connected_components(graph, directed=False)[1].astype(np.intp)
+    graph = sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n_items, n_items)).tocsr()
+    labels = csgraph.connected_components(graph, directed=False)[1].astype(np.intp)
     is_isolated = np.bincount(np.concatenate([i, j]), minlength=n_items) == 0
     labels[~is_isolated] = np.unique(labels[~is_isolated], return_inverse=True)[1]
     labels[is_isolated] = -1
@@ -133,9 +138,7 @@ def comparison_components(i: Ints, j: Ints, n_items: int) -> Ints:
 
 def _is_strongly_connected(graph: NDArray[np.bool_]) -> bool:
     """Whether every item of a directed graph, shape (N, N), is reached from every other."""
-    from scipy.sparse.csgraph import connected_components  # 0.1 s
-
-    return bool(connected_components(graph, directed=True, connection="strong")[0] == 1)
+    return bool(csgraph.connected_components(graph, directed=True, connection="strong")[0] == 1)
 
 
 def bradley_terry(

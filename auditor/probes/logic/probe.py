@@ -10,7 +10,9 @@ from auditor.domain.decisions import ConflictKind, ConflictKindSpec, ConflictSid
 from auditor.domain.labels import LabelChoice, LabelKind
 from auditor.domain.records import list_stored
 from auditor.domain.terms import ComparisonChoice
+from auditor.lazy_imports import import_when_used
 from auditor.probe_interface import ProbeAudit
+from auditor.probes.logic import comparisons
 from auditor.probes.logic.comparisons import LOGIC_PURPOSE
 from auditor.probes.logic.settings import LogicProbe
 
@@ -30,6 +32,35 @@ if TYPE_CHECKING:
     from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
     from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
+
+if not TYPE_CHECKING:
+    answer_schemas = import_when_used("auditor.probes.logic.answer_schemas")
+    comparison_rows = import_when_used("auditor.probes.logic.comparison_rows")
+    build = import_when_used("auditor.probes.logic.figures.build")
+    schema = import_when_used("auditor.probes.logic.figures.schema")
+    judges = import_when_used("auditor.probes.logic.judges")
+    people_labels = import_when_used("auditor.probes.logic.people_labels")
+    published = import_when_used("auditor.probes.logic.published")
+    questions = import_when_used("auditor.probes.logic.questions")
+    logic_section = import_when_used("auditor.probes.logic.section")
+    stage = import_when_used("auditor.probes.logic.stage")
+    phrasing = import_when_used("auditor.reports.sections.phrasing")
+    probe_results = import_when_used("auditor.storage.probe_results")
+    row_classes = import_when_used("auditor.storage.row_classes")
+else:
+    from auditor.probes.logic import (
+        answer_schemas,
+        comparison_rows,
+        judges,
+        people_labels,
+        published,
+        questions,
+        section as logic_section,
+        stage,
+    )
+    from auditor.probes.logic.figures import build, schema
+    from auditor.reports.sections import phrasing
+    from auditor.storage import probe_results, row_classes
 
 
 LOGIC_CONFLICT = ConflictKind.of_probe(
@@ -73,107 +104,70 @@ class Logic(BuiltInProbe):
     judge_purposes = frozenset({LOGIC_PURPOSE})
 
     def list_records(self) -> list[type]:
-        from auditor.probes.logic import comparisons
-
         return list_stored(comparisons)
 
     def list_schemas(self) -> Sequence[type[Structure]]:
-        from auditor.probes.logic.answer_schemas import SCHEMAS
-
-        return SCHEMAS
+        return answer_schemas.SCHEMAS
 
     def answer_record(self) -> type:
-        from auditor.probes.logic.comparisons import Comparison
-
-        return Comparison
+        return comparisons.Comparison
 
     def answer_kind(self) -> AnswerKind:
-        from auditor.probes.logic.comparison_rows import is_about, rests_on
-        from auditor.storage.probe_results import AnswerKind
-
-        return AnswerKind(("decision", "probability"), model="judge", is_about=is_about, rests_on=rests_on)
+        return probe_results.AnswerKind(
+            ("decision", "probability"),
+            model="judge",
+            is_about=comparison_rows.is_about,
+            rests_on=comparison_rows.rests_on,
+        )
 
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
-        from auditor.probes.logic.comparisons import Comparison
-        from auditor.storage.probe_results import RepeatedQuestions
-        from auditor.storage.row_classes import table_of
-
-        c = table_of(Comparison).c
-        yield RepeatedQuestions(None, c.judge, c.first_outcome, c.outcome)
+        c = row_classes.table_of(comparisons.Comparison).c
+        yield probe_results.RepeatedQuestions(None, c.judge, c.first_outcome, c.outcome)
 
     def build_stage(self) -> ProbeStage:
-        from auditor.probes.logic.stage import build_logic_stage
-
-        return build_logic_stage()
+        return stage.build_logic_stage()
 
     def check_input(self, audit: ProbeAudit[LogicProbe]) -> str | None:
-        from auditor.probes.logic.people_labels import check_items
-
-        check_items(audit.config, audit.survey)
+        people_labels.check_items(audit.config, audit.survey)
         return None
 
     def plan_calls(self, audit: ProbeAudit[LogicProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
-        from auditor.probes.logic.questions import plan_logic_calls
-
-        return plan_logic_calls(audit.config, audit.survey, cells)
+        return questions.plan_logic_calls(audit.config, audit.survey, cells)
 
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
-        from auditor.probes.logic.questions import list_fingerprint_inputs
-
-        return list_fingerprint_inputs(config, languages)
+        return questions.list_fingerprint_inputs(config, languages)
 
     def report_class(self) -> type[LogicReport]:
-        from auditor.probes.logic.figures.schema import LogicReport
-
-        return LogicReport
+        return schema.LogicReport
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> LogicReport | None:
-        from auditor.probes.logic.figures.build import build_logic_report
-
-        return build_logic_report(db, source, sampling)
+        return build.build_logic_report(db, source, sampling)
 
     def measure_coverage(self, figures: LogicReport) -> Iterable[StageCoverage]:
-        from auditor.probes.logic.figures.build import measure_logic_coverage
-
-        return measure_logic_coverage(figures)
+        return build.measure_logic_coverage(figures)
 
     def build_section(self, report: Report) -> Section | None:
-        from auditor.probes.logic.section import build_logic_section
-
-        return build_logic_section(report)
+        return logic_section.build_logic_section(report)
 
     def find_key_finding(self, report: Report) -> KeyFinding | None:
-        from auditor.reports.sections.phrasing import find_first_finding
-
         section = self.build_section(report)
-        finding = None if section is None else find_first_finding(section)
+        finding = None if section is None else phrasing.find_first_finding(section)
         return None if section is None or finding is None else KeyFinding(section.title, finding)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
-        from auditor.probes.logic.section import build_summary_tables
-
-        return build_summary_tables(report)
+        return logic_section.build_summary_tables(report)
 
     def describe_votes(self, report: Report) -> str:
-        from auditor.probes.logic.figures.schema import LogicReport
-        from auditor.probes.logic.section import describe_excluded_judges
-
-        return describe_excluded_judges(report.find(LogicReport))
+        return logic_section.describe_excluded_judges(report.find(schema.LogicReport))
 
     def measure_vote_weights(self, db: Database, audit_id: int, config: AuditConfig) -> Mapping[str, float]:
-        from auditor.probes.logic.judges import measure_judge_consistency
-
-        return {row.judge: row.weight.weight for row in measure_judge_consistency(db, audit_id, config)}
+        return {row.judge: row.weight.weight for row in judges.measure_judge_consistency(db, audit_id, config)}
 
     def answer_simulated(self, world: World, call: Call) -> str | None:
-        from auditor.probes.logic.stage import answer_comparison
-
-        return answer_comparison(world, call)
+        return stage.answer_comparison(world, call)
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
-        from auditor.probes.logic.published import FORMATS
-
-        return FORMATS
+        return published.FORMATS
 
 
 PROBE = Logic

@@ -16,6 +16,7 @@ from auditor.console.options import JsonOption, StorageOption, optional_audit, o
 from auditor.console.output import format_command, print_json, print_message, print_table
 from auditor.errors import UsageError
 from auditor.exports.training import check_suffix
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.logic.ranking import measure_repair_effect
 from auditor.probes.logic.judges import send_to_review
 from auditor.probes.logic.repair import (
@@ -34,6 +35,11 @@ from auditor.run import open_stored_audit
 if TYPE_CHECKING:
     from auditor.probes.logic.repair import FlippedComparison
     from auditor.probes.logic.training_data import RepairSettings
+
+if not TYPE_CHECKING:
+    training_data = import_when_used("auditor.probes.logic.training_data")
+else:
+    from auditor.probes.logic import training_data
 
 
 class RepairSummary(NamedTuple):
@@ -199,9 +205,7 @@ def repair(
 
 def _read_settings(output: Path | None, is_for_review: bool, **options: Any) -> RepairSettings:
     """The settings of the repair; UsageError for options that exclude each other, have no effect, or are unknown."""
-    from auditor.probes.logic.training_data import RepairSettings
-
-    settings = RepairSettings(**options)
+    settings = training_data.RepairSettings(**options)
     if output is None:
         settings.require_no_row_options()
     else:
@@ -241,14 +245,12 @@ def repair_stored_comparisons(
     is_for_review: bool,
 ) -> tuple[list[RepairedAnswers], int | None]:
     """Repair an audit's comparisons; also the number of flipped ones that were sent to review, None if not asked."""
-    from auditor.probes.logic.training_data import check_item_texts
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
         repaired_answers = repair_comparisons(
             db, stored_audit.name, judge, noise=settings.noise, seed=settings.seed, method=settings.method
         )
         if has_rows:
-            check_item_texts(repaired_answers)
+            training_data.check_item_texts(repaired_answers)
         n_sent = send_to_review(db, stored_audit.name, list_flips(repaired_answers)) if is_for_review else None
     return repaired_answers, n_sent
 
@@ -263,25 +265,21 @@ def write_rows(
     audit: str, repaired_answers: list[RepairedAnswers], result: RepairResult, settings: RepairSettings, output: Path
 ) -> None:
     """Write the rows for preference tuning, and their data card."""
-    from auditor.probes.logic.training_data import build_data_card, build_training_rows, write_training_rows
-
     answers = select_stage(repaired_answers, settings.stage, negated=settings.negated, seed=settings.seed or 0)
-    rows = build_training_rows(answers, settings.answers)
-    write_training_rows(rows, output, settings.form)
-    card = build_data_card(audit, rows, settings, result.summaries, result.stages)
+    rows = training_data.build_training_rows(answers, settings.answers)
+    training_data.write_training_rows(rows, output, settings.form)
+    card = training_data.build_data_card(audit, rows, settings, result.summaries, result.stages)
     write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
     print_message(f"Wrote {len(rows)} rows to {output.resolve()}, and a description of the data to {output.name}.md")
 
 
 def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
     """Print measures before and after the repair, the data of each stage, and the flipped comparisons."""
-    from auditor.probes.logic.training_data import STAGE_NOTE, format_change, format_stage, stage_columns
-
     columns = ["judge", "sets", "answers", "reversed", "agreement with people"]
-    rows = [[s.judge, s.sets, s.questions, s.flipped, format_change(s.people)] for s in result.summaries]
+    rows = [[s.judge, s.sets, s.questions, s.flipped, training_data.format_change(s.people)] for s in result.summaries]
     print_table(columns, rows)
-    print_table(stage_columns(k), list(map(format_stage, result.stages)))
-    print_message(STAGE_NOTE)
+    print_table(training_data.stage_columns(k), list(map(training_data.format_stage, result.stages)))
+    print_message(training_data.STAGE_NOTE)
     if with_flips and result.flips:
         columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
         print_table(columns, [list(_flip_to_dict(flip).values()) for flip in result.flips])

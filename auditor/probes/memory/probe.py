@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import auditor.probes as ap
+from auditor.lazy_imports import import_when_used
 from auditor.probes.memory.published import (
     CONTINUATION,
     MADE_UP_SAMPLE,
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from auditor.probes.memory.figures import MemoryFigures
+
+if not TYPE_CHECKING:
+    memory_figures = import_when_used("auditor.probes.memory.figures")
+    memory_section = import_when_used("auditor.probes.memory.section")
+else:
+    from auditor.probes.memory import figures as memory_figures, section as memory_section
 
 RECALL_PROMPT, ORDINARY_PROMPT, CONTINUE_PROMPT = "memory.recall", "memory.ordinary", "memory.continue"
 ITEM_UNIT = "wording"
@@ -148,33 +155,23 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
 
     def report_class(self) -> type[BaseModel]:
         """The class of the figures."""
-        from auditor.probes.memory.figures import MemoryFigures
-
-        return MemoryFigures
+        return memory_figures.MemoryFigures
 
     def measure(self, audit: ap.ProbeAudit[MemorySettings], results: Sequence[ap.ProbeResult]) -> MemoryFigures:
         """Compute the figures of all models."""
-        from auditor.probes.memory.figures import compute_figures
-
-        return compute_figures(audit, results, draw_figures(audit, _load(audit)))
+        return memory_figures.compute_figures(audit, results, draw_figures(audit, _load(audit)))
 
     def section(self, figures: MemoryFigures) -> ap.Section | None:
         """Build the section."""
-        from auditor.probes.memory.section import build_section
-
-        return build_section(self.title, figures)
+        return memory_section.build_section(self.title, figures)
 
     def headline(self, figures: MemoryFigures) -> ap.Headline | None:
         """Say which models recite published figures, or that it cannot be told."""
-        from auditor.probes.memory.section import build_headline
-
-        return build_headline(figures)
+        return memory_section.build_headline(figures)
 
     def summary_tables(self, figures: MemoryFigures) -> Iterator[ap.Table]:
         """Print the hits at the end of a run."""
-        from auditor.probes.memory.section import build_summary_table
-
-        yield build_summary_table(self.title, figures)
+        yield memory_section.build_summary_table(self.title, figures)
 
     def gate_figures(self, figures: MemoryFigures) -> Iterator[ap.GateFigure]:
         """Test the share of hits within rounding beyond chance."""
@@ -185,15 +182,11 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
 
     def compare(self, first: MemoryFigures, second: MemoryFigures) -> ap.Section:
         """Show the hits of both audits."""
-        from auditor.probes.memory.section import build_comparison
-
-        return build_comparison(self.title, first, second)
+        return memory_section.build_comparison(self.title, first, second)
 
     def export_tables(self, figures: MemoryFigures) -> Iterable[ap.Table]:
         """Write the counts of answers, and all targets."""
-        from auditor.probes.memory.section import build_exported_tables
-
-        return build_exported_tables(figures)
+        return memory_section.build_exported_tables(figures)
 
     # --- simulated models ---------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import auditor.probes as ap
+from auditor.lazy_imports import import_when_used
 from auditor.probes.pressure.conversations import (
     ARMS,
     MIN_REGION_COUNTRIES,
@@ -22,6 +23,15 @@ from auditor.probes.pressure.settings import MAX_PRESSURE_TURNS, PressureSetting
 
 if TYPE_CHECKING:
     from auditor.probes.pressure.figures import PressureFigures
+
+if not TYPE_CHECKING:
+    domain = import_when_used("auditor.domain")
+    pressure_figures = import_when_used("auditor.probes.pressure.figures")
+    pressure_section = import_when_used("auditor.probes.pressure.section")
+    simulated = import_when_used("auditor.probes.pressure.simulated")
+else:
+    from auditor import domain
+    from auditor.probes.pressure import figures as pressure_figures, section as pressure_section, simulated
 
 
 class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
@@ -102,9 +112,8 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
         languages = [language for language in audit.config.languages if language != "en"]
         if not languages:
             return ()
-        from auditor.domain import LANGUAGES
 
-        return [ap.load_prompt(PROMPT, language).user for language in sorted(LANGUAGES)]
+        return [ap.load_prompt(PROMPT, language).user for language in sorted(domain.LANGUAGES)]
 
     def count_calls(self, audit: Audit, model: str) -> tuple[int, int]:
         """Count the questions of all conversations, none of which ends early."""
@@ -114,41 +123,29 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
 
     def simulate(self, call: ap.Call) -> str:
         """Answer for a simulated model, which follows the user as far as its name says."""
-        from auditor.probes.pressure.simulated import answer
-
-        return answer(call)
+        return simulated.answer(call)
 
     # --- after a run --------------------------------------------------------------------------------------------------
 
     def measure(self, audit: Audit, results: Sequence[ap.ProbeResult]) -> PressureFigures:
         """Compute slopes and flips of all models."""
-        from auditor.probes.pressure.figures import build_figures
-
-        return build_figures(audit, results)
+        return pressure_figures.build_figures(audit, results)
 
     def report_class(self) -> type[PressureFigures]:
         """Name the class of the figures."""
-        from auditor.probes.pressure.figures import PressureFigures
-
-        return PressureFigures
+        return pressure_figures.PressureFigures
 
     def section(self, figures: PressureFigures) -> ap.Section:
         """Write the section of the report."""
-        from auditor.probes.pressure.section import build_section
-
-        return build_section(self.title, figures)
+        return pressure_section.build_section(self.title, figures)
 
     def headline(self, figures: PressureFigures) -> ap.Headline | None:
         """Name the models that follow the user."""
-        from auditor.probes.pressure.section import write_headline
-
-        return write_headline(figures)
+        return pressure_section.write_headline(figures)
 
     def summary_tables(self, figures: PressureFigures) -> Iterable[ap.Table]:
         """Print the slopes at the end of a run."""
-        from auditor.probes.pressure.section import build_slope_table
-
-        yield build_slope_table(figures)
+        yield pressure_section.build_slope_table(figures)
 
     def gate_figures(self, figures: PressureFigures) -> Iterable[ap.GateFigure]:
         """Test the slope and the flips of every model and context."""
@@ -158,15 +155,11 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
 
     def compare(self, first: PressureFigures, second: PressureFigures) -> ap.Section:
         """Show the slopes of both audits side by side."""
-        from auditor.probes.pressure.section import compare_figures
-
-        return compare_figures(self.title, first, second)
+        return pressure_section.compare_figures(self.title, first, second)
 
     def export_tables(self, figures: PressureFigures) -> Iterable[ap.Table]:
         """Export slopes by turn and flips by turn."""
-        from auditor.probes.pressure.section import build_turn_table
-
-        yield build_turn_table(figures)
+        yield pressure_section.build_turn_table(figures)
 
 
 PROBE = Pressure

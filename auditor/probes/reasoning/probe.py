@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import auditor.probes as ap
+from auditor.lazy_imports import import_when_used
 from auditor.probes.reasoning.interventions import (
     PROMPT,
     Audit,
@@ -25,6 +26,13 @@ from auditor.probes.reasoning.settings import MIN_SAMPLES_FOR_SHARE, ReasoningSe
 
 if TYPE_CHECKING:
     from auditor.probes.reasoning.figures import ReasoningFigures
+
+if not TYPE_CHECKING:
+    reasoning_figures = import_when_used("auditor.probes.reasoning.figures")
+    reasoning_section = import_when_used("auditor.probes.reasoning.section")
+    simulated = import_when_used("auditor.probes.reasoning.simulated")
+else:
+    from auditor.probes.reasoning import figures as reasoning_figures, section as reasoning_section, simulated
 
 MIN_COUNTRIES = 5
 
@@ -130,35 +138,25 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
 
     def simulate(self, call: ap.Call) -> str:
         """Answer for a simulated model, which follows the steps as far as its name says."""
-        from auditor.probes.reasoning.simulated import answer
-
-        return answer(call)
+        return simulated.answer(call)
 
     # --- after a run --------------------------------------------------------------------------------------------------
 
     def measure(self, audit: Audit, results: Sequence[ap.ProbeResult]) -> ReasoningFigures:
         """Compute the figures of all models."""
-        from auditor.probes.reasoning.figures import build_figures
-
-        return build_figures(audit, results)
+        return reasoning_figures.build_figures(audit, results)
 
     def report_class(self) -> type[ReasoningFigures]:
         """Name the class of the figures."""
-        from auditor.probes.reasoning.figures import ReasoningFigures
-
-        return ReasoningFigures
+        return reasoning_figures.ReasoningFigures
 
     def section(self, figures: ReasoningFigures) -> ap.Section:
         """Write the section of the report."""
-        from auditor.probes.reasoning.section import build_section
-
-        return build_section(self.title, figures)
+        return reasoning_section.build_section(self.title, figures)
 
     def headline(self, figures: ReasoningFigures) -> ap.Headline | None:
         """Name the model whose score most clearly follows exchanged norms."""
-        from auditor.probes.reasoning.section import write_headline
-
-        return write_headline(figures)
+        return reasoning_section.write_headline(figures)
 
     def summary_tables(self, figures: ReasoningFigures) -> Iterable[ap.Table]:
         """Print the slopes at the end of a run."""
@@ -175,9 +173,7 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
 
     def compare(self, first: ReasoningFigures, second: ReasoningFigures) -> ap.Section:
         """Show the slopes of both audits side by side."""
-        from auditor.probes.reasoning.section import compare_figures
-
-        return compare_figures(self.title, first, second)
+        return reasoning_section.compare_figures(self.title, first, second)
 
     def export_tables(self, figures: ReasoningFigures) -> Iterable[ap.Table]:
         """Export the answers and the tests of differences between cells."""

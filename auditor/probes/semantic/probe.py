@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm, ProbeEncoder
 from auditor.domain.labels import LabelChoice, LabelKind
 from auditor.domain.records import list_stored
+from auditor.lazy_imports import import_when_used
 from auditor.probe_interface import ProbeAudit
+from auditor.probes.semantic import records
 from auditor.probes.semantic.records import CONSISTENCY_PURPOSE, CONTRADICTION_PURPOSE, MORAL_PURPOSE
 from auditor.probes.semantic.settings import SemanticProbe
 
@@ -32,6 +34,38 @@ if TYPE_CHECKING:
     from auditor.reports.document import Section, Table
     from auditor.storage.database import Database
     from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
+
+if not TYPE_CHECKING:
+    answer_rows = import_when_used("auditor.probes.semantic.answer_rows")
+    answer_schemas = import_when_used("auditor.probes.semantic.answer_schemas")
+    answers = import_when_used("auditor.probes.semantic.answers")
+    encoder = import_when_used("auditor.probes.semantic.encoder")
+    build = import_when_used("auditor.probes.semantic.figures.build")
+    schema = import_when_used("auditor.probes.semantic.figures.schema")
+    planned_calls = import_when_used("auditor.probes.semantic.planned_calls")
+    published_questions = import_when_used("auditor.probes.semantic.published_questions")
+    questions = import_when_used("auditor.probes.semantic.questions")
+    scoring = import_when_used("auditor.probes.semantic.scoring")
+    section = import_when_used("auditor.probes.semantic.section")
+    simulated_answers = import_when_used("auditor.probes.semantic.simulated_answers")
+    stage = import_when_used("auditor.probes.semantic.stage")
+    probe_results = import_when_used("auditor.storage.probe_results")
+else:
+    from auditor.probes.semantic import (
+        answer_rows,
+        answer_schemas,
+        answers,
+        encoder,
+        planned_calls,
+        published_questions,
+        questions,
+        scoring,
+        section,
+        simulated_answers,
+        stage,
+    )
+    from auditor.probes.semantic.figures import build, schema
+    from auditor.storage import probe_results
 
 
 ANSWER_PAIR = LabelKind.of_probe("answer_pair", (LabelChoice("yes", "yes"), LabelChoice("no", "no")))
@@ -70,130 +104,86 @@ class Semantic(BuiltInProbe):
     attribute_figures: ClassVar = {"semantic_consistency": "Consistency under paraphrase"}
 
     def list_records(self) -> list[type]:
-        from auditor.probes.semantic import records as semantic
-
-        return list_stored(semantic)
+        return list_stored(records)
 
     def list_schemas(self) -> Sequence[type[Structure]]:
-        from auditor.probes.semantic.answer_schemas import SCHEMAS
-
-        return SCHEMAS
+        return answer_schemas.SCHEMAS
 
     def answer_record(self) -> type:
-        from auditor.probes.semantic.records import MoralAnswerRecord
-
-        return MoralAnswerRecord
+        return records.MoralAnswerRecord
 
     def answer_kind(self) -> AnswerKind:
-        from auditor.probes.semantic.answer_rows import is_about, rests_on
-        from auditor.storage.probe_results import AnswerKind
-
-        return AnswerKind(("text", "rot"), outcomes=("outcome", "rot_outcome"), is_about=is_about, rests_on=rests_on)
+        return probe_results.AnswerKind(
+            ("text", "rot"),
+            outcomes=("outcome", "rot_outcome"),
+            is_about=answer_rows.is_about,
+            rests_on=answer_rows.rests_on,
+        )
 
     def list_dependents(self) -> Mapping[type, ColumnElement[bool]]:
-        from auditor.probes.semantic.answer_rows import judges_excluded_answer
-        from auditor.probes.semantic.records import PairVerdict
-
-        return {PairVerdict: judges_excluded_answer()}
+        return {records.PairVerdict: answer_rows.judges_excluded_answer()}
 
     def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
-        from auditor.probes.semantic.answer_rows import list_repeated_questions
-
-        return list_repeated_questions(audit_id)
+        return answer_rows.list_repeated_questions(audit_id)
 
     def build_stage(self) -> ProbeStage:
-        from auditor.probes.semantic.stage import build_semantic_stage
-
-        return build_semantic_stage()
+        return stage.build_semantic_stage()
 
     def check_input(self, audit: ProbeAudit[SemanticProbe]) -> str | None:
-        from auditor.probes.semantic.questions import check_questions
-
-        return check_questions(audit.config, audit.survey)
+        return questions.check_questions(audit.config, audit.survey)
 
     def plan_calls(self, audit: ProbeAudit[SemanticProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
-        from auditor.probes.semantic.planned_calls import plan_semantic_calls
-
-        return plan_semantic_calls(audit.config, audit.survey, cells)
+        return planned_calls.plan_semantic_calls(audit.config, audit.survey, cells)
 
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
-        from auditor.probes.semantic.answers import list_fingerprint_inputs
-
-        return list_fingerprint_inputs(config, languages)
+        return answers.list_fingerprint_inputs(config, languages)
 
     def report_class(self) -> type[SemanticReport]:
-        from auditor.probes.semantic.figures.schema import SemanticReport
-
-        return SemanticReport
+        return schema.SemanticReport
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
-        from auditor.probes.semantic.figures.build import build_semantic_report
-
-        return build_semantic_report(db, source, sampling)
+        return build.build_semantic_report(db, source, sampling)
 
     def list_attribute_figures(self, figures: SemanticReport) -> FiguresByModel:
         return {"semantic_consistency": {row.model: row.consistency.value for row in figures.models}}
 
     def measure_coverage(self, figures: SemanticReport) -> Iterable[StageCoverage]:
-        from auditor.probes.semantic.figures.build import measure_semantic_coverage
-
-        return measure_semantic_coverage(figures)
+        return build.measure_semantic_coverage(figures)
 
     def build_section(self, report: Report) -> Section | None:
-        from auditor.probes.semantic.section import build_semantic_section
-
-        return build_semantic_section(report)
+        return section.build_semantic_section(report)
 
     def find_key_finding(self, report: Report) -> KeyFinding | None:
-        from auditor.probes.semantic.section import find_key_finding
-
-        return find_key_finding(report)
+        return section.find_key_finding(report)
 
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
-        from auditor.probes.semantic.section import build_summary_tables
-
-        return build_summary_tables(report)
+        return section.build_summary_tables(report)
 
     def answer_simulated(self, world: World, call: Call) -> str | None:
-        from auditor.probes.semantic.simulated_answers import answer_call
-
-        return answer_call(world, call)
+        return simulated_answers.answer_call(world, call)
 
     def find_encoder(self, config: AuditConfig) -> ProbeEncoder | None:
-        from auditor.probes.semantic.encoder import find_encoder
-
-        return find_encoder(config)
+        return encoder.find_encoder(config)
 
     def load_encoder_revision(self, db: Database, audit_id: int) -> str | None:
-        from auditor.probes.semantic.answer_rows import load_facts
-
-        facts = load_facts(db, audit_id)
+        facts = answer_rows.load_facts(db, audit_id)
         return None if facts is None else facts.revision
 
     def find_size(self, report: Report) -> tuple[str, int] | None:
-        from auditor.probes.semantic.figures.schema import SemanticReport
-
-        figures = report.find(SemanticReport)
+        figures = report.find(schema.SemanticReport)
         if figures is None:
             return None
         return "moral question" if figures.subject == "moral" else "question", figures.questions
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
-        from auditor.probes.semantic.published_questions import FORMATS
-
-        return FORMATS
+        return published_questions.FORMATS
 
     def recompute_results(self, context: RunContext) -> None:
-        from auditor.probes.semantic.scoring import score_audit
-        from auditor.probes.semantic.stage import build_scoring_plan
-
         if self.name in context.encoder_loaders:
-            score_audit(context.db, context.audit_id, build_scoring_plan(context))
+            scoring.score_audit(context.db, context.audit_id, stage.build_scoring_plan(context))
 
     def recompute_imported(self, db: Database, audit_id: int) -> None:
-        from auditor.probes.semantic.scoring import rescore_stored_answers
-
-        rescore_stored_answers(db, audit_id)
+        scoring.rescore_stored_answers(db, audit_id)
 
 
 PROBE = Semantic

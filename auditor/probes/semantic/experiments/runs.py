@@ -12,6 +12,7 @@ import typer
 
 from auditor.errors import ImportFileError, UsageError, did_you_mean
 from auditor.experiments.stored_audit import ExperimentContext, ExperimentResult, ask_models, require_config
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.correlation import correlate_over_units
 from auditor.metrics.intervals.items import averaged_share
 from auditor.metrics.people.over_models import correlate_models
@@ -53,7 +54,14 @@ if TYPE_CHECKING:
     from auditor.surveys.row_reader import TextRow
 
     Measures: TypeAlias = dict[str, tuple[FloatArray, GroupScores]]
-    """By model: the share of correct answers, shape (questions,), and the consistency of the reasons."""
+    "By model: the share of correct answers, shape (questions,), and the consistency of the reasons."
+
+if not TYPE_CHECKING:
+    experiment_calls = import_when_used("auditor.probes.semantic.experiment_calls")
+    sections = import_when_used("auditor.probes.semantic.experiments.sections")
+else:
+    from auditor.probes.semantic import experiment_calls
+    from auditor.probes.semantic.experiments import sections
 
 
 MoralAuditArgument: TypeAlias = Annotated[
@@ -74,18 +82,20 @@ def temperature(
 
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
-    from auditor.probes.semantic.experiment_calls import SEMANTIC_PROBE, scores_by_temperature
-    from auditor.probes.semantic.experiments.sections import build_temperature_document
-
     values = parse_temperatures(temperatures)
-    scores = ask_models(context, audit, (SEMANTIC_PROBE,), lambda run: scores_by_temperature(run, values))
+    scores = ask_models(
+        context,
+        audit,
+        (experiment_calls.SEMANTIC_PROBE,),
+        lambda run: experiment_calls.scores_by_temperature(run, values),
+    )
     # Keys are (model, temperature, whether the answers are to paraphrases).
     rows = [
         _build_temperature_row(model, value, scores[model, value, False], scores[model, value, True])
         for model, value in dict.fromkeys((model, value) for model, value, _ in scores)
     ]
     adjusted_rows = adjust_rows(rows, "difference", "wordings compared with repeats")
-    return ExperimentResult(adjusted_rows, build_temperature_document(audit, adjusted_rows))
+    return ExperimentResult(adjusted_rows, sections.build_temperature_document(audit, adjusted_rows))
 
 
 def _build_temperature_row(
@@ -138,11 +148,13 @@ def rules(
 
     Example: auditor experiment rules moral
     """
-    from auditor.probes.semantic.experiment_calls import SEMANTIC_PROBE, scores_by_rule
-    from auditor.probes.semantic.experiments.sections import build_rules_document
-
     rule_by_question = None if file is None else read_rules(file, _load_question_ids(context, audit), audit)
-    scores = ask_models(context, audit, (SEMANTIC_PROBE,), lambda run: scores_by_rule(run, rule_by_question))
+    scores = ask_models(
+        context,
+        audit,
+        (experiment_calls.SEMANTIC_PROBE,),
+        lambda run: experiment_calls.scores_by_rule(run, rule_by_question),
+    )
     # Keys are (model, whether it was told the rule).
     rows = [
         _build_rule_row(model, scores[model, False], scores[model, True])
@@ -151,7 +163,7 @@ def rules(
     if file is not None and rule_by_question is not None:
         rows = [row.model_copy(update=_describe_file(file, rule_by_question)) for row in rows]
     adjusted_rows = adjust_rows(rows, "change", "changes by a rule")
-    return ExperimentResult(adjusted_rows, build_rules_document(audit, adjusted_rows))
+    return ExperimentResult(adjusted_rows, sections.build_rules_document(audit, adjusted_rows))
 
 
 def _describe_file(file: Path, rule_by_question: Mapping[str, str]) -> dict[str, Any]:
@@ -175,11 +187,9 @@ def _build_rule_row(model: str, before: GroupScores, after: GroupScores) -> Rule
 
 def _load_question_ids(context: ExperimentContext, audit_name: str) -> QuestionIds:
     """Ids of an audit's questions; StorageError or UsageError if it has none."""
-    from auditor.probes.semantic.experiment_calls import SEMANTIC_PROBE
-
     with context.open_database() as db:
         audit = audits.get_audit(db, audit_name)
-        config = require_config(db, audit, SEMANTIC_PROBE)
+        config = require_config(db, audit, experiment_calls.SEMANTIC_PROBE)
         stored_ids = [question.id for question in answer_rows.load_questions(db, audit.id)]
         return list_question_ids(config, audits.load_audit_survey(db, audit), stored_ids)
 
@@ -237,25 +247,22 @@ def accuracy(
 
     Example: auditor experiment accuracy moral facts.csv
     """
-    from auditor.probes.semantic.experiment_calls import (
-        SEMANTIC_PROBE,
-        accuracy_and_consistency,
-        paraphrase_known_answers,
-    )
-    from auditor.probes.semantic.experiments.sections import build_accuracy_document
-
     questions = read_known_answers(file)[:limit]
 
     async def ask(run: RunContext) -> tuple[AuditConfig, list[KnownAnswerQuestion], Measures]:
-        asked = await paraphrase_known_answers(run, questions)
-        return run.config, asked, await accuracy_and_consistency(run, asked, scores_choices=score_choices)
+        asked = await experiment_calls.paraphrase_known_answers(run, questions)
+        return (
+            run.config,
+            asked,
+            await experiment_calls.accuracy_and_consistency(run, asked, scores_choices=score_choices),
+        )
 
-    config, asked, measures = ask_models(context, audit, (SEMANTIC_PROBE,), ask)
+    config, asked, measures = ask_models(context, audit, (experiment_calls.SEMANTIC_PROBE,), ask)
     scored = {"scored": "choices"} if score_choices else {}
     settings = _describe_questions(config, questions, asked) | scored
     rows = [_build_accuracy_row(model, *values).model_copy(update=settings) for model, values in measures.items()]
     rows = _add_correlation_over_models(rows, {model.name: model.resolved_family for model in config.models})
-    return ExperimentResult(rows, build_accuracy_document(audit, rows))
+    return ExperimentResult(rows, sections.build_accuracy_document(audit, rows))
 
 
 def _describe_questions(
@@ -360,8 +367,6 @@ def read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
 def _parse_question(row: TextRow) -> KnownAnswerQuestion:
     """The question of a row without its paraphrase; ImportFileError if it has no text, or if it has
     no correct choice or equal choices."""
-    from auditor.probes.semantic.experiment_calls import KnownAnswerQuestion
-
     question_id, question, correct = (row.required_text(column) for column in ("question_id", "question", "correct"))
     choices = tuple(choice.strip() for choice in row.cells["choices"].split("|") if choice.strip())
     if len(choices) < 2:
@@ -371,7 +376,9 @@ def _parse_question(row: TextRow) -> KnownAnswerQuestion:
     if correct not in choices:
         how_to_fix = f"Copy one of the choices: {', '.join(choices)}."
         raise row.make_cell_error("correct", f"'{correct}' is not one of the choices", how_to_fix)
-    return KnownAnswerQuestion(question_id, question, choices, choices.index(correct) + 1)  # choices count from 1
+    return experiment_calls.KnownAnswerQuestion(
+        question_id, question, choices, choices.index(correct) + 1
+    )  # choices count from 1
 
 
 SCORES = {"Y": 1.0, "N": 0.0, "NA": float("nan")}
