@@ -1,11 +1,15 @@
-"""Importing the package and `--help` load no heavy library."""
+"""Importing the package and `--help` load no heavy library; modules that are imported when used."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from auditor.lazy_imports import import_when_used
 
 HEAVY = (
     "litellm",
@@ -18,6 +22,11 @@ HEAVY = (
     "scipy",
     "pandas",
 )
+
+ROOT = Path(__file__).parents[2]
+PRODUCT_FILES = [
+    p for f in ("auditor", "agents", "prompts", "storage", "tui") for p in sorted((ROOT / f).rglob("*.py"))
+]
 
 
 def loaded_by(program: str) -> set[str]:
@@ -72,3 +81,42 @@ def test_help_loads_the_libraries_of_the_command_line_only() -> None:
     installed_by = ("__editable__", "_distutils", "_virtualenv", "sitecustomize")
     libraries = {name for name in loaded if not name.startswith(installed_by)}
     assert libraries <= {"__main__", "auditor", "typer", "shellingham", "annotated_doc", "colorama"}
+
+
+def _list_imported(nodes: list[ast.stmt]) -> dict[str, str]:
+    """The full name of each imported module, by its name in the file."""
+    modules = {}
+    for node in nodes:
+        assert isinstance(node, ast.Import | ast.ImportFrom)
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        modules |= {alias.asname or alias.name: prefix + alias.name for alias in node.names}
+    return modules
+
+
+def test_modules_that_are_imported_when_used_are_those_that_type_checkers_read() -> None:
+    n_checked = 0
+    for path in PRODUCT_FILES:
+        for block in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not (isinstance(block, ast.If) and block.orelse and ast.unparse(block.test) == "not TYPE_CHECKING"):
+                continue
+            lazy = {}
+            for node in block.body:
+                assert isinstance(node, ast.Assign) and isinstance(node.value, ast.Call), path
+                assert ast.unparse(node.value.func) == "import_when_used", path
+                lazy[ast.unparse(node.targets[0])] = ast.literal_eval(node.value.args[0])
+            assert lazy == _list_imported(block.orelse), path
+            n_checked += len(lazy)
+    assert n_checked > 50
+
+
+def test_a_module_that_is_imported_when_used_gives_its_attributes_and_names_what_is_missing() -> None:
+    shared = import_when_used("colorsys")
+    sys.modules.pop("colorsys", None)
+    assert not hasattr(shared, "__wrapped__")
+    assert "colorsys" not in sys.modules
+    assert shared.rgb_to_hsv(1, 0, 0) == (0, 1, 1)
+    assert "colorsys" in sys.modules
+    with pytest.raises(AttributeError, match="colorsys"):
+        print(shared.no_such_name)
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        print(import_when_used("no_such_module").name)
