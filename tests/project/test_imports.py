@@ -101,7 +101,8 @@ def test_modules_that_are_imported_when_used_are_those_that_type_checkers_read()
                 continue
             lazy = {}
             for node in block.body:
-                assert isinstance(node, ast.Assign) and isinstance(node.value, ast.Call), path
+                assert isinstance(node, ast.Assign), path
+                assert isinstance(node.value, ast.Call), path
                 assert ast.unparse(node.value.func) == "import_when_used", path
                 lazy[ast.unparse(node.targets[0])] = ast.literal_eval(node.value.args[0])
             assert lazy == _list_imported(block.orelse), path
