@@ -10,8 +10,11 @@ MODELS := smollm2-135m all-MiniLM-L6-v2
 help:
 	@echo "make demo    audit simulated models, then small ones on this machine, and write two reports"
 	@echo "make test    format, lint, types, import contracts, tests"
+	@echo "make check   format, lint, types, import contracts, names"
+	@echo "make dev     install what tests need; make system: the programs that some of them drive"
 	@echo "make quick   format, lint, and the tests that your change can affect, in at most 90 s"
-	@echo "make generated  write all generated files again"
+	@echo "make generated  write all generated files again; make golden: recorded requests and figures alone"
+	@echo "make revision m=\"what changes\"  a migration of the database"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
 	@echo "make lowest  what protects files, with the lowest versions of libraries that do it"
 	@echo "make scipy   metrics with the oldest and the newest scipy supported"
@@ -142,11 +145,14 @@ demo: $(VENV)/.installed
 
 test: dev models system check unit
 
+# All steps run, so that one failure does not hide another.
 check: dev
-	@$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && echo "ruff: fine"
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports | tail -n 3
-	@$(BIN)/python tests/project/naming.py
+	@failed=; \
+	$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && echo "ruff: fine" || failed="$$failed ruff"; \
+	$(BIN)/mypy || failed="$$failed mypy"; \
+	$(BIN)/lint-imports > .contracts.txt && tail -n 2 .contracts.txt || { cat .contracts.txt; failed="$$failed contracts"; }; rm -f .contracts.txt; \
+	$(BIN)/python tests/project/naming.py || failed="$$failed names"; \
+	test -z "$$failed" || { echo "make check failed:$$failed"; exit 1; }
 
 # The inner loop of a change; BASE=main compares with the main branch instead of the last commit.
 .PHONY: quick
@@ -252,7 +258,7 @@ pictures: dev system
 golden: dev
 	@AUDITOR_GOLDEN=write $(BIN)/python -m pytest -q -n 2 $$(grep -rlE 'get\("AUDITOR_GOLDEN"\)' tests)
 
-# After a change in storage/*_tables.py: `make revision m="what changes"`; see docs/storage.md.
+# After a change of what is stored: `make revision m="what changes"`; see docs/storage.md.
 .PHONY: revision
 revision: dev
 	$(BIN)/python -m auditor.storage.migrations "$(m)"
