@@ -15,7 +15,13 @@ from auditor.config.base import iterate_leaves
 from auditor.config.result_settings import SETTINGS_WITHOUT_EFFECT
 from auditor.imports.published_registry import DATASET_FORMATS
 from auditor.replications.experiment import Experiment, is_within
-from auditor.replications.planning import ReplicationOptions, list_data_files, locate_preset_files, merge_settings
+from auditor.replications.planning import (
+    ReplicationOptions,
+    list_data_files,
+    locate_preset_files,
+    merge_settings,
+    nest_setting,
+)
 from auditor.text_safety import truncate_text
 
 MODEL_TABLES = ("models", "judges")
@@ -103,11 +109,15 @@ def _iterate_settings(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, 
 
 
 def build_full_form(experiment: Experiment, audit_name: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of the full form as JSON, with the models and judges of a stored one.
+    """The configuration of the full form as JSON, with the models, judges and files of data of a stored one.
 
     Rules between tables are not checked: the full form may need what a small one does not.
     """
     settings = locate_preset_files(merge_settings(experiment.config, experiment.audits[audit_name]))
+    stored_values = dict(iterate_leaves(stored))
+    for file in experiment.files.values():
+        if audit_name in file.audits and file.key and stored_values.get(file.key) is not None:
+            settings = merge_settings(settings, nest_setting(file.key, stored_values[file.key]))
     settings.setdefault("models", _identify(stored["models"]))
     if isinstance(stored["judges"], list) and stored["judges"]:
         settings["judges"] = _identify(stored["judges"])

@@ -329,12 +329,12 @@ def _build_config(
     data_files = list_data_files(experiment, options)
     for name, file in experiment.files.items():
         if audit_name in file.audits and name in data_files:
-            settings = merge_settings(settings, _nest(file.key, data_files[name]))
+            settings = merge_settings(settings, nest_setting(file.key, data_files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)
         settings = merge_settings(settings, {"probes": models.get("probes", {})})  # folders with the published weights
     if options.limit is not None:
-        settings = merge_settings(settings, _nest(experiment.limit_key, options.limit))
+        settings = merge_settings(settings, nest_setting(experiment.limit_key, options.limit))
     parts = frozenset[Part]().union(*(table.list_parts() for table in tables))
     for key, needed_by in experiment.optional.items():
         if not needed_by & parts:
@@ -346,10 +346,10 @@ def _build_config(
         raise ConfigError(f"The audit {settings['name']} cannot be planned: {problem}") from None
 
 
-def _nest(key: str, value: Any) -> dict[str, Any]:
+def nest_setting(key: str, value: Any) -> dict[str, Any]:
     """Nested tables with a value at a dotted key."""
     table, _, key_in_table = key.partition(".")
-    return {table: _nest(key_in_table, value) if key_in_table else value}
+    return {table: nest_setting(key_in_table, value) if key_in_table else value}
 
 
 def _leave_out(settings: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from auditor.errors import AuditorError, ConfigError, ImportFileError, UsageError
 from auditor.replications.figures import MODEL_FIGURES
+from auditor.replications.full_form import list_differences
 from auditor.replications.paper_files import add_published_rows, check_paper, find_paper
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
@@ -232,3 +233,14 @@ def test_the_parts_that_the_page_shows_are_those_of_the_example() -> None:
     [table], [full_table] = shown["tables"], example["tables"]
     assert all(table[key] == full_table[key] for key in ("id", "title", "place", "columns", "scale"))
     assert table["rows"][0]["values"] == full_table["rows"][-1]["values"]
+
+
+def test_a_survey_that_the_user_names_makes_no_departure_of_settings_that_nobody_changed(tmp_path: Path) -> None:
+    paper = find_paper(str(Path(__file__).parents[2] / "examples" / "replications" / "worldvaluesbench.toml"))
+    assert paper.experiment is not None
+    (tmp_path / "models.toml").write_text(MODELS)
+    options = ReplicationOptions(
+        models_file=tmp_path / "models.toml", files={"WVS": str(tmp_path / "survey.csv")}, limit=4
+    )
+    [config] = plan_audits(paper, options).values()
+    assert [difference.key for difference in list_differences(paper.experiment, "WVS", config)] == ["limits.max_cells"]

@@ -248,7 +248,8 @@ def build_figures_table(cells: Sequence[RecomputedCell]) -> Table:
             cell.published.table, cell.published.row, cell.published.column, cell.published.printed or None,
             cell.recomputed, cell.difference, cell.data or None, cell.unit or None, cell.model or None, cell.audit,
             cell.mark, cell.not_run, ", ".join(cell.departures) or None,
-            None if cell.published.value is None else cell.published.value * cell.published.scale,
+            # Rounded: 72.2 × 0.01 is 0.7220000000000001.
+            None if cell.published.value is None else round(cell.published.value * cell.published.scale, 12),
         )
         for cell in cells
     ]  # fmt: skip
