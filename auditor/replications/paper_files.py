@@ -209,7 +209,7 @@ def _read_cells(path: Path, paper: Paper) -> Iterator[dict[str, str]]:
                     listed = ", ".join(columns_by_table)
                     raise ImportFileError(f"{place}: the paper has no table '{table_id}'.", f"Its tables are {listed}.")
                 if column not in columns_by_table[table_id]:
-                    listed = ", ".join(columns_by_table[table_id])
+                    listed = ", ".join(f"'{name}'" for name in columns_by_table[table_id])
                     raise ImportFileError(
                         f"{place}: table {table_id} has no column '{column}'.", f"Its columns are {listed}."
                     )

@@ -177,7 +177,7 @@ def test_rows_are_added_to_a_built_in_paper(tmp_path: Path) -> None:
     ("lines", "message"),
     [
         (['9,m,"r, direct",.88,,'], "line 2: the paper has no table '9'"),
-        (["1,m,r,.88,,"], "line 2: table 1 has no column 'r'"),
+        (["1,m,r,.88,,"], r"line 2: table 1 has no column 'r'.*'r, direct', 'r, log-probability'"),
         (['1,m,"r, direct",,,'], "line 2: the row's name or the value is empty"),
         (['1,m,"r, direct",.88,m .87,'], "the quote of 'm' does not have the value .88"),
         (['1,m,"r, direct",.88,,', '1,m,"r, direct",.89,,'], "row 'm' of table 1 has a column twice"),
