@@ -15,15 +15,19 @@ from auditor.config.result_settings import KEYS_HASHED_AT_DEFAULTS, select_resul
 HASHED_SETTINGS = Path(__file__).with_name("hashed_settings.json")
 """What is hashed of configurations with each table that a result depends on, as version 0.3.0 stores them. Never write
 it again: audits that are stored would count as changed, and their results would be computed again."""
-MODEL = {"name": "model-a", "model": "openai/a", "price": {"input": 1, "output": 2}, "capabilities": {}}
+MODEL: dict[str, Any] = {"name": "model-a", "model": "openai/a", "price": {"input": 1, "output": 2}, "capabilities": {}}
 MODEL |= {"reasoning": {"effort": "low"}}
-SURVEY = {
+SURVEY: dict[str, Any] = {
     "survey": {"source": "wvs7-sample"},
     "models": [MODEL],
     "judges": [MODEL | {"name": "judge", "model": "openai/b"}],
     "probes": {"direct": {}, "logprob": {}, "review": {}, "semantic": {}, "logic": {}, "distribution": {}},
 }
-TASK = SURVEY | {"survey": None, "task": {"source": "items.csv", "answer": "exact"}, "probes": {"direct": {}}}
+TASK: dict[str, Any] = SURVEY | {
+    "survey": None,
+    "task": {"source": "items.csv", "answer": "exact"},
+    "probes": {"direct": {}},
+}
 
 
 def select_settings(data: dict[str, Any]) -> dict[str, Any]:
