@@ -11,6 +11,7 @@ from auditor.reports.charts.theme import (
     INK,
     MUTED,
     PAPER,
+    TEXT_SHIFT_PX,
     VegaLiteSpec,
     build_spec,
     clean_text,
@@ -22,7 +23,9 @@ from auditor.reports.number_format import format_interval, format_number
 PLOT_WIDTH_PX = 760
 NARROW_PLOT_WIDTH_PX = 350
 """Width of the plot on a phone, with its texts in full size."""
-ROW_HEIGHT_PX = 26
+ROW_HEIGHT_PX, TALL_ROW_HEIGHT_PX = 26, 42
+LABEL_SHIFT_PX = -16
+"""Height of a row whose label stands above its interval, and how far above."""
 TOP_PX = 8
 AXIS_HEIGHT_PX, AXIS_TITLE_HEIGHT_PX, TITLE_Y_PX = 24, 20, 37
 MIN_LABEL_WIDTH_PX, MAX_LABEL_WIDTH_PX, MAX_NARROW_LABEL_WIDTH_PX = 60, 250, 100
@@ -40,6 +43,7 @@ class Axis:
     Attributes:
         title: what is shown, with its unit or direction; empty for none.
         reference: position of the reference line, such as zero; None for no line.
+        is_title_left: whether the title begins at the left end, not in the middle.
     """
 
     low: float
@@ -47,6 +51,7 @@ class Axis:
     ticks: Sequence[float]
     title: str
     reference: float | None = None
+    is_title_left: bool = False
 
 
 CORRELATION_AXIS = Axis(-1, 1, (-1, -0.5, 0, 0.5, 1), "Pearson r (higher is better)", 0.0)
@@ -86,7 +91,7 @@ def difference_axis(values: Iterable[float | None], title: str) -> Axis:
 def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = False) -> VegaLiteSpec:
     """Specify a plot with a dot, an interval and an annotation for each row, in the order given.
 
-    Values outside the axis are drawn at its end.
+    Values outside the axis are drawn at its end. If a label is too long for a column, all stand above their rows.
 
     Args:
         is_narrow: for screens of a phone, with fewer ticks and shorter labels.
@@ -97,19 +102,21 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = 
     max_note_width = MAX_NARROW_NOTE_WIDTH_PX if is_narrow else MAX_NOTE_WIDTH_PX
     annotations = [_format_annotation(row, max_note_width) for row in rows]
     widest_label = max((estimate_text_width(label, is_bold=True) for label in labels), default=0.0)
-    max_label_width = MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX
-    label_width = math.ceil(min(max(widest_label, MIN_LABEL_WIDTH_PX), max_label_width))
-    left = COLUMN_GAP_PX + label_width
+    is_above = widest_label > (MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX)
+    axis = replace(axis, is_title_left=is_above)
+    plot_width = NARROW_PLOT_WIDTH_PX if is_narrow else PLOT_WIDTH_PX
+    max_label_width = plot_width if is_above else math.ceil(max(widest_label, MIN_LABEL_WIDTH_PX))
+    left = COLUMN_GAP_PX + (0 if is_above else max_label_width)
     intervals_width = max((estimate_text_width(interval) for _, interval, _ in annotations), default=0)
     notes_width = max((estimate_text_width(note) for _, _, note in annotations), default=0)
     right = COLUMN_GAP_PX + math.ceil(
         max(VALUE_WIDTH_PX + (INTERVAL_GAP_PX + intervals_width if intervals_width else 0), notes_width)
     )
-    width = (NARROW_PLOT_WIDTH_PX if is_narrow else PLOT_WIDTH_PX) - left - right
+    width = plot_width - left - right
     values = [
         {
             "row": i,
-            "label": (visible_label := truncate_to_width(label, label_width, is_bold=True)),
+            "label": (visible_label := truncate_to_width(label, max_label_width, is_bold=True)),
             "full_label": label if visible_label != label else "",
             **{name: getattr(row, name) for name in ("value", "ci_low", "ci_high")},
             **dict(zip(("number", "interval", "note"), annotation, strict=True)),
@@ -117,9 +124,9 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = 
         for i, (row, label, annotation) in enumerate(zip(rows, labels, annotations, strict=True))
     ]
     return build_spec(
-        [*_reference_layers(axis), *_interval_layers(axis), *_text_layers(width)],
+        [*_reference_layers(axis), *_interval_layers(axis), *_text_layers(width, is_above=is_above)],
         width=width,
-        height=ROW_HEIGHT_PX * max(len(rows), 1),
+        height=(TALL_ROW_HEIGHT_PX if is_above else ROW_HEIGHT_PX) * max(len(rows), 1),
         padding=(left, TOP_PX, right, AXIS_HEIGHT_PX + (AXIS_TITLE_HEIGHT_PX if axis.title else 0)),
         data={"values": values},
     )
@@ -144,6 +151,7 @@ def _x_encoding(axis: Axis) -> dict[str, object]:
             "values": list(axis.ticks),
             "title": clean_text(axis.title) or None,
             "titleY": TITLE_Y_PX,
+            "titleAnchor": "start" if axis.is_title_left else "middle",
             "grid": True,
         },
     }
@@ -177,8 +185,8 @@ def _interval_layers(axis: Axis) -> list[dict[str, object]]:
     return [interval_layer, dot_layer]
 
 
-def _text_layers(width: float) -> list[dict[str, object]]:
-    """Labels to the left of the plot, annotations to the right."""
+def _text_layers(width: float, *, is_above: bool) -> list[dict[str, object]]:
+    """Labels to the left of the plot, or above their rows; annotations to the right."""
 
     def column(field: str, x: float, description: str = "", **mark: object) -> dict[str, object]:
         """The texts of one field in a column at x pixels, with the text alternative in another field."""
@@ -193,8 +201,9 @@ def _text_layers(width: float) -> list[dict[str, object]]:
         }
 
     start = width + COLUMN_GAP_PX
+    place = {"align": "left", "dy": LABEL_SHIFT_PX + TEXT_SHIFT_PX} if is_above else {"align": "right"}
     return [
-        column("label", -COLUMN_GAP_PX, "full_label", align="right", fontWeight=600, aria=True),
+        column("label", -COLUMN_GAP_PX, "full_label", fontWeight=600, aria=True, **place),
         column("number", start + VALUE_WIDTH_PX, align="right"),
         column("interval", start + VALUE_WIDTH_PX + INTERVAL_GAP_PX, align="left", fill=MUTED),
         column("note", start, align="left", fill=MUTED),

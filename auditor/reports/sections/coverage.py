@@ -81,8 +81,13 @@ def build_coverage_section(report: Report) -> Section | None:
         "excluded everywhere else."
     )
     notes = [*map(Paragraph, _list_notes(coverage, is_imported=report.audit.imported))]
-    parts = [f"{format_percent(row.ok, row.planned)} of the planned {row.counted_label}" for row in coverage.total]
-    finding = Paragraph((f"{join_with_and(parts)} are usable."), "finding")
+    if all(row.ok == row.planned for row in coverage.total):
+        planned = f"All planned {join_with_and([row.counted_label for row in coverage.total])}"
+    else:
+        planned = join_with_and(
+            [f"{format_percent(row.ok, row.planned)} of the planned {row.counted_label}" for row in coverage.total]
+        )
+    finding = Paragraph(f"{planned} are usable.", "finding")
     if not notes and all(row.ok == row.planned for _, rows, _ in groups for row in rows):
         return Section("coverage", "What is missing?", [finding], "Coverage")
     blocks: list[Block] = [finding, Paragraph(introduction, "note")]

@@ -148,7 +148,7 @@ def find_first_finding(section: Section) -> ListItem | Text | None:
 
 
 def group_findings(findings: Iterable[tuple[str, str, Status]]) -> list[ListItem]:
-    """One item for each predicate, with the names that it holds for, such as "a, b: agrees well with people."."""
+    """One item for each predicate, with the names that it holds for, such as "a, b: each agrees well with people."."""
     names: dict[tuple[str, Status], list[str]] = {}
     for name, predicate, status in findings:
         names.setdefault((predicate, status), []).append(name)
@@ -156,7 +156,7 @@ def group_findings(findings: Iterable[tuple[str, str, Status]]) -> list[ListItem
         ListItem(
             name_finding(group[0], predicate)
             if len(group) == 1
-            else [*join_texts([Strong(Name(name)) for name in group]), f": {predicate}."],
+            else [*join_texts([Strong(Name(name)) for name in group]), f": each {predicate}."],
             status,
         )
         for (predicate, status), group in names.items()

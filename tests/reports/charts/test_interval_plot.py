@@ -50,8 +50,16 @@ def test_a_value_outside_of_the_axis_is_drawn_at_its_end() -> None:
     assert first == second
 
 
-def test_a_long_label_is_cut_off_and_its_tooltip_has_all_of_it() -> None:
-    name = "a model with a name that is much too long for any plot"
+@pytest.mark.parametrize("is_narrow", [True, False])
+def test_labels_too_long_for_a_column_stand_above_their_rows(is_narrow: bool) -> None:
+    name = "a model with a long name" if is_narrow else "a model with a name that is too long for a column"
+    svg = draw(interval_plot([IntervalRow(name, 0.5), IntervalRow("oak", 0.5)], SHARE_AXIS, is_narrow=is_narrow))
+    assert {name, "oak"} <= set(texts_of(svg))
+    assert tooltips_of(svg) == []
+
+
+def test_a_label_longer_than_the_plot_is_cut_off_and_its_tooltip_has_all_of_it() -> None:
+    name = " ".join(["a model with a name that is much too long for any plot"] * 3)
     svg = draw(interval_plot([IntervalRow(name, 0.5), IntervalRow("oak", 0.5)], SHARE_AXIS))
     assert tooltips_of(svg) == [name]
     assert [text for text in texts_of(svg) if text.endswith("…") and name.startswith(text[:-1])]
