@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from auditor.lazy_imports import import_on_first_use
@@ -18,7 +17,11 @@ _import_name, _ = import_on_first_use(__name__, __file__)
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that `import auditor` stays fast."""
-    return metadata.version("auditor") if name == "__version__" else _import_name(name)
+    if name != "__version__":
+        return _import_name(name)
+    from importlib.metadata import version
+
+    return version("auditor")
 
 
 def __dir__() -> list[str]:

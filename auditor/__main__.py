@@ -1,6 +1,6 @@
 """`python -m auditor` and the `auditor` script: run a command, and turn an error into one line and an exit code.
 
-Functions import what they need, so that `auditor --help` stays fast.
+Functions import what they need: `auditor --help` stays fast, and Ctrl-C is one line while other modules are loaded.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ from contextlib import suppress
 from io import StringIO
 from typing import Any
 
-import typer
-
-from auditor.cli.app import build_app
 from auditor.errors import AuditorError, UsageError
-from auditor.input_files import LIMIT_OPTION, remember_inputs
 
 UNEXPECTED_ERROR_PREFIX = "auditor failed unexpectedly"
 """Start of the message for an error in auditor itself. The tests search the output of commands for it."""
@@ -55,9 +51,9 @@ def main() -> None:
     """Run the command line, and exit with its exit code."""
     _ensure_standard_streams()
     is_debugging = "--debug" in sys.argv or os.environ.get(DEBUG_VARIABLE, "0") not in ("", "0")
-    sys.argv[1:] = _move_program_options([argument for argument in sys.argv[1:] if argument != "--debug"])
     _interrupt_at_once()
     try:
+        sys.argv[1:] = _move_program_options([argument for argument in sys.argv[1:] if argument != "--debug"])
         if (code := _run_app()) == INTERRUPTED:  # typer returns this code for an interrupt, and prints nothing
             raise KeyboardInterrupt
         sys.stdout.flush()
@@ -84,6 +80,8 @@ def _interrupt_at_once() -> None:
 
 def _move_program_options(words: list[str]) -> list[str]:
     """Move the program's own option before the command's name: it is accepted after it too, as `--debug` is."""
+    from auditor.input_files import LIMIT_OPTION
+
     end = words.index("--") if "--" in words else len(words)
     for position, word in enumerate(words[:end]):
         length = 2 if word == LIMIT_OPTION else int(word.startswith(f"{LIMIT_OPTION}="))
@@ -102,6 +100,9 @@ def _run_app() -> int:
     _reduce_garbage_collections()
 
     _require_working_directory()
+    from auditor.cli.app import build_app
+    from auditor.input_files import remember_inputs
+
     # Not standalone: usage errors are then raised, and are sanitized before they are printed.
     with remember_inputs():
         code: object = build_app("")(prog_name="auditor", standalone_mode=False)
@@ -175,7 +176,8 @@ def _root_cause(error: BaseException) -> BaseException:
 
     Of a group this is an interrupt, else the first unexpected error, else the first error.
     """
-    if isinstance(error, typer.Abort) and error.__cause__ is not None:
+    typer = sys.modules.get("typer")  # not imported for an interrupt while modules are loaded
+    if typer and isinstance(error, typer.Abort) and error.__cause__ is not None:
         return error.__cause__
     if not isinstance(error, BaseExceptionGroup):
         return error
@@ -209,6 +211,9 @@ def _report_error(error: BaseException, *, is_debugging: bool) -> int:
 
 def _print_error(error: BaseException, *, is_debugging: bool) -> int:
     """Print the error for the user, and return the exit code; unexpected errors are kept in `unhandled_errors`."""
+    if isinstance(error, KeyboardInterrupt) and not is_debugging:
+        print("stopped.", file=sys.stderr, flush=True)  # at once: importing what prints other messages takes a while
+        return INTERRUPTED
     from auditor.console.output import print_error, print_message
 
     if isinstance(error, SystemExit):
@@ -266,7 +271,9 @@ def _print_traceback(error: BaseException) -> None:
 
 def _is_usage_error(error: BaseException) -> bool:
     """Whether the command-line library raised the error: an unknown option, a missing argument."""
-    return isinstance(error, typer.BadParameter.__mro__[2])  # ClickException, which typer does not export
+    from typer import BadParameter
+
+    return isinstance(error, BadParameter.__mro__[2])  # ClickException, which typer does not export
 
 
 def _print_usage_error(error: Any) -> int:

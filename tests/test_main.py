@@ -228,3 +228,10 @@ for words in {COMMANDS!r}:
     shell_output = shell("mkdir gone; cd gone; rmdir ../gone; $auditor status; echo $?; $auditor run --help", tmp_path)
     assert shell_output.stdout.startswith("2\nUsage:")
     assert shell_output.stderr.splitlines() == [lines[0]]
+
+
+def test_an_interrupt_while_modules_are_loaded_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from auditor.__main__ import main; main()"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (130, "", "stopped.\n")
