@@ -19,7 +19,6 @@ from auditor.review.conflict_list import format_left
 from auditor.review.item import ReviewItem
 from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey, QueueRow
-from auditor.tui.actions import bindings_for
 from auditor.tui.dialogs import HistoryWindow, TextWindow
 from auditor.tui.formatting import (
     DECISION_SYMBOLS,
@@ -30,6 +29,7 @@ from auditor.tui.formatting import (
     to_content,
     to_single_line,
 )
+from auditor.tui.key_bindings import bindings_for
 from auditor.tui.panels import SidePanel, render_evidence
 from auditor.tui.rating_screen import NOTHING_LEFT, RatingScreen
 

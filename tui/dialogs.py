@@ -20,7 +20,6 @@ from auditor.reports.number_format import pluralize
 from auditor.review.session import CellDecision
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.rating_log import RatingEntry
-from auditor.tui.actions import Action
 from auditor.tui.formatting import (
     describe_decision,
     describe_log_entry,
@@ -31,6 +30,7 @@ from auditor.tui.formatting import (
     to_content,
     to_single_line,
 )
+from auditor.tui.key_bindings import Action
 from auditor.tui.settings import ReviewSettings
 
 SCORE_STEP = 0.05

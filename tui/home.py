@@ -16,7 +16,6 @@ from textual.widgets.option_list import Option
 from auditor.reports.number_format import pluralize
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.overview import AuditOverview, load_overviews
-from auditor.tui.actions import bindings_for
 from auditor.tui.formatting import (
     STATUS_LABELS,
     STATUS_SYMBOLS,
@@ -25,6 +24,7 @@ from auditor.tui.formatting import (
     to_content,
     to_single_line,
 )
+from auditor.tui.key_bindings import bindings_for
 from auditor.tui.screen import ReviewScreen
 
 REFRESH_INTERVAL_S = 2.0

@@ -16,7 +16,6 @@ from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.domain.labels import LabelUnit
 from auditor.review.conflict_list import ReviewProgress, format_pace
 from auditor.review.labelling import LabelDraft, LabellingSession, LabelQueue, OpenUnit
-from auditor.tui.actions import bindings_for
 from auditor.tui.formatting import (
     NOTHING_LEFT_TO_LABEL,
     describe_label,
@@ -26,6 +25,7 @@ from auditor.tui.formatting import (
     to_content,
     to_single_line,
 )
+from auditor.tui.key_bindings import bindings_for
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.rating_screen import SavingScreen
 from auditor.tui.settings import ReviewSettings

@@ -14,8 +14,8 @@ from auditor.review.labelling import LabelQueue, open_labelling_session
 from auditor.review.session import CompletionNotifier, OnDecided, ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from auditor.tui.actions import command_help
 from auditor.tui.formatting import to_single_line
+from auditor.tui.key_bindings import command_help
 from auditor.tui.plain_text import Commands, make_line_writer, run_commands
 from auditor.tui.plain_text_labelling import LABEL_COMMANDS, PlainTextLabelling
 from auditor.tui.plain_text_review import PlainTextReview
@@ -70,7 +70,7 @@ COMMANDS: Commands[PlainTextReview] = {
         "list saved filters; filters NAME uses one; filters save NAME; filters delete NAME.",
     ),
 }
-"""Method and help text by command; `auditor.tui.actions` names these commands as `plain_text_command`."""
+"""Method and help text by command; `auditor.tui.key_bindings` names these commands as `plain_text_command`."""
 
 
 def needs_plain_text() -> bool:

@@ -10,7 +10,6 @@ from auditor.errors import UsageError, did_you_mean
 from auditor.review.conflict_list import format_progress
 from auditor.review.labelling import LabelDraft, LabelQueue, OpenUnit
 from auditor.storage.probe_results import list_label_kinds
-from auditor.tui.actions import command_help
 from auditor.tui.formatting import (
     NOTHING_LEFT_TO_LABEL,
     describe_label,
@@ -20,6 +19,7 @@ from auditor.tui.formatting import (
     to_multiline,
     to_single_line,
 )
+from auditor.tui.key_bindings import command_help
 from auditor.tui.plain_text import Commands
 from auditor.tui.plain_text_review import parse_number
 from auditor.tui.settings import ReviewSettings
@@ -192,4 +192,4 @@ LABEL_COMMANDS: Commands[PlainTextLabelling] = {
         "turn automatic opening of the next text on or off, as in: open-next off",
     ),
 }
-"""Function and help text by command; `auditor.tui.actions` names these commands as `plain_text_command`."""
+"""Function and help text by command; `auditor.tui.key_bindings` names these commands as `plain_text_command`."""

@@ -35,7 +35,6 @@ from auditor.review.conflict_list import (
 from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
 from auditor.storage.rating_log import RatingEntry
-from auditor.tui.actions import bindings_for
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.dialogs import FilterDialog, TextDialog
 from auditor.tui.formatting import (
@@ -50,6 +49,7 @@ from auditor.tui.formatting import (
     to_content,
     to_single_line,
 )
+from auditor.tui.key_bindings import bindings_for
 from auditor.tui.panels import render_preview
 from auditor.tui.rating_screen import NOTHING_LEFT
 from auditor.tui.screen import ReviewScreen

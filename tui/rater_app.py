@@ -20,10 +20,10 @@ from textual.worker import Worker
 
 from auditor.errors import AuditorError
 from auditor.storage.database import Database
-from auditor.tui import actions
-from auditor.tui.actions import Action, ScreenName
+from auditor.tui import key_bindings
 from auditor.tui.dialogs import KeysWindow
 from auditor.tui.formatting import describe_open_next, to_single_line
+from auditor.tui.key_bindings import Action, ScreenName
 from auditor.tui.screen import ReviewScreen
 from auditor.tui.settings import DARK, LIGHT, THEMES, ReviewSettings, load_review_settings
 
@@ -45,7 +45,7 @@ class RaterApp(App[None]):
     CSS_PATH = "app.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTH_BREAKPOINTS
     ENABLE_COMMAND_PALETTE = True
-    BINDINGS: ClassVar[list[BindingType]] = actions.bindings_for("everywhere")
+    BINDINGS: ClassVar[list[BindingType]] = key_bindings.bindings_for("everywhere")
     describe_open_next = staticmethod(describe_open_next)
     """Describes what happens after a decision."""
 
@@ -196,7 +196,7 @@ class RaterApp(App[None]):
 
     def _run_clicked_action(self, action_id: str | None) -> None:
         """Run the action that was clicked in the list of keys, once the list has closed."""
-        for action in actions.ACTIONS:
+        for action in key_bindings.ACTIONS:
             if action.id == action_id:
                 self._command_callback(action, self.screen if isinstance(self.screen, ReviewScreen) else None)()
 
@@ -206,17 +206,17 @@ class RaterApp(App[None]):
 
     def _labelled_actions(self, screen: ScreenName) -> list[tuple[str, Action]]:
         """Actions of a screen, each with the names of its configured keys."""
-        return [(" ".join(self.settings.key_names(action.id)), action) for action in actions.actions_for(screen)]
+        return [(" ".join(self.settings.key_names(action.id)), action) for action in key_bindings.actions_for(screen)]
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Commands of the palette: the actions of the screen and of the app, then Textual's own commands."""
         review_screen = screen if isinstance(screen, ReviewScreen) else None
         for action in (
-            *(actions.actions_for(review_screen.screen_name) if review_screen else ()),
-            *actions.actions_for("everywhere"),
+            *(key_bindings.actions_for(review_screen.screen_name) if review_screen else ()),
+            *key_bindings.actions_for("everywhere"),
         ):
             yield SystemCommand(action.label.capitalize(), action.help, self._command_callback(action, review_screen))
-        action_titles = {action.label.capitalize() for action in actions.ACTIONS}
+        action_titles = {action.label.capitalize() for action in key_bindings.ACTIONS}
         yield from (
             command
             for command in super().get_system_commands(screen)

@@ -17,9 +17,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
-from auditor.tui import actions
-from auditor.tui.actions import Action, ScreenName
+from auditor.tui import key_bindings
 from auditor.tui.formatting import to_single_line
+from auditor.tui.key_bindings import Action, ScreenName
 
 if TYPE_CHECKING:
     from auditor.tui.app import ReviewApp
@@ -128,8 +128,8 @@ class KeyBar(Widget):
 
     def __init__(self, screen: ScreenName) -> None:
         super().__init__()
-        self._screen_actions = [action for action in actions.actions_for(screen) if action.in_footer]
-        self._global_actions = [action for action in actions.actions_for("everywhere") if action.in_footer]
+        self._screen_actions = [action for action in key_bindings.actions_for(screen) if action.in_footer]
+        self._global_actions = [action for action in key_bindings.actions_for("everywhere") if action.in_footer]
         self._click_regions: list[tuple[int, Action]] = []
 
     def render(self) -> Content:

@@ -16,8 +16,8 @@ from auditor.atomic_files import make_folder, write_atomically
 from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.review.conflict_list import parse_filter
-from auditor.tui.actions import ACTIONS, DEFAULT_KEYS, key_name
 from auditor.tui.formatting import to_single_line
+from auditor.tui.key_bindings import ACTIONS, DEFAULT_KEYS, key_name
 
 DARK = Theme(
     name="auditor-dark",

@@ -15,8 +15,8 @@ from auditor.review.failure_text import describe_failure
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter
-from auditor.tui.actions import bindings_for
 from auditor.tui.formatting import draw_interval, fit_width, to_content, to_single_line
+from auditor.tui.key_bindings import bindings_for
 from auditor.tui.screen import ReviewScreen
 
 if TYPE_CHECKING:

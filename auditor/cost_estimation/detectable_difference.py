@@ -19,7 +19,7 @@ from auditor.metrics.intervals.variance_components import (
     estimate_components,
     influence_values,
 )
-from auditor.metrics.people.cell_statistics import MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import MAE, PEARSON, Statistic
 from auditor.reports.data.agreement.sensitivity import sampling_variances
 from auditor.reports.data.cost import DetectableDifferences
 from auditor.reports.data.report_source import FloatArray, ReportSource, load_source

@@ -126,7 +126,7 @@ if TYPE_CHECKING:
         win_loss_rate as win_loss_rate,
     )
     from auditor.metrics.logic.transitivity import transitivity as transitivity
-    from auditor.metrics.people.cell_statistics import (
+    from auditor.metrics.people.alignment import (
         BIAS as BIAS,
         CONCORDANCE as CONCORDANCE,
         MAE as MAE,

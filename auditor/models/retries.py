@@ -18,15 +18,9 @@ from auditor.domain import Answer, Attempt, Outcome, total_cost
 from auditor.errors import RunInterrupted
 from auditor.models.endpoint import embedded_slots
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import (
-    DEFAULT_INITIAL_CONCURRENCY,
-    MAX_BACKOFF_S,
-    ConcurrencyLimiter,
-    RateLimiter,
-    SharedSlots,
-    pause_delay,
-)
+from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter, SharedSlots
 from auditor.models.request_queue import RequestGate
+from auditor.models.waits import MAX_BACKOFF_S, pause_delay
 
 if TYPE_CHECKING:
     from auditor.models.model_connection import KeyConnection

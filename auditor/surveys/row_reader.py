@@ -28,7 +28,7 @@ from auditor.input_files import (
     require_columns,
     require_file,
 )
-from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, read_statistics_file
+from auditor.surveys.spss_stata_files import STATISTICS_SUFFIXES, read_statistics_file
 from auditor.surveys.table_formats import (
     WINDOWS_1252,
     NumberStyle,

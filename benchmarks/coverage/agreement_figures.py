@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife
-from auditor.metrics.people.cell_statistics import MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.people.alignment import MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.people.structure import Structure, compare_structure
 from auditor.metrics.people.survey_error import (
     CorrectedAgreement,

@@ -8,7 +8,7 @@ import numpy as np
 
 from auditor.metrics.intervals.missing_bounds import bounded_statistic, planned_score_ranges
 from auditor.metrics.intervals.two_way import UnitLabels, bias_of_these_countries, crossed_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import BIAS, CONCORDANCE, MAE, PEARSON, Statistic
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval

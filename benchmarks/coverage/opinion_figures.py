@@ -21,7 +21,7 @@ from auditor.metrics import (
     wasserstein,
 )
 from auditor.metrics.intervals.unit_means import mean_over_units
-from auditor.metrics.people.cell_statistics import Statistic
+from auditor.metrics.people.alignment import Statistic
 from auditor.probes.distribution.figures.rows import NEAR_W1
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval

@@ -17,7 +17,7 @@ from auditor.metrics.intervals.items import within_model_difference
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.paired import paired_difference
 from auditor.metrics.intervals.two_way import paired_jackknife
-from auditor.metrics.people.cell_statistics import MAE, TwoWayEstimate
+from auditor.metrics.people.alignment import MAE, TwoWayEstimate
 from auditor.metrics.people.over_models import trend_within_families
 from auditor.reports.data.sampling import build_subsample_row, find_enough_samples
 from benchmarks.coverage import naive

@@ -8,7 +8,7 @@ from auditor.metrics.intervals.estimate import bonferroni_level
 from auditor.metrics.intervals.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.metrics.intervals.paired import paired_error
 from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic, compare_place_errors
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, compare_place_errors
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

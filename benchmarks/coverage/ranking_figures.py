@@ -10,7 +10,7 @@ import numpy as np
 
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL
 from auditor.metrics.intervals.two_way import paired_jackknife
-from auditor.metrics.people.cell_statistics import MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import MAE, PEARSON, Statistic
 from auditor.metrics.people.tiers import ModelTiers, model_tiers
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval

@@ -11,7 +11,7 @@ from auditor.metrics.intervals.correlation import within_topic_correlation
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.multiple_testing import widest_gap
 from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.people.alignment import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.people.conflict import third_quartile
 from auditor.metrics.people.survey_error import crossed_corrected
 from benchmarks.coverage import naive

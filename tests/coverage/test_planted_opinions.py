@@ -30,7 +30,7 @@ from auditor.metrics import (
     wasserstein,
     world_baseline,
 )
-from auditor.metrics.people.cell_statistics import Statistic, TwoWayEstimate
+from auditor.metrics.people.alignment import Statistic, TwoWayEstimate
 from benchmarks.coverage.worlds.design import Design
 from benchmarks.coverage.worlds.opinion_worlds import (
     N_ANSWERS,

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.metrics.intervals.multiple_testing import MaxGap
-from auditor.metrics.people.cell_statistics import TwoWayEstimate
+from auditor.metrics.people.alignment import TwoWayEstimate
 from auditor.metrics.people.survey_error import CorrectedCorrelation
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_model import ReportModel

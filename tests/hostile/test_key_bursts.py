@@ -21,8 +21,8 @@ from textual.keys import key_to_character
 
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
-from auditor.tui.actions import ACTIONS
 from auditor.tui.app import ReviewApp
+from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.label_screen import LabelApp
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.settings import ReviewSettings

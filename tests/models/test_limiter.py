@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine, Generator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -13,14 +12,10 @@ import pytest
 from auditor.domain import Purpose
 from auditor.models.limiter import (
     DEFAULT_INITIAL_CONCURRENCY,
-    MAX_BACKOFF_S,
     MAX_CONCURRENCY,
-    MAX_PAUSE_JITTER,
     RECOVERY_S,
     ConcurrencyLimiter,
     SharedSlots,
-    backoff_delay,
-    pause_delay,
 )
 from auditor.models.request_queue import RequestGate
 
@@ -265,30 +260,3 @@ async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
         await asyncio.gather(slot_task, return_exceptions=True)
     async with asyncio.timeout(60), limiter.slot():
         pass
-
-
-def test_backoff_doubles_with_equal_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 1.0)
-    rng = random.Random(1)
-    waits = [[backoff_delay(n, rng) for _ in range(500)] for n in range(1, 12)]
-    assert all(
-        min(MAX_BACKOFF_S, 2 ** (n - 1)) / 2 <= w <= min(MAX_BACKOFF_S, 2 ** (n - 1))
-        for n, ws in enumerate(waits, 1)
-        for w in ws
-    )
-    assert max(waits[-1]) > 50
-
-
-def test_a_pause_is_as_long_as_the_provider_asks_or_the_backoff_both_with_jitter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 1.0)
-    rng = random.Random(1)
-    asked = [pause_delay(n, 20.0, rng) for n in range(1, 12) for _ in range(50)]
-    assert 20.0 <= min(asked) < max(asked) <= 20.0 * (1 + MAX_PAUSE_JITTER)
-    assert len(set(asked)) > 500
-    for n, longest in ((1, 1.0), (4, 8.0), (6, 32.0), (7, MAX_BACKOFF_S), (2_000, MAX_BACKOFF_S)):
-        pauses = [pause_delay(n, 0.0, rng) for _ in range(500)]
-        assert 0 <= min(pauses) < 0.05 * longest < 0.95 * longest < max(pauses) <= longest
-    # A provider that asks for a too short wait again and again is not believed.
-    assert [pause_delay(n, 0.02, rng) > 1.0 for n in (1, 2, 3, 6, 7, 11)] == [False, False, False, True, True, True]

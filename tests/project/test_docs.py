@@ -16,7 +16,7 @@ from auditor.cli.app import SUMMARY, build_app
 from auditor.config import AuditConfig, load_config
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.run import load_planned_survey
-from auditor.tui.actions import render_key_tables
+from auditor.tui.key_bindings import render_key_tables
 from auditor.tui.settings import load_review_settings
 from tests.support.docs_blocks import blocks as page_blocks
 
@@ -145,7 +145,7 @@ def test_ci_runs_the_readmes_test_command() -> None:
 
 def test_the_page_of_keys_has_the_current_key_bindings() -> None:
     assert read_page("keys").endswith(f"\n\n{render_key_tables().strip()}\n"), (
-        "put what `python -m auditor.tui.actions` prints at the end of docs/keys.md"
+        "put what `python -m auditor.tui.key_bindings` prints at the end of docs/keys.md"
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from auditor.metrics.intervals.correlation import correlation_difference_over_units
 from auditor.metrics.intervals.estimate import Tested
 from auditor.metrics.intervals.two_way import gap_jackknife, paired_jackknife
-from auditor.metrics.people.cell_statistics import MAE, PEARSON
+from auditor.metrics.people.alignment import MAE, PEARSON
 from auditor.metrics.people.over_models import correlate_models
 from auditor.probes.logic.figures.schema import LogicCorrelationRow
 from auditor.probes.semantic.figures.experiment_rows import difference_over_questions

@@ -15,11 +15,11 @@ from textual.theme import Theme
 
 from auditor.errors import StorageError
 from auditor.storage.database import Database
-from auditor.tui import actions
-from auditor.tui.actions import ACTIONS
+from auditor.tui import key_bindings
 from auditor.tui.app import ReviewApp, idle_garbage_collection
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.home import HomeScreen
+from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.label_screen import LabelScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import DARK, LIGHT, THEMES, ReviewSettings
@@ -64,7 +64,7 @@ async def test_help_shows_every_key_of_the_screen(run: Run, screen: str, size: t
         visible_text += driver.text
         await driver.press(*["down"] * 12)
         visible_text += driver.text
-        for action in (*actions.actions_for(driver.page.screen_name), *actions.actions_for("everywhere")):
+        for action in (*key_bindings.actions_for(driver.page.screen_name), *key_bindings.actions_for("everywhere")):
             assert action.help in visible_text, action.id
         await driver.press("k", "escape")
         assert isinstance(driver.app.screen, PAGES[screen])
@@ -73,7 +73,7 @@ async def test_help_shows_every_key_of_the_screen(run: Run, screen: str, size: t
 async def test_help_shows_action_ids_if_there_is_room(run: Run) -> None:
     async with run(size=(120, 60)) as driver:
         await driver.press("enter", "f1")
-        for action in actions.actions_for("conflict"):
+        for action in key_bindings.actions_for("conflict"):
             assert action.id in driver.text
 
 
@@ -82,7 +82,7 @@ async def test_the_palette_has_every_action_of_the_screen(run: Run, screen: str)
     async with run() as driver:
         await driver.press(*KEYS_TO_SCREEN[screen])
         commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
-        for action in actions.actions_for(driver.page.screen_name):
+        for action in key_bindings.actions_for(driver.page.screen_name):
             assert commands[action.label.capitalize()].help == action.help
 
 

@@ -19,7 +19,7 @@ from auditor.storage import labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
-from auditor.tui import actions, rating_screen
+from auditor.tui import key_bindings, rating_screen
 from auditor.tui.dialogs import KeysWindow, TextDialog
 from auditor.tui.label_screen import LabelApp, LabelScreen
 from auditor.tui.settings import DARK, LIGHT, ReviewSettings
@@ -285,7 +285,7 @@ async def test_help_and_palette_have_every_key_and_q_ends_the_app(start: StartLa
         commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
         await driver.press("question_mark")
         assert isinstance(driver.app.screen, KeysWindow)
-        for action in actions.actions_for("label"):
+        for action in key_bindings.actions_for("label"):
             assert action.help in driver.text
             assert commands[action.label.capitalize()].help == action.help
             assert size[0] == 80 or action.id in driver.text

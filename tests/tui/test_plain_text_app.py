@@ -15,7 +15,7 @@ from auditor.domain import Decision
 from auditor.errors import StorageError
 from auditor.storage import rating_log, results
 from auditor.storage.database import Database, open_database
-from auditor.tui.actions import ACTIONS
+from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.plain_text import COMMON_COMMANDS
 from auditor.tui.plain_text_app import COMMANDS, needs_plain_text, run_plain_text_review
 from auditor.tui.plain_text_labelling import LABEL_COMMANDS

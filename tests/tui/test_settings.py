@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import ConfigError
-from auditor.tui.actions import ACTIONS
+from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.settings import LIGHT, ReviewSettings, load_review_settings
 
 

@@ -32,7 +32,7 @@ from auditor.metrics.intervals.jackknife_interval import (
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.special_functions import ndtr, stdtr, stdtrit
 from auditor.metrics.intervals.two_way import UnitLabels, jackknife_sums, paired_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, MAE, Statistic, TwoWayEstimate
+from auditor.metrics.people.alignment import BIAS, MAE, Statistic, TwoWayEstimate
 
 ErrorKind: TypeAlias = Literal["mae", "bias"]
 """Mean of absolute errors, or of signed ones."""

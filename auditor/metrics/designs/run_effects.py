@@ -14,7 +14,7 @@ from auditor.metrics.intervals.jackknife_interval import IDENTITY, LOG, Transfor
 from auditor.metrics.intervals.special_functions import stdtr, stdtrit
 from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS, UnitLabels, jackknife_sums, select_labels
 from auditor.metrics.intervals.variance_components import estimate_components
-from auditor.metrics.people.cell_statistics import MAE, Statistic, TwoWayEstimate
+from auditor.metrics.people.alignment import MAE, Statistic, TwoWayEstimate
 
 TOLERANCE = 1e-8
 

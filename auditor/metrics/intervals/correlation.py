@@ -26,7 +26,7 @@ from auditor.metrics.intervals.jackknife_interval import (
 )
 from auditor.metrics.intervals.special_functions import stdtr
 from auditor.metrics.intervals.two_way import UnitLabels, crossed_jackknife, select_labels
-from auditor.metrics.people.cell_statistics import PEARSON, Statistic, TwoWayEstimate
+from auditor.metrics.people.alignment import PEARSON, Statistic, TwoWayEstimate
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> Tested:

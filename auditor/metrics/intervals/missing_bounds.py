@@ -12,7 +12,7 @@ from auditor.metrics.intervals.estimate import CONFIDENCE_LEVEL, BoundedEstimate
 from auditor.metrics.intervals.jackknife_interval import JackknifeInterval
 from auditor.metrics.intervals.special_functions import find_root, stdtr, stdtrit
 from auditor.metrics.intervals.two_way import UnitLabels, crossed_jackknife, gap_jackknife, paired_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic, TwoWayEstimate
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, TwoWayEstimate
 
 
 def imbens_manski_interval(

@@ -26,7 +26,7 @@ from auditor.metrics.intervals.jackknife_interval import (
 from auditor.metrics.intervals.paired import recover_difference
 from auditor.metrics.intervals.special_functions import stdtr, stdtrit
 from auditor.metrics.intervals.two_way import TwoWayTable, build_two_way_table, statistic_replicates
-from auditor.metrics.people.cell_statistics import PEARSON, Statistic
+from auditor.metrics.people.alignment import PEARSON, Statistic
 
 AnyTested = TypeVar("AnyTested", bound=Tested)
 

@@ -25,7 +25,7 @@ from auditor.metrics.intervals.jackknife_interval import (
 )
 from auditor.metrics.intervals.paired import recover_difference, recover_difference_with_p_value
 from auditor.metrics.intervals.special_functions import average_ranks
-from auditor.metrics.people.cell_statistics import (
+from auditor.metrics.people.alignment import (
     BIAS,
     CONCORDANCE,
     MAE,

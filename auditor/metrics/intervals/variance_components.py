@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Floats
 from auditor.metrics.intervals.special_functions import find_root, nctdtr, stdtrit
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
 
 SOURCES = ("country", "topic", "cell", "sample")
 POWER = 0.8

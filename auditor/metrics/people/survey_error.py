@@ -20,7 +20,7 @@ from auditor.metrics.intervals.two_way import (
     subtract_replicates,
     two_way_estimate,
 )
-from auditor.metrics.people.cell_statistics import MAE, TwoWayEstimate
+from auditor.metrics.people.alignment import MAE, TwoWayEstimate
 
 ERROR_MULTIPLES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 """Multiples of the error variance that is added, at which the extrapolation is fitted."""

@@ -41,7 +41,7 @@ from auditor.metrics.intervals.two_way import (
     build_two_way_table,
     statistic_replicates,
 )
-from auditor.metrics.people.cell_statistics import Statistic
+from auditor.metrics.people.alignment import Statistic
 
 TIE_TOLERANCE = 1e-12
 """Values that differ by no more are equal."""

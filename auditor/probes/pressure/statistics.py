@@ -15,7 +15,7 @@ from auditor.metrics.intervals.jackknife_interval import jackknife_variance, lea
 from auditor.metrics.intervals.special_functions import stdtr, stdtrit
 from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife, jackknife_sums, paired_jackknife
 from auditor.metrics.intervals.unit_means import mean_over_units
-from auditor.metrics.people.cell_statistics import BIAS, Statistic
+from auditor.metrics.people.alignment import BIAS, Statistic
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

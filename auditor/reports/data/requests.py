@@ -16,7 +16,7 @@ from auditor.domain import Capability, Cell, Purpose
 from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.two_way import crossed_jackknife
-from auditor.metrics.people.cell_statistics import MAE, PEARSON, mae
+from auditor.metrics.people.alignment import MAE, PEARSON, mae
 from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, publish
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.document import Column

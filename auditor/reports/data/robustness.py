@@ -29,7 +29,7 @@ from auditor.metrics.designs.robustness import (
 )
 from auditor.metrics.designs.run_effects import estimate_sources
 from auditor.metrics.intervals.estimate import Estimate, Tested
-from auditor.metrics.people.cell_statistics import CONCORDANCE, PEARSON
+from auditor.metrics.people.alignment import CONCORDANCE, PEARSON
 from auditor.reports.data.report_model import FlatRow, ModelName, PublishedAs, ReportModel, RowTest, publish
 from auditor.reports.data.report_source import MIN_ZONES, ReportSource
 from auditor.reports.document import Column

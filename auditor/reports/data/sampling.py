@@ -11,7 +11,7 @@ from pydantic import Field
 from auditor.domain import Method, Outcome, Purpose, derive_seed
 from auditor.metrics.intervals.correlation import pearson_by_row
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.metrics.people.cell_statistics import mae
+from auditor.metrics.people.alignment import mae
 from auditor.metrics.people.savings import draw_subset_means, estimate_over_subsets, subset_standard_error
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.report_model import ReportModel

@@ -13,7 +13,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, derive_seed
 from auditor.errors import UsageError
 from auditor.metrics.intervals.correlation import pearson
-from auditor.metrics.people.cell_statistics import PEARSON
+from auditor.metrics.people.alignment import PEARSON
 from auditor.metrics.people.savings import (
     CompleteAudit,
     ReplayedAudit,

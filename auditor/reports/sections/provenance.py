@@ -9,10 +9,10 @@ from auditor.reports.data.coverage.counts import ModelVersionRow, find_models_wi
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Callout, Column, Disclosure, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import pluralize
+from auditor.reports.sections.page_one import describe_asked_question
 from auditor.reports.sections.phrasing import tabulate
 from auditor.reports.sections.probe_sections import find_page_one
 from auditor.reports.sections.requests import build_requests_subsection
-from auditor.reports.sections.summary import describe_asked_question
 
 SIMULATED_LABEL = (
     "All answers and verdicts below were made by a program, not by a language model. Each simulated model has a known "

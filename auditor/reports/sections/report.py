@@ -29,6 +29,7 @@ from auditor.reports.sections.coverage import (
 from auditor.reports.sections.examples import build_examples_section
 from auditor.reports.sections.judge_quality import build_judge_quality_section, build_pair_labels_section
 from auditor.reports.sections.over_models import build_model_attributes_section, build_over_models_section
+from auditor.reports.sections.page_one import build_summary_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.probe_sections import build_probe_sections, list_probe_sizes
 from auditor.reports.sections.provenance import build_provenance_section, build_simulation_note, label_kind
@@ -39,7 +40,6 @@ from auditor.reports.sections.self_comparisons import (
     build_methods_section,
 )
 from auditor.reports.sections.sensitivity import build_sensitivity_section, build_variance_section
-from auditor.reports.sections.summary import build_summary_section
 from auditor.reports.sections.task import build_items_section, build_peer_validity_section, build_task_section
 
 SECTION_BUILDERS: Sequence[Callable[[Report], Section | Iterable[Section] | None]] = (

@@ -23,7 +23,7 @@ from auditor.metrics.designs.robustness import (
     find_changed_cells,
 )
 from auditor.metrics.intervals.two_way import UnitLabels, crossed_jackknife, gap_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE
+from auditor.metrics.people.alignment import BIAS, CONCORDANCE, MAE
 from benchmarks.coverage.run_figures import to_table
 from benchmarks.coverage.worlds.design import Design
 from benchmarks.coverage.worlds.run_worlds import MAIN_EFFECTS, RunWorld

@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.designs.run_effects import error_of_one_wording, widen_for_wordings
 from auditor.metrics.intervals.two_way import crossed_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, MAE
+from auditor.metrics.people.alignment import BIAS, MAE
 from tests.support.two_way_tables import World
 
 

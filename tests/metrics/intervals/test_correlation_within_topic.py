@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.intervals.correlation import within_topic_correlation
 from auditor.metrics.intervals.two_way import crossed_jackknife
-from auditor.metrics.people.cell_statistics import PEARSON
+from auditor.metrics.people.alignment import PEARSON
 from tests.support.two_way_tables import World
 
 

@@ -17,7 +17,7 @@ from auditor.metrics.intervals.missing_bounds import (
     planned_score_ranges,
 )
 from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife, paired_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
 
 Floats = NDArray[np.float64]
 NAN = float("nan")

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics.intervals.multiple_testing import widest_gap
 from auditor.metrics.intervals.two_way import gap_jackknife
-from auditor.metrics.people.cell_statistics import MAE, PEARSON
+from auditor.metrics.people.alignment import MAE, PEARSON
 
 Floats = NDArray[np.float64]
 

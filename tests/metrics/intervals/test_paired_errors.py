@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.intervals.paired import paired_error
 from auditor.metrics.intervals.two_way import paired_jackknife
-from auditor.metrics.people.cell_statistics import MAE
+from auditor.metrics.people.alignment import MAE
 
 
 def test_is_the_paired_t_test_of_the_absolute_errors() -> None:

@@ -18,7 +18,7 @@ from auditor.metrics.intervals.two_way import (
     paired_jackknife,
     spearman_jackknife,
 )
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
 from tests.support.two_way_tables import World
 
 NAN = float("nan")

@@ -7,7 +7,7 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Floats
 from auditor.metrics.intervals.two_way import LeaveOutValue, leave_out_range
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
 
 NAN = float("nan")
 

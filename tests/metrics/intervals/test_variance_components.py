@@ -19,7 +19,7 @@ from auditor.metrics.intervals.variance_components import (
     language_variance,
     sizes_for_half_error,
 )
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, RMSE, Statistic
 
 
 def separate(*arguments: Any) -> VarianceComponents:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auditor.metrics.intervals.two_way import crossed_jackknife
-from auditor.metrics.people.cell_statistics import CONCORDANCE, MAE, PEARSON
+from auditor.metrics.people.alignment import CONCORDANCE, MAE, PEARSON
 from auditor.metrics.people.survey_error import correct_for_survey_error, extrapolate_absolute, sampling_floor_of_mae
 
 COUNTRIES, TOPICS = (index.ravel() for index in np.indices((12, 10)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auditor.metrics.intervals.two_way import gap_jackknife
-from auditor.metrics.people.cell_statistics import MAE, PEARSON
+from auditor.metrics.people.alignment import MAE, PEARSON
 from auditor.metrics.people.survey_error import correct_range, range_corrected_gap
 
 COUNTRIES, TOPICS = np.repeat(np.arange(12), 10), np.tile(np.arange(10), 12)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.metrics.people.cell_statistics import MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import MAE, PEARSON, Statistic
 from auditor.metrics.people.tiers import ModelTiers, model_tiers
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from auditor.probes.distribution.section import build_distribution_section
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.render.figures import export_svg
-from auditor.reports.sections.summary import build_summary_section
+from auditor.reports.sections.page_one import build_summary_section
 from tests.reports.sections.block_access import blocks_of
 from tests.reports.sections.node_text import text_of
 

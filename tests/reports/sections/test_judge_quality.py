@@ -19,8 +19,8 @@ from auditor.reports.document import Figure, Section
 from auditor.reports.number_format import describe_estimate
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import build_judge_quality_section, suggest_labels
+from auditor.reports.sections.page_one import build_summary_section
 from auditor.reports.sections.panel import build_panel_section
-from auditor.reports.sections.summary import build_summary_section
 from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -17,8 +17,8 @@ from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import List
 from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.page_one import NO_PROBE_FINDING, build_summary_section
 from auditor.reports.sections.probe_sections import compare_installed_probes, list_probe_findings
-from auditor.reports.sections.summary import NO_PROBE_FINDING, build_summary_section
 from tests.probes.distribution.test_section import make_distribution, make_row
 from tests.reports.sections.node_text import text_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from auditor.reports.data.coverage.counts import ModelVersionRow
 from auditor.reports.data.report_schema import Report, RewordingReport
 from auditor.reports.document import Table
+from auditor.reports.sections.page_one import build_summary_section
 from auditor.reports.sections.provenance import build_provenance_section
-from auditor.reports.sections.summary import build_summary_section
 from auditor.storage.costs import AnswerVersion
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of

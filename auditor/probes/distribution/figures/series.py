@@ -20,7 +20,7 @@ from auditor.metrics import (
 )
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.jackknife_interval import BOUNDARY_REASON
-from auditor.metrics.people.cell_statistics import Statistic
+from auditor.metrics.people.alignment import Statistic
 from auditor.probes.distribution.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.surveys import SurveyDistributions
 from auditor.surveys.distributions import AnswerPoint, AnswerScale, CellShares

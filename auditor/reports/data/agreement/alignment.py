@@ -11,7 +11,7 @@ from auditor.metrics.designs.run_effects import error_of_one_wording, widen_for_
 from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import Estimate, Tested, bonferroni_level
 from auditor.metrics.intervals.two_way import UnitLabels, bias_of_these_countries, crossed_jackknife, spearman_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.people.alignment import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
 from auditor.metrics.people.survey_error import CorrectedCorrelation, crossed_corrected
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (

@@ -13,7 +13,7 @@ from auditor.metrics.intervals.correlation import within_topic_correlation
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.two_way import crossed_jackknife, paired_jackknife
-from auditor.metrics.people.cell_statistics import MAE, PEARSON
+from auditor.metrics.people.alignment import MAE, PEARSON
 from auditor.reports.data.adjusted_tests import adjust_claims, adjust_rows
 from auditor.reports.data.coverage.lost_samples import missing_score_reason, with_missing_reason
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel

@@ -15,7 +15,7 @@ from auditor.metrics.intervals.estimate import Estimate, Tested, bonferroni_leve
 from auditor.metrics.intervals.jackknife_interval import IDENTITY, estimate_from_replicates, leave_one_out_sums
 from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS, UnitLabels
 from auditor.metrics.intervals.unit_means import mean_over_units
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic, compare_place_errors
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, compare_place_errors
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     LostSamples,

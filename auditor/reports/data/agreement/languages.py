@@ -16,7 +16,7 @@ from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.paired import PairedTable, pair_verdicts, paired_differences_over_units
 from auditor.metrics.intervals.two_way import paired_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON
+from auditor.metrics.people.alignment import BIAS, CONCORDANCE, MAE, PEARSON
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import missing_r_reason, missing_score_reason, with_missing_reason
 from auditor.reports.data.report_model import ModelName, ReportModel, p_column

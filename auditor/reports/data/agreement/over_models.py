@@ -15,7 +15,7 @@ from auditor.config.installed_probes import list_built_in_probes
 from auditor.config.value_checks import PARAMETERS, RELEASED
 from auditor.domain import Method
 from auditor.metrics.intervals.estimate import Tested
-from auditor.metrics.people.cell_statistics import CONCORDANCE, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import CONCORDANCE, MAE, PEARSON, Statistic
 from auditor.metrics.people.over_models import SummaryOverModels, summarize_models, trend_within_families
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.agreement.alignment import AlignmentRow

@@ -13,7 +13,7 @@ from auditor.errors import AuditorError
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.two_way import crossed_jackknife
-from auditor.metrics.people.cell_statistics import MAE
+from auditor.metrics.people.alignment import MAE
 from auditor.metrics.people.structure import compare_structure
 from auditor.metrics.people.survey_error import (
     NO_ERROR_REASON,

@@ -14,7 +14,7 @@ from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.intervals.missing_bounds import ScoreRanges, bounded_gap
 from auditor.metrics.intervals.multiple_testing import widest_gap
 from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.people.survey_error import RangeCorrection, range_corrected_gap
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (

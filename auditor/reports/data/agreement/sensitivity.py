@@ -22,7 +22,7 @@ from auditor.metrics.intervals.variance_components import (
     language_variance,
     sizes_for_half_error,
 )
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.metrics.people.cell_statistics import MAE, PEARSON
+from auditor.metrics.people.alignment import MAE, PEARSON
 from auditor.metrics.people.tiers import ModelTiers, model_tiers
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import RESCALED_SCORES_REASON, ReportSource, has_rescaled_scores

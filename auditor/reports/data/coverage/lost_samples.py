@@ -18,7 +18,7 @@ from auditor.metrics.intervals.missing_bounds import (
     extreme_scores,
     planned_score_ranges,
 )
-from auditor.metrics.people.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
 from auditor.prompts.language_data import load_sentence_pairs
 from auditor.reports.data.coverage.counts import (
     OK,

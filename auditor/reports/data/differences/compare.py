@@ -18,7 +18,7 @@ from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.intervals.missing_bounds import bounded_difference
 from auditor.metrics.intervals.paired import paired_error
 from auditor.metrics.intervals.two_way import UnitLabels, paired_jackknife
-from auditor.metrics.people.cell_statistics import CONCORDANCE, MAE, PEARSON, Statistic
+from auditor.metrics.people.alignment import CONCORDANCE, MAE, PEARSON, Statistic
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.agreement.over_models import (
     AttributesReport,

@@ -14,7 +14,7 @@ from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.imports.recorded_audits import import_scores
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.two_way import crossed_jackknife
-from auditor.metrics.people.cell_statistics import MAE
+from auditor.metrics.people.alignment import MAE
 from auditor.metrics.people.survey_error import sampling_floor_of_mae
 from auditor.reports.data.agreement.population import compute_population_agreement
 from auditor.reports.data.build import build_report
@@ -23,7 +23,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.sections.baselines import build_population_section, list_corrections
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.summary import build_summary_section
+from auditor.reports.sections.page_one import build_summary_section
 from auditor.storage.database import open_database
 from auditor.surveys.baselines import estimate_from_similar_countries
 from auditor.surveys.loader import load_survey

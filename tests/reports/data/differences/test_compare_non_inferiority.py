@@ -11,7 +11,7 @@ from auditor.errors import UsageError
 from auditor.metrics.intervals.estimate import Tested
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.two_way import paired_jackknife
-from auditor.metrics.people.cell_statistics import MAE
+from auditor.metrics.people.alignment import MAE
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.schema import RegionMarginRow
 from auditor.reports.data.differences.series_pairs import SeriesTarget

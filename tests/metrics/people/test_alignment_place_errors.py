@@ -7,7 +7,7 @@ import pytest
 
 from auditor.metrics.intervals.multiple_testing import holm
 from auditor.metrics.intervals.two_way import find_influential_unit
-from auditor.metrics.people.cell_statistics import FEW_CELLS_REASON, MAE, PERFECT_REASON, compare_place_errors
+from auditor.metrics.people.alignment import FEW_CELLS_REASON, MAE, PERFECT_REASON, compare_place_errors
 
 COUNTRIES, TOPICS = np.repeat(np.arange(12), 10), np.tile(np.arange(10), 12)
 TRUTH = np.zeros(120)

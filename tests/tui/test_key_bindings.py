@@ -17,11 +17,11 @@ from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter, QueueSort
 from auditor.storage.database import Database
-from auditor.tui import actions
-from auditor.tui.actions import ACTIONS
+from auditor.tui import key_bindings
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.dialogs import FilterDialog, HistoryWindow, KeysWindow, ScoreDialog, TextDialog, TextWindow
 from auditor.tui.home import HomeScreen
+from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.label_screen import LabelApp, LabelScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import DARK, LIGHT, ReviewSettings
@@ -282,7 +282,7 @@ def test_every_aspect_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     others = [action for action in ACTIONS if not action.name.startswith("aspect(")]
     taken = [key for action in others if action.screen in ("label", "everywhere") for key in action.keys.split(",")]
     aspects = [ReviewAspect(f"aspect_{number}", f"label {number}") for number in range(12)]
-    monkeypatch.setattr(actions, "REVIEW_ASPECTS", aspects)
-    keys = [action.keys for action in actions.make_aspect_actions(others)]
+    monkeypatch.setattr(key_bindings, "REVIEW_ASPECTS", aspects)
+    keys = [action.keys for action in key_bindings.make_aspect_actions(others)]
     assert keys[:4] == ["x", "y", "z", "w"]
     assert len({*keys, *taken}) == len(aspects) + len(taken)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.people.cell_statistics import bias, mae, rmse
+from auditor.metrics.people.alignment import bias, mae, rmse
 
 X, Y = [0.5, -0.5, 1.0, 0.0], [0.25, 0.0, 0.25, 1.0]
 # Differences 1/4, -1/2, 3/4, -1: MAE 5/8, mean square 30/64, bias -1/8.

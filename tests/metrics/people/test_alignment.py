@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auditor.metrics.intervals.two_way import crossed_jackknife, paired_jackknife
-from auditor.metrics.people.cell_statistics import CONCORDANCE
+from auditor.metrics.people.alignment import CONCORDANCE
 from tests.support.two_way_tables import World
 
 WRIGHT = [494, 395, 516, 434, 476, 557, 413, 442, 650, 433, 417, 656, 267, 478, 178, 423, 427]

@@ -13,8 +13,8 @@ from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Paragraph, Section, Table
 from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.page_one import MAX_FINDINGS, MAX_STEPS, PAGE_ONE, build_summary_section, list_next_steps
 from auditor.reports.sections.report import build_report_document
-from auditor.reports.sections.summary import MAX_FINDINGS, MAX_STEPS, PAGE_ONE, build_summary_section, list_next_steps
 from auditor.reports.sections.weaknesses import (
     build_findings_block,
     describe_cultural_finding,
