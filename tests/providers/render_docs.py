@@ -84,7 +84,7 @@ def _describe_gaps(pages: Sequence[ProviderPage]) -> str:
             if expectation.not_applicable:
                 providers.setdefault(situation, []).append(page.setup.title)
     gaps = [f"{situation.value.replace('_', ' ')}: {', '.join(titles)}" for situation, titles in providers.items()]
-    return f"Situations that a provider does not have, by `not_applicable` in `{EXPECTATIONS}`: {'; '.join(gaps)}."
+    return f"Situations that providers do not have (`{EXPECTATIONS}`): {'; '.join(gaps)}."
 
 
 def _table_row(page: ProviderPage) -> str:
