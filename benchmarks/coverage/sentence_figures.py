@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import binom
 
 from auditor.domain import Cell, CellScore, Outcome, Survey, SurveyCell
-from auditor.metrics.intervals.estimate import PAGE_ONE_LEVEL
+from auditor.metrics.intervals.estimate import SHARED_LEVEL
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import build_guess_claims, compute_baselines, compute_gains
 from auditor.reports.data.agreement.cultural_findings import (
@@ -194,9 +194,8 @@ def _claim_agreement(source: ReportSource, sample: SentenceSample) -> Iterator[C
             yield Claim("differences between countries", gain.model, bool(is_true))
     for structure in compute_structure(source):
         if structure.is_found:
-            is_clear = structure.adjusted_p_value is not None and structure.adjusted_p_value <= PAGE_ONE_LEVEL
             is_true = sample.within_r[_number(structure.model)] > 0
-            yield Claim("structure", structure.model, bool(is_true), is_clear)
+            yield Claim("structure", structure.model, bool(is_true), is_on_page_one=True)
 
 
 def _claim_best(source: ReportSource, sample: SentenceSample) -> Iterator[Claim]:
@@ -244,13 +243,12 @@ def _claim_places(source: ReportSource, sample: SentenceSample) -> Iterator[Clai
         logs = np.log(maes)
         true_ratios = logs - (logs.sum(axis=1, keepdims=True) - logs) / (maes.shape[1] - 1)
         for row in rows:
-            if row.mae_ratio.is_significant:
+            if row.mae_ratio.is_significant_at(SHARED_LEVEL):
                 place = source.countries.index(row.name) if kind == "country" else int(row.name.removeprefix("topic "))
                 true_ratio = true_ratios[_number(row.model), place]
                 is_true = abs(true_ratio) > 1e-9 and (true_ratio > 0) == ((row.mae_ratio.value or 1.0) > 1)
                 family = "further" if kind == "country" else "further on topics"
-                is_clear = kind == "country" and row.mae_ratio.is_significant_at(PAGE_ONE_LEVEL)
-                yield Claim(family, f"{row.model} {kind} {place}", bool(is_true), is_clear)
+                yield Claim(family, f"{row.model} {kind} {place}", bool(is_true), is_on_page_one=kind == "country")
 
 
 def _claim_regions(source: ReportSource, sample: SentenceSample) -> Iterator[Claim]:
@@ -258,8 +256,8 @@ def _claim_regions(source: ReportSource, sample: SentenceSample) -> Iterator[Cla
     del sample
     for gap in build_regions_report(source).gaps:
         for family, test in (("regions", gap.mae_gap), ("bias in regions", gap.bias_gap)):
-            if test.is_significant:
-                yield Claim(family, gap.model, is_true=False, is_on_page_one=test.is_significant_at(PAGE_ONE_LEVEL))
+            if test.is_significant_at(SHARED_LEVEL):
+                yield Claim(family, gap.model, is_true=False, is_on_page_one=True)
 
 
 def _claim_shortfalls(source: ReportSource, sample: SentenceSample) -> Iterator[Claim]:

@@ -23,7 +23,7 @@ from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result
-from benchmarks.coverage.studies import STUDIES, figures_by_key
+from benchmarks.coverage.studies import STUDIES, figures_by_key, list_jobs, to_results, to_sentence_results
 
 MAX_WORDS = 2500
 PAGE = (DOCS / "coverage.md").read_text(encoding="utf-8")
@@ -61,6 +61,14 @@ def test_the_page_has_a_row_for_each_figure_and_planted_fault() -> None:
         assert place.kind == "width" or reason in tables, (
             f"run make coverage: a known limit is not on the page: {place}"
         )
+
+
+def test_the_page_is_that_of_its_data(tmp_path: Path) -> None:
+    (tmp_path / "coverage.md").write_text(PAGE, encoding="utf-8")
+    published = load_published_rows()
+    rows_by_key = {key: published[key] for key in list_jobs() if key in published}
+    write_page(*to_results(rows_by_key), to_sentence_results(rows_by_key), folder=tmp_path)
+    assert (tmp_path / "coverage.md").read_text(encoding="utf-8") == PAGE
 
 
 def test_a_row_has_the_lowest_coverage_and_that_of_each_world_in_which_the_interval_fails() -> None:

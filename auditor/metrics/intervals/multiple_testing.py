@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics.intervals.estimate import CONFIDENCE_LEVEL, UPPER_QUANTILE, Floats, Tested, complete_cases
+from auditor.metrics.intervals.estimate import CONFIDENCE_LEVEL, Floats, Tested, bonferroni_level, complete_cases
 from auditor.metrics.intervals.jackknife_interval import (
     CONSTANT_REASON,
     FISHER_Z,
@@ -151,7 +151,7 @@ class UnitKind:
     share: float
 
 
-def critical_values(n_series: int, kinds: Sequence[UnitKind]) -> CriticalValues:
+def critical_values(n_series: int, kinds: Sequence[UnitKind], n_comparisons: int = 1) -> CriticalValues:
     """Critical values for the differences between several series, by simulation.
 
     Student's quantile with one degree of freedom less than the fewest units is a lower limit; it is exact for two
@@ -160,15 +160,15 @@ def critical_values(n_series: int, kinds: Sequence[UnitKind]) -> CriticalValues:
     Args:
         n_series: number of models or groups, at least 2.
         kinds: the sources of variance, such as countries and topics; see `divide_variance`.
+        n_comparisons: such sets of differences for which the intervals hold together (Bonferroni).
     """
     fewest = min(min(kind.n_units) for kind in kinds)
-    student = float(stdtrit(fewest - 1, UPPER_QUANTILE))
+    level = bonferroni_level(n_comparisons)
+    student = float(stdtrit(fewest - 1, (1 + level) / 2))
     if n_series == 2 and all(len(kind.n_units) == 1 for kind in kinds):
         return CriticalValues(student, student)
-    simulated = _simulate(n_series, tuple((kind.n_units, kind.share) for kind in kinds))
-    return CriticalValues(
-        max(student, float(np.quantile(simulated.largest, CONFIDENCE_LEVEL))), max(student, simulated.with_one)
-    )
+    simulated = _simulate(n_series, tuple((kind.n_units, kind.share) for kind in kinds), level)
+    return CriticalValues(max(student, float(np.quantile(simulated.largest, level))), max(student, simulated.with_one))
 
 
 def all_pairs_p_value(statistic: float, n_series: int, kinds: Sequence[UnitKind]) -> float:
@@ -212,7 +212,7 @@ class _Simulation(NamedTuple):
 
     Attributes:
         largest: shape (N_DRAWS,), sorted, the largest between two series in each draw.
-        with_one: 95% quantile of the largest of one series from the others.
+        with_one: quantile of the largest of one series from the others, at the confidence level.
     """
 
     largest: Floats
@@ -220,13 +220,15 @@ class _Simulation(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _simulate(n_series: int, kinds: tuple[tuple[tuple[int, ...], float], ...]) -> _Simulation:
+def _simulate(
+    n_series: int, kinds: tuple[tuple[tuple[int, ...], float], ...], level: float = CONFIDENCE_LEVEL
+) -> _Simulation:
     """Simulate equal series."""
     rng = np.random.default_rng(0)
     largest = np.concatenate(
         [_draw_largest_differences(rng, n_series, kinds) for _ in range(0, N_DRAWS, CHUNK_SIZE)], axis=0
     )
-    return _Simulation(np.sort(largest.max(axis=1)), float(np.quantile(largest, CONFIDENCE_LEVEL)))
+    return _Simulation(np.sort(largest.max(axis=1)), float(np.quantile(largest, level)))
 
 
 def _draw_largest_differences(

@@ -16,6 +16,8 @@ from auditor.metrics.intervals.two_way import build_two_way_table
 MIN_COUNTRIES = 12
 MIN_TOPICS = 5
 N_PERMUTATIONS = 999
+MAX_NEAR = 10
+"""A p-value of fewer permutations that are as near is made more precise where many tests are adjusted together."""
 BATCH_SIZE = 100
 """Permutations that are computed at once."""
 
@@ -46,6 +48,7 @@ def compare_structure(
     topics: ArrayLike,
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
+    max_permutations: int = 0,
 ) -> Structure:
     """The distance of a model's correlations among topics from people's, with its 95% interval over other countries.
 
@@ -55,6 +58,7 @@ def compare_structure(
         countries, topics: shape (n,), labels of any kind.
         seed: of the permutations.
         n_permutations: 0 for no test.
+        max_permutations: made where fewer than `MAX_NEAR` of the first `n_permutations` are as near.
 
     Returns:
         Estimates without a value, with a reason, for fewer than 12 countries or 5 topics that can be compared.
@@ -76,7 +80,8 @@ def compare_structure(
         )
         missing = Tested(None, n_countries, reason=reason)
         return Structure(missing, missing)
-    return Structure(*(_compare(x, y, seed, n_permutations, centre_countries=centre) for centre in (False, True)))
+    stages = (n_permutations, max(0, max_permutations - n_permutations) if n_permutations else 0)
+    return Structure(*(_compare(x, y, seed, stages, centre_countries=centre) for centre in (False, True)))
 
 
 def _select_comparable(x: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -89,8 +94,12 @@ def _select_comparable(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[has_scores], y[has_scores]
 
 
-def _compare(x: Floats, y: Floats, seed: int, n_permutations: int, *, centre_countries: bool) -> Tested:
-    """One form of the distance, with its interval and p-value."""
+def _compare(x: Floats, y: Floats, seed: int, stages: tuple[int, int], *, centre_countries: bool) -> Tested:
+    """One form of the distance, with its interval and p-value.
+
+    Args:
+        stages: numbers of permutations; the second ones are made where few of the first are as near.
+    """
     n = len(x)
     target = _correlations(y[None], centre_countries=centre_countries)[0]
     square = float(_mean_square(_correlations(x[None], centre_countries=centre_countries), target)[0])
@@ -110,20 +119,23 @@ def _compare(x: Floats, y: Floats, seed: int, n_permutations: int, *, centre_cou
     half_width = float(stdtrit(n - 1, UPPER_QUANTILE)) * jackknife_variance([without]) ** 0.5
     value, low, high = (max(0.0, end) ** 0.5 for end in (corrected, corrected - half_width, corrected + half_width))
     p_value = None
-    if n_permutations:
-        n_near = _count_near_permutations(x, target, square, seed, n_permutations, centre_countries=centre_countries)
-        p_value = (1 + n_near) / (1 + n_permutations)
+    n_near, n_permutations = 0, 0
+    rng = np.random.default_rng(seed)
+    for n_stage in stages:
+        if n_stage and n_near < MAX_NEAR:
+            n_near += _count_near_permutations(x, target, square, rng, n_stage, centre_countries=centre_countries)
+            n_permutations += n_stage
+            p_value = (1 + n_near) / (1 + n_permutations)
     return Tested(value, n, low, high, resampled=("country",), p_value=p_value)
 
 
 def _count_near_permutations(
-    x: Floats, target: Floats, square: float, seed: int, n_permutations: int, *, centre_countries: bool
+    x: Floats, target: Floats, square: float, rng: np.random.Generator, n_permutations: int, *, centre_countries: bool
 ) -> int:
     """Number of permutations of the model's residuals over countries, each topic by itself, that are as near as it is.
 
     Residuals are what the means of topics, and in the second form those of countries, leave.
     """
-    rng = np.random.default_rng(seed)
     residuals = x - np.nanmean(x, axis=0)
     if centre_countries:
         residuals = residuals - np.nanmean(residuals, axis=1, keepdims=True)

@@ -114,6 +114,7 @@ def model_tiers(
     topics: ArrayLike,
     *,
     larger_is_better: bool,
+    n_rankings: int = 1,
 ) -> ModelTiers:
     """Group models into tiers, and find those that may be the best; the module describes the methods.
 
@@ -121,6 +122,7 @@ def model_tiers(
         scores: one array of shape (n,) a model; cells in which any of them or the truth is nan are left out.
         truth, countries, topics: as for `paired_jackknife`.
         larger_is_better: True for a correlation, False for an error.
+        n_rankings: rankings, such as those of regions, that hold together (Bonferroni).
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
@@ -146,7 +148,7 @@ def model_tiers(
     if len(models) == 1:
         only = np.ones(1, dtype=np.intp)
         return replace(comparison, tiers=only, rank_low=only, rank_high=only, may_be_best=only.astype(np.bool_))
-    pairs = _compare_all_pairs(figures[0], figures[1:], transform, 1 if larger_is_better else -1)
+    pairs = _compare_all_pairs(figures[0], figures[1:], transform, 1 if larger_is_better else -1, n_rankings)
     return _rank_models(comparison, pairs)
 
 
@@ -182,7 +184,7 @@ def _rank_models(comparison: ModelTiers, pairs: _AllPairs) -> ModelTiers:
 
 
 def _compare_all_pairs(
-    values: Floats, replicates_by_kind: Sequence[Floats], transform: Transform, sign: int
+    values: Floats, replicates_by_kind: Sequence[Floats], transform: Transform, sign: int, n_rankings: int
 ) -> _AllPairs:
     """Estimate the covariances of the models' statistics, and the critical values for their differences.
 
@@ -190,10 +192,11 @@ def _compare_all_pairs(
         values: the transformed statistic of each model, shape (models,).
         replicates_by_kind: without each country, shape (models, countries), and without each topic.
         transform, sign: see `_AllPairs`.
+        n_rankings: see `model_tiers`.
     """
     covariances = [jackknife_covariance(replicates) for replicates in replicates_by_kind]
     kinds = divide_variance(covariances, [(replicates.shape[1],) for replicates in replicates_by_kind])
-    critical = critical_values(len(values), kinds)
+    critical = critical_values(len(values), kinds, n_rankings)
     return _AllPairs(values, covariances[0] + covariances[1], transform, sign, critical)
 
 

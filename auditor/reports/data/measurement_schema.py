@@ -202,7 +202,7 @@ class StructureRow(ClaimTest):
     """Root mean square difference of the correlations among topics from people's, of the scores themselves and with
     country means taken out. The intervals are over other countries; p-values are of no common structure."""
     is_found: Annotated[bool, Column("Found", key="found")]
-    """Whether both p-values, adjusted for the models (Holm), are below 0.05."""
+    """Whether both p-values, adjusted for the models (Holm), are below 0.01."""
 
 
 GuessLevel = Literal["means", "similar countries"]

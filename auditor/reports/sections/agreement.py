@@ -104,7 +104,8 @@ _EXPLANATION = (
     "worse than at least one model of the tier above; no model of the first tier is worse than any. Best and worst "
     "rank are the ends of the 95% CI of the rank. Both are corrected for the number of pairs. “From the best other” is "
     "the difference from the best other model (Hsu’s method, which cuts CIs off at 0). “May be the best”: the model "
-    "that is significantly the best by that method; without one, all of the first tier."
+    "that is significantly the best by that method; without one, all of the first tier. Rankings in regions are also "
+    "corrected for the number of regions."
 )
 
 
@@ -441,7 +442,7 @@ def _format_mae_range(rows: Sequence[AlignmentRow]) -> str:
     if not maes:
         return ""
     low, high = format_number(min(maes)), format_number(max(maes))
-    return f" (mean absolute error {low})" if len(maes) == 1 else f" (mean absolute error {low} to {high})"
+    return f" (mean absolute error {low})" if low == high else f" (mean absolute error {low} to {high})"
 
 
 # --- section ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditor.metrics.intervals.estimate import PAGE_ONE_LEVEL, Estimate
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.agreement.baselines import BASELINES_BY_LEVEL
 from auditor.reports.data.agreement.population import MIN_SHOWN_CHANGE, PopulationAgreementRow
@@ -253,8 +253,7 @@ _POPULATION_CAPTION = (
 _STRUCTURE_CAPTION = (
     "Root mean square difference of the correlations among topics over countries, model against people (after "
     "Libovický 2026), with 95% CIs for other countries like these; “without country means” takes out how permissive "
-    "each country is. Found: both are smaller than in 95% of 999 permutations of the model’s scores over countries "
-    "(Holm)."
+    "each country is. Found: both are smaller than in 99% of permutations of the model’s scores over countries (Holm)."
 )
 
 
@@ -284,13 +283,9 @@ def list_structure_findings(report: Report) -> list[ListItem]:
 
 
 def summarize_structure(report: Report) -> str | None:
-    """Name the models that relate topics as people do at the level of page one, in a sentence; None without any."""
+    """Name the models that relate topics as people do, in a sentence; None without any."""
     labels = SeriesLabels.of(report)
-    names = [
-        labels.label(row)
-        for row in report.structure
-        if row.adjusted_p_value is not None and row.adjusted_p_value <= PAGE_ONE_LEVEL
-    ]
+    names = [labels.label(row) for row in report.structure if row.is_found]
     return (
         f"Topics go together over countries as they do for people in the scores of {join_first(names)}."
         if names

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import log
 from statistics import fmean
 
-from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate
 from auditor.reports.charts.scatter_plots import MAX_TOOLTIPS_PER_PAGE, ScorePair, scatter_plot
 from auditor.reports.charts.world_map import SMALL_MAP_WIDTH_PX, CountryEstimate, difference_map, error_map
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -168,7 +168,9 @@ def _list_distances(report: Report) -> list[ListItem]:
     findings: list[ListItem] = []
     for label in _label_series_with_errors(report):
         for noun, rows in (("topic", report.topics), ("country", report.countries)):
-            shown = [row for row in rows if labels.label(row) == label and row.mae_ratio.is_significant]
+            shown = [
+                row for row in rows if labels.label(row) == label and row.mae_ratio.is_significant_at(SHARED_LEVEL)
+            ]
             if shown:
                 row = max(shown, key=lambda row: abs(log(row.mae_ratio.value or 1.0)))
                 findings.append(build_finding(label, describe_distance(noun, row.name, row.mae, row.mae_ratio)))

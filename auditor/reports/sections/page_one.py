@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from auditor.metrics.intervals.estimate import PAGE_ONE_LEVEL, describe_population
+from auditor.metrics.intervals.estimate import describe_population
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
@@ -43,7 +43,7 @@ from auditor.reports.sections.probe_sections import (
 )
 from auditor.reports.sections.sensitivity import list_options
 from auditor.reports.sections.task import build_task_section
-from auditor.reports.sections.weaknesses import describe_cultural_finding, list_page_one_places, list_weaknesses
+from auditor.reports.sections.weaknesses import describe_cultural_finding, list_weaknesses
 
 MAX_STEPS = 4
 
@@ -227,9 +227,9 @@ def _build_findings(report: Report) -> Iterator[Block]:
         findings.append(ListItem(summarize_guesses(report), "positive" if is_shown else "unclear"))
     if (structure := summarize_structure(report)) is not None:
         findings.append(ListItem(structure, "positive"))
-    for place in list_page_one_places(report.cultural_findings)[:1]:
+    for place in [] if report.cultural_findings is None else report.cultural_findings.rows[:1]:
         findings.append(ListItem(name_finding(labels.label(place), describe_cultural_finding(place)), "negative"))
-    findings += [ListItem(weakness, "negative") for weakness in list_weaknesses(report, PAGE_ONE_LEVEL)]
+    findings += [ListItem(weakness, "negative") for weakness in list_weaknesses(report)]
     if findings:
         yield Section("summary-findings", "What else was found", [List(findings[:MAX_FINDINGS], is_findings=True)])
 

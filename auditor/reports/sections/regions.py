@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from auditor.metrics.intervals.estimate import SHARED_LEVEL
 from auditor.reports.charts.interval_plot import error_axis
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
@@ -104,13 +105,13 @@ def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
 def _summarize_gaps(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> str:
     """Name the series whose error differs between regions, given the number of series."""
     tested = [gap for gap in gaps if gap.mae_gap.adjusted_p_value is not None]
-    significant = [gap for gap in tested if gap.mae_gap.is_significant]
+    significant = [gap for gap in tested if gap.mae_gap.is_significant_at(SHARED_LEVEL)]
     if not tested:
         return "Whether errors differ between regions cannot be tested: there is no 95% CI of a gap."
     if not significant:
         return (
-            "No gap in mean absolute error between regions is statistically distinguishable from zero "
-            f"({pluralize(len(tested), 'comparison')})."
+            "No gap in mean absolute error between regions is statistically distinguishable from zero at the 1% level "
+            f"({pluralize(len(tested), 'comparison')}, Holm)."
         )
     largest = max(significant, key=lambda gap: abs(gap.mae_gap.value or 0.0))
     worse, better = (

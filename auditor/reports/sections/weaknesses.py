@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.domain import Purpose
-from auditor.metrics.intervals.estimate import PAGE_ONE_LEVEL, SIGNIFICANCE_LEVEL, Estimate, Tested
+from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate, Tested
 from auditor.reports.data.agreement.cultural_findings import (
     MAX_TOPIC_MAE,
     MAX_VARIANCE,
     MIN_PEER_AGREEMENT,
     CulturalFinding,
-    CulturalFindingsReport,
     Shortfall,
     Threshold,
 )
@@ -59,16 +58,11 @@ def build_findings_block(report: Report) -> Section | None:
         f"These findings were selected from {compared}, each for one country or one topic, and from {distances}. The "
         "95% CIs of mean differences hold for all of these jointly (Bonferroni), so they are valid for the largest "
         "too; they are too narrow where differences are strongly skewed. Ratios of errors are tested given the number "
-        "of countries and models (Holm); their 95% CIs are not corrected. A model has at most one finding of each kind."
+        "of countries and models (Holm, at 1%); their 95% CIs are not corrected. A model has at most one finding of "
+        "each kind."
     )
     blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
     return Section("findings", TITLE, blocks)
-
-
-def list_page_one_places(findings: CulturalFindingsReport | None) -> list[CulturalFinding]:
-    """The findings on one country or topic that hold at the level of page one; intervals of biases are wide enough."""
-    rows = [] if findings is None else findings.rows
-    return [row for row in rows if row.mae_ratio is None or row.mae_ratio.is_significant_at(PAGE_ONE_LEVEL)]
 
 
 def describe_cultural_finding(row: CulturalFinding) -> str:
@@ -117,14 +111,10 @@ def _describe_generality(row: CulturalFinding) -> str:
     return f"{preposition} {'all' if row.holds_everywhere else f'{format_count(row.n_places_same_sign)} of'} {places}"
 
 
-def list_weaknesses(report: Report, level: float = SIGNIFICANCE_LEVEL) -> list[str]:
-    """Weaknesses of the models; empty if no check found one.
-
-    Args:
-        level: of the tests of gaps between regions.
-    """
+def list_weaknesses(report: Report) -> list[str]:
+    """Weaknesses of the models; empty if no check found one."""
     return [
-        *_describe_regions(report, level),
+        *_describe_regions(report),
         *_describe_topics(report),
         *_describe_variance(report),
         *_describe_peer_agreement(report),
@@ -167,7 +157,7 @@ def _select(report: Report, threshold: Threshold) -> list[Shortfall]:
     return [row for row in report.shortfalls.rows if row.threshold == threshold]
 
 
-def _describe_regions(report: Report, level: float) -> Iterator[str]:
+def _describe_regions(report: Report) -> Iterator[str]:
     """Yield a sentence for each pair of regions between which the error of some models differs significantly.
 
     p-values are adjusted for the number of models: of 20 with equal errors, one would be named in a quarter of audits.
@@ -176,7 +166,7 @@ def _describe_regions(report: Report, level: float) -> Iterator[str]:
     for gap in report.regions.gaps:
         if gap.worst_case is not None and has_unknown_sign(gap.worst_case.mae):
             continue
-        if gap.mae_gap.is_significant_at(level) and gap.mae_gap.value is not None:
+        if gap.mae_gap.is_significant_at(SHARED_LEVEL) and gap.mae_gap.value is not None:
             region_pair = (gap.second, gap.first) if gap.mae_gap.value > 0 else (gap.first, gap.second)
             label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value))})"
             models_by_region_pair.setdefault(region_pair, []).append(label)
@@ -185,21 +175,21 @@ def _describe_regions(report: Report, level: float) -> Iterator[str]:
         yield (
             f"The mean absolute error is larger in {worse} than in {better}{noun} for {join_first(labels, 'model')}."
         )
-    for (higher, lower), labels in _group_bias_gaps(report, level).items():
+    for (higher, lower), labels in _group_bias_gaps(report).items():
         yield (
             f"Scores are more permissive, relative to people’s, in {higher} than in {lower}{noun} for "
             f"{join_first(labels, 'model')}."
         )
 
 
-def _group_bias_gaps(report: Report, level: float) -> dict[tuple[str, str], list[str]]:
+def _group_bias_gaps(report: Report) -> dict[tuple[str, str], list[str]]:
     """Models whose bias differs between two regions, by these regions, that with the higher bias first.
 
     Gaps of which lost samples may be the reason are left out: they have bounds.
     """
     models_by_region_pair: dict[tuple[str, str], list[str]] = {}
     for gap in report.regions.gaps:
-        if gap.worst_case is None and gap.bias_gap.is_significant_at(level) and gap.bias_gap.value is not None:
+        if gap.worst_case is None and gap.bias_gap.is_significant_at(SHARED_LEVEL) and gap.bias_gap.value is not None:
             region_pair = (gap.second, gap.first) if gap.bias_gap.value > 0 else (gap.first, gap.second)
             label = f"{gap.model} (by {format_number(abs(gap.bias_gap.value))})"
             models_by_region_pair.setdefault(region_pair, []).append(label)

@@ -92,3 +92,12 @@ def test_the_variance_is_divided_by_what_differs_between_series() -> None:
     assert [kind.share for kind in kinds] == pytest.approx([1 - MIN_SHARE, MIN_SHARE])
     kinds = divide_variance([np.zeros((2, 2)), np.zeros((2, 2))], [(5,), (5,)])
     assert [kind.share for kind in kinds] == [1.0, 0.0]
+
+
+def test_values_for_several_sets_of_differences_hold_together() -> None:
+    two = critical_values(2, make_kinds(20, 10, 0.9), n_comparisons=2)
+    assert two.all_pairs == two.with_one == pytest.approx(stats.t.ppf(1 - 0.025 / 2, 9))
+    kinds = make_kinds(20, 10, 0.8)
+    one, several = critical_values(6, kinds), critical_values(6, kinds, n_comparisons=4)
+    assert all_pairs_p_value(several.all_pairs, 6, kinds) == pytest.approx(0.05 / 4, abs=1e-3)
+    assert several.with_one > one.with_one

@@ -83,3 +83,17 @@ def test_few_countries_and_constant_scores_have_a_reason() -> None:
     assert compare(np.full_like(people, 0.3), people).raw.value is None
     perfect = compare(people, people)
     assert (perfect.raw.value, perfect.is_found) == (0.0, True)
+
+
+def test_more_permutations_are_made_where_few_are_as_near() -> None:
+    rng = np.random.default_rng(0)
+    people = draw_people(rng)
+    countries, topics = (index.ravel() for index in np.indices(people.shape))
+    near, shuffled = (
+        compare_structure(model.ravel(), people.ravel(), countries, topics, max_permutations=1999)
+        for model in (people + 0.1 * rng.normal(size=people.shape), rng.permuted(people, axis=0))
+    )
+    assert near.raw.p_value == near.without_country_means.p_value == pytest.approx(1 / 2000)
+    assert shuffled.raw.p_value is not None
+    assert 1000 * shuffled.raw.p_value == pytest.approx(round(1000 * shuffled.raw.p_value))
+    assert shuffled.raw.p_value > 0.01

@@ -53,8 +53,8 @@ def test_every_topic_and_country_has_a_row(report: Report) -> None:
 
 def test_a_place_is_named_only_if_its_error_differs_from_that_of_the_others(report: Report) -> None:
     mae, name = Estimate(0.45, 9, 0.3, 0.6), report.topics[0].name
-    far = Tested(3.0, 9, 2.0, 4.5, p_value=1e-4, adjusted_p_value=0.01)
-    unclear = [row.model_copy(update={"mae_ratio": replace(far, adjusted_p_value=0.2)}) for row in report.topics]
+    far = Tested(3.0, 9, 2.0, 4.5, p_value=1e-4, adjusted_p_value=0.004)
+    unclear = [row.model_copy(update={"mae_ratio": replace(far, adjusted_p_value=0.02)}) for row in report.topics]
     none = build_group_errors_section(report.model_copy(update={"topics": unclear, "countries": []}))
     assert none is not None
     assert "No model is shown to be further from people in one country" in text_of(none)

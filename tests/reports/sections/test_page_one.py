@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
@@ -18,7 +16,6 @@ from auditor.reports.sections.report import build_report_document
 from auditor.reports.sections.weaknesses import (
     build_findings_block,
     describe_cultural_finding,
-    list_page_one_places,
 )
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
@@ -179,19 +176,3 @@ def test_an_audit_without_a_survey_shows_the_findings_of_its_probe(db: Database)
     assert section.title == "What did the audit find?"
     [findings] = [block for block in section.blocks if isinstance(block, Section) and block.id == "summary-semantic"]
     assert blocks_of(findings, List)[0].items
-
-
-def test_findings_of_page_one_hold_at_1_percent(report: Report) -> None:
-    assert report.cultural_findings is not None
-    ratio = Tested(3.1, 8, 2.0, 4.8, p_value=1e-3, adjusted_p_value=0.03)
-    far = CulturalFinding(
-        model="m", method="direct", kind="distance", name="Nigeria", mae=Estimate(0.4, 8, 0.3, 0.5), mae_ratio=ratio,
-        margin=0.1, lost_samples=NO_LOSS,
-    )  # fmt: skip
-    clear = far.model_copy(update={"mae_ratio": replace(ratio, adjusted_p_value=0.004)})
-    findings = report.cultural_findings.model_copy(update={"rows": [far]})
-    assert list_page_one_places(findings) == []
-    assert list_page_one_places(findings.model_copy(update={"rows": [far, clear]})) == [clear]
-    block = build_findings_block(report.model_copy(update={"cultural_findings": findings}))
-    assert block is not None
-    assert "further from people in Nigeria" in text_of(block)

@@ -18,7 +18,7 @@ from tests.reports.sections.node_text import text_of
 LOST = LostSamples(planned=100, lost=3, share=0.03)
 GAP = RegionGapRow(
     model="alder", method="direct", first="Western", second="Other",
-    mae_gap=Tested(0.1, 40, 0.02, 0.2, p_value=0.02, adjusted_p_value=0.04),
+    mae_gap=Tested(0.1, 40, 0.02, 0.2, p_value=0.002, adjusted_p_value=0.004),
     bias_gap=Tested(0.1, 40, -0.1, 0.3, p_value=0.3, adjusted_p_value=0.6),
     r_gap=Estimate(-0.2, 40, -0.3, -0.1), first_lost_samples=LOST.model_copy(update={"lost": 2}),
     second_lost_samples=LOST, compared=2, left_out=[],
@@ -60,7 +60,7 @@ def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
     table = gap_table(report, GAP)
     assert cells_of(table)[0][:2] == ["alder", (Name("Other"), " minus ", Name("Western"))]
     assert cells_of(table)[0][2:] == [
-        GAP.mae_gap, 0.04, GAP.bias_gap, 0.6, GAP.r_gap, CountShare(3, 100), CountShare(2, 100),
+        GAP.mae_gap, 0.004, GAP.bias_gap, 0.6, GAP.r_gap, CountShare(3, 100), CountShare(2, 100),
     ]  # fmt: skip
     titles = [column.title for column in table.columns[7:]]
     assert titles == ["Samples lost in Other", "Samples lost in Western"]

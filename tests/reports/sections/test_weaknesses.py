@@ -11,6 +11,7 @@ from auditor.reports.data.agreement.cultural_findings import Shortfall, Shortfal
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.regions import build_regions_section
 from auditor.reports.sections.weaknesses import list_weaknesses
 from tests.reports.sections.node_text import text_of
 
@@ -24,8 +25,8 @@ def make_shortfall(
 def test_each_check_names_the_models_that_fail_it(report: Report) -> None:
     gap = report.regions.gaps[0].model_copy(
         update={
-            "mae_gap": Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.04),
-            "bias_gap": Tested(-0.3, 9, -0.4, -0.1, adjusted_p_value=0.01),
+            "mae_gap": Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.004),
+            "bias_gap": Tested(-0.3, 9, -0.4, -0.1, adjusted_p_value=0.001),
             "worst_case": None,
         }
     )
@@ -65,10 +66,24 @@ def test_a_gap_whose_sign_lost_samples_leave_open_is_no_weakness(
     assert gap.worst_case is not None
     bounded = replace(gap.worst_case.mae, value=0.2, reason="too few", bound_low=bound_low, bound_high=0.3)
     worst_case = gap.worst_case.model_copy(update={"mae": bounded})
-    update = {"mae_gap": Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.04), "worst_case": worst_case}
+    update = {"mae_gap": Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.004), "worst_case": worst_case}
     gap = gap.model_copy(update=update)
     changed = report.model_copy(update={"regions": report.regions.model_copy(update={"gaps": [gap]})})
     assert ("The mean absolute error is larger in" in " ".join(list_weaknesses(changed))) is is_warned
+
+
+def test_gaps_between_regions_are_named_at_one_percent(report: Report) -> None:
+    unclear = Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.04)
+    gap = report.regions.gaps[0].model_copy(update={"mae_gap": unclear, "bias_gap": unclear, "worst_case": None})
+    update = {
+        "regions": report.regions.model_copy(update={"gaps": [gap]}),
+        "shortfalls": ShortfallsReport(compared=1, rows=[]),
+    }
+    changed = report.model_copy(update=update)
+    assert list_weaknesses(changed) == []
+    section = build_regions_section(changed)
+    assert section is not None
+    assert "statistically distinguishable from zero at the 1% level (1 comparison, Holm)" in text_of(section)
 
 
 def test_more_than_four_names_are_counted(report: Report) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.domain import Method
 from auditor.metrics.intervals.correlation import pearson
-from auditor.metrics.intervals.estimate import Estimate, Tested, bonferroni_level, complete_cases
+from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate, Tested, bonferroni_level, complete_cases
 from auditor.metrics.intervals.jackknife_interval import IDENTITY, estimate_from_replicates, leave_one_out_sums
 from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS, UnitLabels
 from auditor.metrics.intervals.unit_means import mean_over_units
@@ -409,7 +409,7 @@ def _select_distance(rows: Iterable[GroupErrorRow]) -> list[CulturalFinding]:
             lost_samples=row.lost_samples,
         )
         for row in rows
-        if row.mae_ratio.is_significant
+        if row.mae_ratio.is_significant_at(SHARED_LEVEL)
     ]
     return sorted(findings, key=lambda finding: -finding.margin)[:1]
 

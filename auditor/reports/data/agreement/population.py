@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from math import ceil
 from typing import Annotated
 
 import numpy as np
 
 from auditor.domain import Survey
 from auditor.errors import AuditorError
-from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate
 from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.two_way import crossed_jackknife
 from auditor.metrics.people.alignment import MAE
@@ -44,10 +45,14 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
     """Compare each series' correlations among topics with people's. A claim needs both forms (intersection-union)."""
     if not source.columns:  # a task
         return []
+    max_permutations = ceil(len(source.columns) / SHARED_LEVEL)  # so that Holm's smallest p-value can be reached
     structures = [
-        compare_structure(scores, source.survey_scores, source.country_index, source.topic_index, source.seed)
+        compare_structure(
+            scores, source.survey_scores, source.country_index, source.topic_index, source.seed,
+            max_permutations=max_permutations,
+        )
         for scores in source.score_matrix
-    ]
+    ]  # fmt: skip
     p_values = [
         intersection_union(
             [np.nan if form.p_value is None else form.p_value for form in (each.raw, each.without_country_means)]
@@ -59,7 +64,7 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
             model=model,
             method=method,
             structure=structure,
-            is_found=test.is_significant,
+            is_found=test.is_significant_at(SHARED_LEVEL),
             **dict(test),
         )
         for (method, model), structure, test in zip(

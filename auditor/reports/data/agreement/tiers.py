@@ -35,13 +35,15 @@ class TierRow(ReportModel):
     """r or MAE, over the cells that all ranked models have."""
     rank_low: Annotated[int | None, Column("Best rank")]
     rank_high: Annotated[int | None, Column("Worst rank")]
-    """Upper end of the 95% interval of the rank; `rank_low` is the lower. The intervals of all models hold together."""
+    """Upper end of the 95% interval of the rank; `rank_low` is the lower. The intervals of all models hold together,
+    and those of all regions too."""
     from_best: Annotated[Estimate, Column("From the best other", show_n=False, style="signed")]
     """`value` minus that of the best other model, with Hsu's interval of the comparison with the best.
 
-    The interval holds for all models together. It says how far a model may be from the best, so it always includes 0:
-    it ends at 0 for the model that is significantly the best, and for models that are significantly not the best. An
-    end at 0 is a result of the method, not an estimate; whether a model may be the best is in `may_be_best`."""
+    The interval holds for all models together, and for all regions. It says how far a model may be from the best, so it
+    always includes 0: it ends at 0 for the model that is significantly the best, and for models that are significantly
+    not the best. An end at 0 is a result of the method, not an estimate; whether a model may be the best is in
+    `may_be_best`."""
     may_be_best: Annotated[bool | None, Column("May be the best")]
     """True for the model that is significantly the best of all (Hsu); without one, for all models of tier 1. Models for
     which it is false are significantly worse than another."""
@@ -90,13 +92,20 @@ def _build_method_rankings(source: ReportSource, method: str) -> list[TierRankin
     region_names = [
         region.name for region in get_grouping(source.survey).regions if (region_by_cell == region.name).any()
     ]
+    n_regions = max(1, len(region_names))
     return rankings + [
-        _build_ranking(source, method, columns, name, "MAE", region_by_cell == name) for name in region_names
+        _build_ranking(source, method, columns, name, "MAE", region_by_cell == name, n_regions) for name in region_names
     ]
 
 
 def _build_ranking(
-    source: ReportSource, method: str, columns: Sequence[int], scope: str, criterion: str, in_scope: NDArray[np.bool_]
+    source: ReportSource,
+    method: str,
+    columns: Sequence[int],
+    scope: str,
+    criterion: str,
+    in_scope: NDArray[np.bool_],
+    n_rankings: int = 1,
 ) -> TierRanking:
     """Rank the models of one method on the cells of one scope.
 
@@ -105,6 +114,7 @@ def _build_ranking(
         scope: the name of a region, or `ALL_COUNTRIES`.
         criterion: `r` or `MAE`.
         in_scope: whether each cell is in the scope, shape (cells,).
+        n_rankings: rankings that hold together: those of all regions.
     """
     is_ranked_on = in_scope & ~np.isnan(source.survey_scores)
     n_cells = int(is_ranked_on.sum())
@@ -126,6 +136,7 @@ def _build_ranking(
         source.cluster_countries(*compared, truth),
         source.topic_index,
         larger_is_better=criterion == "r",
+        n_rankings=n_rankings,
     )
     names = [source.columns[i][1] for i in ranked]
     rows = _build_tier_rows(names, tiers)

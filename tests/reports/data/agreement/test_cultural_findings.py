@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from auditor.reports.data.agreement.cultural_findings import CulturalFinding, CulturalFindingsReport
+from auditor.metrics.intervals.estimate import SHARED_LEVEL
+from auditor.reports.data.agreement.cultural_findings import (
+    CulturalFinding,
+    CulturalFindingsReport,
+    build_cultural_findings,
+    compute_country_errors,
+)
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_source import load_source
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 
@@ -60,7 +69,7 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
         distance = findings["distance"]
         assert (distance.name, set(findings)) == (place, {"country", "distance"})
         assert distance.mae_ratio is not None
-        assert distance.mae_ratio.is_significant
+        assert distance.mae_ratio.is_significant_at(SHARED_LEVEL)
         assert (distance.mae_ratio.ci_low or 0.0) > 1
 
 
@@ -78,11 +87,24 @@ def test_a_difference_in_some_countries_has_their_number(db: Database) -> None:
 
 
 def test_noise_is_rarely_a_finding(db: Database) -> None:
-    """Two families of 5% each: by chance, one of these five audits has a finding."""
+    """Families of 5% and 1%: by chance, one of these five audits has a finding."""
     n_found = 0
     for seed in range(5):
         n_found += bool(findings_of(audit_scores(db, seed, {}, noise=0.2, name=f"noise-{seed}")).rows)
     assert n_found <= 1
+
+
+def test_a_distance_is_a_finding_only_at_the_level_of_its_family(db: Database) -> None:
+    source = load_source(db, audit_scores(db, 0, {"country 3": -0.4}).audit.name)
+    countries = compute_country_errors(source)
+    for adjusted_p_value, is_named in ((0.03, False), (0.004, True)):
+        rows = [
+            row.model_copy(update={"mae_ratio": replace(row.mae_ratio, adjusted_p_value=adjusted_p_value)})
+            for row in countries
+        ]
+        findings = build_cultural_findings(source, rows)
+        assert findings is not None
+        assert ("distance" in {row.kind for row in findings.rows}) is is_named
 
 
 def test_the_interval_is_wider_than_that_of_the_row_alone(db: Database) -> None:
