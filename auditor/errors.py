@@ -16,6 +16,16 @@ def did_you_mean(word: str, known_words: Iterable[str], fallback: str) -> str:
     return f"Did you mean '{close_matches[0]}'?" if close_matches else fallback
 
 
+def format_count(value: int) -> str:
+    """Format an integer with a thin space between thousands."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def pluralize(n: int, singular: str, plural_form: str = "") -> str:
+    """Format a count with its noun; the plural is singular + "s" if none is given."""
+    return f"{format_count(n)} {singular if n == 1 else plural_form or singular + 's'}"
+
+
 class AuditorError(Exception):
     """Base class of all errors that are shown as one line, without a traceback.
 

@@ -75,5 +75,5 @@ def test_too_many_judges_per_trace_is_an_error_that_names_the_model() -> None:
         config(URL, 3, panel={"judges_per_trace": 3})
     families = {"panel": {"judges_per_trace": 2, "exclude_family": True}}
     models = [{"name": n, "model": f"openai/{n}", "family": "x" if n in "ab" else n} for n in "abc"]
-    with pytest.raises(ValueError, match="1 judges that may judge 'a'"):
+    with pytest.raises(ValueError, match="1 judge that may judge 'a'"):
         AuditConfig.model_validate(config(URL).model_dump() | families | {"models": models})

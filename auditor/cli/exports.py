@@ -246,7 +246,8 @@ def export_tables(
             {"folder": str(table_export.folder), "rows": table_export.row_counts, "files": table_export.file_hashes}
         )
     print_message(
-        f"{sum(table_export.row_counts.values())} rows in {len(table_export.row_counts)} tables: "
+        f"{pluralize(sum(table_export.row_counts.values()), 'row')} in "
+        f"{pluralize(len(table_export.row_counts), 'table')}: "
         f"{table_export.folder.resolve()}"
     )
 
@@ -318,8 +319,10 @@ def export_evidence(
         print_message(f"Warning: the file has the path of weights, which is a part of recorded requests: {path}")
     if not summary.derivation.is_consistent:
         print_message("Warning: recorded results differ from the recorded answers; see `auditor verify`.")
-    withheld = f", and hashes of {summary.n_withheld} records of other audits" if summary.n_withheld else ""
-    print_message(f"{summary.n_rows} records{withheld}: {output.resolve()}")
+    withheld = (
+        f", and hashes of {pluralize(summary.n_withheld, 'record')} of other audits" if summary.n_withheld else ""
+    )
+    print_message(f"{pluralize(summary.n_rows, 'record')}{withheld}: {output.resolve()}")
     print_message(f"To show later that they are unchanged, sign the file, or publish this checksum: {summary.head}")
 
 

@@ -68,7 +68,7 @@ def print_label_progress(storage: str | None, audit: str) -> None:
     if sequence is not None and sequence.n:
         print_message(
             f"So far, people find {100 * sequence.low:.0f}% to {100 * sequence.high:.0f}% of all traces VALID "
-            f"({sequence.n} labels; confidence sequence, valid however often you look)."
+            f"({pluralize(sequence.n, 'label')}; confidence sequence, valid however often you look)."
         )
 
 
@@ -100,8 +100,8 @@ def _describe_sequence(plan: LabelPlan, low: float, high: float) -> str:
     """What the labels so far show, and whether labelling may stop."""
     advice = "You may stop labelling" if plan.may_stop else "Go on labelling"
     return (
-        f"So far: {plan.labelled} labels in the order of the sample. People find {100 * low:.0f}% to {100 * high:.0f}% "
-        f"of all traces VALID (confidence sequence, valid however often you look). {advice}: "
+        f"So far: {pluralize(plan.labelled, 'label')} in the order of the sample. People find {100 * low:.0f}% to "
+        f"{100 * high:.0f}% of all traces VALID (confidence sequence, valid however often you look). {advice}: "
         f"± {50 * (high - low):.0f} points reached, ± {100 * plan.half_width:.0f} wanted."
     )
 

@@ -261,7 +261,9 @@ def _print_column(column: ColumnPreview) -> None:
         ],
     )
     if len(printed) < len(values):
-        print_message(f"… and {len(values) - len(printed):,} more values of {column.name}; --json lists all.")
+        print_message(
+            f"… and {pluralize(len(values) - len(printed), 'more value')} of {column.name}; --json lists all."
+        )
 
 
 def _mark(meaning: str, is_problem: bool) -> str:

@@ -200,7 +200,7 @@ def _print_verification(verification: AuditVerification, *, is_unchanged: bool) 
                 f"Covered since {str(act.get('at'))[:10]}: the rows of an earlier version that were not in the chain."
             )
     if verification.records.n_replaced:
-        print_message(f"{verification.records.n_replaced} records were replaced or deleted by commands.")
+        print_message(f"Replaced or deleted by commands: {pluralize(verification.records.n_replaced, 'record')}.")
     if not verification.records.breaks:
         print_message(
             f"{verification.records.n_links} records are "

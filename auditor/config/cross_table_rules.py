@@ -11,7 +11,7 @@ from auditor.config.providers import EMBEDDED, REPLAY, SIMULATED
 from auditor.config.sections import PanelSection
 from auditor.domain import ENGLISH
 from auditor.domain.personas import PERSONAS, find_persona
-from auditor.errors import did_you_mean
+from auditor.errors import did_you_mean, pluralize
 
 SIMULATED_NAME_START = "simulated"
 """Start of the name of every audit of simulated models."""
@@ -31,8 +31,9 @@ def require_enough_judges(panel: PanelSection, judge_counts: Mapping[str, int]) 
     author, max_judges = min(judge_counts.items(), key=lambda item: item[1])
     if panel.judges_per_trace > max_judges:
         raise ValueError(
-            f"panel.judges_per_trace: {panel.judges_per_trace} is more than the {max_judges} judges that may judge "
-            f"'{author}'. How to fix: Set it to {max_judges} or less, or add judges."
+            f"panel.judges_per_trace: {panel.judges_per_trace} is more than the "
+            f"{pluralize(max_judges, 'judge')} that may judge '{author}'. How to fix: Set it to "
+            f"{max_judges} or less, or add judges."
         )
 
 

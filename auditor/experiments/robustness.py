@@ -39,7 +39,7 @@ from auditor.domain import (
     derive_seed,
 )
 from auditor.domain.audit_records import PlannedRun
-from auditor.errors import ConfigError, UsageError, did_you_mean
+from auditor.errors import ConfigError, UsageError, did_you_mean, pluralize
 from auditor.experiments.stored_audit import (
     DIRECT_SAMPLES,
     EQUAL_SAMPLES,
@@ -362,7 +362,7 @@ def robustness(
     if ask:
         for name, reason in choice.omitted.items():
             context.print_message(f"{name} is left out: {reason}.")
-        context.print_message(f"{len(runs)} runs: {describe_forecast(cost.forecast)}")
+        context.print_message(f"{pluralize(len(runs), 'run')}: {describe_forecast(cost.forecast)}")
         ask_models(context, audit, _list_requirements(), lambda run: ask_design(run, runs), prints_cost=True)
     with context.open_database() as db:
         cost = forecast_design(db, config, survey, runs) if ask else cost

@@ -13,7 +13,7 @@ import numpy as np
 from auditor.agents.localization import question_prompt_fields
 from auditor.atomic_files import open_replacement, write_atomically
 from auditor.domain import ENGLISH, Cell, Message, Survey, derive_seed
-from auditor.errors import UsageError, did_you_mean
+from auditor.errors import UsageError, did_you_mean, pluralize
 from auditor.lazy_imports import import_when_used
 from auditor.reports.document import Code, Document, Inline, Paragraph, Section
 
@@ -173,7 +173,8 @@ def build_survey_card(title: str, form: TrainingFormat, held_out: Sequence[str],
         )
     quoted = ", ".join(f'"{name}"' for name in held_out)
     test: list[Inline] = [
-        f"{counts[1]} rows of held-out countries are in the second file. Audit the trained model on these countries: ",
+        f"The second file has {pluralize(counts[1], 'row')} of held-out countries. Audit the trained model on "
+        "these countries: ",
         Code(f"survey.countries = [{quoted}]"),
         ".",
     ]
@@ -191,5 +192,5 @@ def build_survey_card(title: str, form: TrainingFormat, held_out: Sequence[str],
             Section("test", "Countries for the test", [Paragraph(test)]),
             Section("limits", "Limits", [Paragraph(limits)]),
         ],
-        [Paragraph([f"{counts[0]} rows in the form ", Code(form), "."])],
+        [Paragraph([f"{pluralize(counts[0], 'row')} in the form ", Code(form), "."])],
     )

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from auditor.domain import AnswerKind, Outcome, Task, TaskItem, canonical_hash
-from auditor.errors import AuditorError, ImportFileError
+from auditor.errors import AuditorError, ImportFileError, pluralize
 from auditor.exports.inspect_logs import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME
 from auditor.extras import load_extra
 from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, list_logs, require_score
@@ -231,7 +231,9 @@ def read_inspect_task(path: Path, score_name: str | None = None) -> RecordedTask
             "target."
         )
     if n_without := sum(item.truth is None for item in task.items.values()):
-        notes.append(f"{n_without:,} of {len(task.items):,} items have no single target that answers can be equal to.")
+        notes.append(
+            f"No single target that answers can be equal to: {n_without:,} of {pluralize(len(task.items), 'item')}."
+        )
     return RecordedTask(rows, task, tuple(notes))
 
 

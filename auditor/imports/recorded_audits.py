@@ -24,7 +24,7 @@ from auditor.domain import (
     Trace,
     hash_rows,
 )
-from auditor.errors import ImportFileError, UsageError
+from auditor.errors import ImportFileError, UsageError, pluralize
 from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, RecordedAnswer, read_recorded_answers
 from auditor.imports.score_table import read_score_table
 from auditor.models.reasoning import strip_thinking
@@ -70,7 +70,7 @@ class UnmatchedRows:
             "cells in which people were not asked": cells,
         }
         return [
-            f"{sum(counts.values()):,} rows about {kind}: {self._list(counts)}"
+            f"{pluralize(sum(counts.values()), 'row')} about {kind}: {self._list(counts)}"
             for kind, counts in kinds.items()
             if counts
         ]
@@ -79,7 +79,7 @@ class UnmatchedRows:
         """Raise ImportFileError if a row does not match."""
         if self.rows:
             raise ImportFileError(
-                f"{source}: {self.rows:,} rows do not match the survey: {'; '.join(self.describe())}.",
+                f"{source}: no match in the survey for {pluralize(self.rows, 'row')}: {'; '.join(self.describe())}.",
                 "Spell the names as `auditor surveys show SURVEY` does, remove the rows, or leave out --strict.",
             )
 

@@ -17,7 +17,7 @@ from auditor.agents.cell_scoring import compute_cell_score
 from auditor.config import TaskSection, require_audit_name
 from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Task, TaskItem, Trace, canonical_hash
-from auditor.errors import ImportFileError, UsageError
+from auditor.errors import ImportFileError, UsageError, pluralize
 from auditor.imports.recorded_answers import AnswerFileFormat, detect_format
 from auditor.imports.recorded_audits import save_imported_audit
 from auditor.input_files import read_json, require_storable
@@ -195,7 +195,7 @@ def _require_known_items(source: Path | None, rows: Sequence[TaskAnswerRow], tas
         listed.append(f"{truncate_text(item)} ({n:,}{hint})")
     more = f", and {len(unknown) - MAX_LISTED_IDS:,} more" if len(unknown) > MAX_LISTED_IDS else ""
     raise ImportFileError(
-        f"{source}: {unknown.total():,} rows are about items that {task.source} does not have: "
+        f"{source}: {task.source} does not have the items of {pluralize(unknown.total(), 'row')}: "
         f"{', '.join(listed)}{more}.",
         "Correct the ids, add the items, or remove the rows.",
     )

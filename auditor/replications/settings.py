@@ -93,7 +93,7 @@ def collapse(values: Iterable[Any]) -> Any:
 
 def _describe_judges(config: AuditConfig) -> str:
     """`peers`, or the number of judges."""
-    return "peers" if config.judges == "peers" else f"{len(config.judge_models)} judges"
+    return "peers" if config.judges == "peers" else pluralize(len(config.judge_models), "judge")
 
 
 def _describe_survey(config: AuditConfig) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Literal, assert_never
 
+from auditor import errors
+from auditor.errors import pluralize as pluralize
 from auditor.metrics.intervals.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate, Tested
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def format_share(share: float | None) -> str:
 
 def format_count(value: int | None) -> str:
     """Format an integer with a thin space between thousands; a dash for None."""
-    return MISSING_SYMBOL if value is None else f"{value:,}".replace(",", "\u202f")
+    return MISSING_SYMBOL if value is None else errors.format_count(value)
 
 
 def format_usd(value: float | None, lower_bound: bool = False) -> str:
@@ -220,9 +222,10 @@ def format_span(fewest: int, most: int) -> int | str:
     return fewest if fewest == most else f"{fewest} to {most}"
 
 
-def pluralize(n: int, singular: str, plural_form: str = "") -> str:
-    """Format a count with its noun; the plural is singular + "s" if none is given."""
-    return f"{format_count(n)} {singular if n == 1 else plural_form or singular + 's'}"
+def describe_points(share: float | None) -> str:
+    """Format a difference of shares for a sentence, such as "+1 percentage point"."""
+    points = format_signed(None if share is None else 100 * share, 0)
+    return f"{points} percentage {'point' if points.strip(f'+{MINUS_SIGN}') == '1' else 'points'}"
 
 
 def _round_without_negative_zero(value: float, digits: int) -> float:

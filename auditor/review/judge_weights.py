@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.config import load_stored_config
-from auditor.errors import ReviewError
+from auditor.errors import ReviewError, pluralize
 from auditor.metrics.intervals.estimate import ShareEstimate
 from auditor.review.rater_agreement import (
     MIN_SIDES,
@@ -81,7 +81,9 @@ def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
 
 def format_weights_toml(panel_weights: PanelWeights) -> str:
     """Return the weights as TOML to append to a configuration: a comment and the tables `panel`, `panel.weights`."""
-    basis = f"{panel_weights.n_conflicts} conflicts that {_format_rater_count(panel_weights)} decided blind"
+    basis = (
+        f"{pluralize(panel_weights.n_conflicts, 'conflict')} that {_format_rater_count(panel_weights)} decided blind"
+    )
     comment = f"# Learnt in audit {_format_toml_key(panel_weights.audit)} from {basis}."
     rows = [
         f"{_format_toml_key(judge.judge)} = {round(judge.weight, WEIGHT_DECIMALS)}  # {_format_weight_basis(judge)}"
@@ -155,7 +157,7 @@ def _format_weight_basis(judge_weight: JudgeWeight) -> str:
 
 def _format_rater_count(panel_weights: PanelWeights) -> str:
     """Return the number of raters as text, such as `1 person` or `3 people`."""
-    return "1 person" if len(panel_weights.raters) == 1 else f"{len(panel_weights.raters)} people"
+    return pluralize(len(panel_weights.raters), "person", "people")
 
 
 def _format_toml_key(name: str) -> str:

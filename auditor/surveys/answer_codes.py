@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ImportFileError
+from auditor.errors import ImportFileError, pluralize
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, is_missing_marker
 from auditor.surveys.mapping import (
     BLANK_KIND,
@@ -232,8 +232,10 @@ def make_unknown_values_error(
             allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
             reason = f" is neither {allowed_codes} nor a known nonresponse code"
             explained.append(mapping)
-        descriptions.append(f"{subject}{reason} ({count} row{'s' if count > 1 else ''})")
-    omitted = f"; and {len(values) - len(descriptions)} more values" if len(values) > len(descriptions) else ""
+        descriptions.append(f"{subject}{reason} ({pluralize(count, 'row')})")
+    omitted = (
+        f"; and {pluralize(len(values) - len(descriptions), 'more value')}" if len(values) > len(descriptions) else ""
+    )
     hints = (_suggest_label_match([column], mapping) for column, mapping in zip(columns, mappings, strict=True))
     choices = "[choices] or " if any(mapping.answers is None for mapping in explained) else ""
     return ImportFileError(

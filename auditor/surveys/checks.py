@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.domain import Survey, SurveyCell
+from auditor.errors import pluralize
 from auditor.lazy_imports import import_when_used
 from auditor.surveys.countries import country_code, suggest_country
 from auditor.surveys.regions import region_of
@@ -102,7 +103,7 @@ def _check_similar_names(survey: Survey) -> Iterator[str]:
         for n_compared, (i, j) in enumerate(map(tuple, pairs)):
             remaining_cost -= _comparison_cost(len(folded_names[i]), len(folded_names[j]))
             if remaining_cost < 0:
-                yield f"{len(pairs) - n_compared:,} more pairs of {kind} were not checked for similar spelling."
+                yield f"Not checked for similar spelling: {pluralize(len(pairs) - n_compared, 'more pair')} of {kind}."
                 break
             matcher.set_seqs(folded_names[i], folded_names[j])
             if matcher.ratio() > NAME_SIMILARITY_THRESHOLD:
@@ -270,7 +271,7 @@ def _check_topic_words(survey: Survey) -> Iterator[str]:
 def _check_microdata(facts: SurveyFacts) -> Iterator[str]:
     """Yield findings from the microdata: unusable rows, notes, low reliability, and scores of uncertain sign."""
     for reason, count in facts.left_out.items():
-        yield f"{count} rows of the file were excluded: {reason}."
+        yield f"{pluralize(count, 'row')} of the file excluded: {reason}."
     yield from facts.notes
     reliability = facts.reliability.reliability
     if reliability is None:

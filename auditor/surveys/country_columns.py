@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ImportFileError
+from auditor.errors import ImportFileError, pluralize
 from auditor.surveys.answer_codes import describe_value, parse_number
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, classify_na, is_missing_marker
 from auditor.surveys.countries import country_codes, country_key, country_name, is_english_name, suggest_country
@@ -128,7 +128,7 @@ def _require_countries(
         for position, value in problems[:MAX_PROBLEMS_LISTED]
     ]
     n_omitted = len(problems) - len(descriptions)
-    omitted = f"; and {n_omitted} more values" if n_omitted else ""
+    omitted = f"; and {pluralize(n_omitted, 'more value')}" if n_omitted else ""
     how_to_fix = " ".join(dict.fromkeys(value.how_to_fix for _, value in problems))
     raise ImportFileError(f"{path}: {'; '.join(descriptions)}{omitted}.", how_to_fix)
 

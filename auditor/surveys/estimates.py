@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ImportFileError
+from auditor.errors import ImportFileError, pluralize
 from auditor.surveys.answer_codes import format_value
 from auditor.surveys.column_reader import DistinctValueColumn
 
@@ -105,7 +105,7 @@ def _find_positions(
         row = int(column.row_numbers[rows][is_empty.argmax()])
         raise ImportFileError(
             f"{path}: row {row}, column '{column.name}': empty, while other respondents of {country} have a value "
-            f"({int(is_empty.sum())} rows are empty).",
+            f"({pluralize(int(is_empty.sum()), 'empty row')}).",
             "Fill in the values, or leave the column out of [columns] in the mapping.",
         )
     return None if is_empty.all() else positions

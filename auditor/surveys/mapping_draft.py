@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from auditor.errors import pluralize
 from auditor.surveys.answer_codes import format_value, parse_number
 from auditor.surveys.column_reader import DistinctValueColumn, is_missing_marker
 from auditor.surveys.mapping import locate_mapping, normalize_label
@@ -79,7 +80,7 @@ def _draft_settings(by_role: dict[str, list[ColumnPreview]], topics: Sequence[Co
     """Yield the keys above the first table, commented out where the user has to choose."""
     n_empty = sum(column.n_empty for column in topics)
     if n_empty:
-        yield f'# blank = "nonresponse"          # or "not asked": what {n_empty} empty answers mean'
+        yield f'# blank = "nonresponse"          # or "not asked": the meaning of {pluralize(n_empty, "empty answer")}'
     if not by_role.get("country"):
         yield 'country = "…"                    # of all respondents: no column has countries'
     country = next(iter(by_role.get("country", ())), None)
@@ -119,7 +120,7 @@ def _draft_waves(waves: Sequence[ColumnPreview]) -> Iterator[str]:
     """Yield a filter for the newest wave of a file with several."""
     for column in waves:
         if column.n_values > 1 and column.column is not None:
-            rows = ", ".join(f"{value.value}: {value.n_rows} rows" for value in column.values or ())
+            rows = ", ".join(f"{value.value}: {pluralize(value.n_rows, 'row')}" for value in column.values or ())
             newest = find_newest_wave(column.column)
             wave = format_value(newest) if parse_number(newest) is not None else format_toml_string(str(newest))
             yield from ("", "[keep]", f"{_format_key(column.name)} = [{wave}]   # {rows}")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ImportFileError
+from auditor.errors import ImportFileError, pluralize
 from auditor.surveys.answer_codes import (
     decode_answers,
     decode_groups,
@@ -363,7 +363,7 @@ def require_one_wave(waves: Sequence[DistinctValueColumn], mapping: SurveyMappin
         rows_by_wave = count_values(column)
         n_waves = sum(value is not None for value in column.values)
         if n_waves > 1 and not mapping.pool and column.name.casefold() not in selected_columns:
-            counts = ", ".join(f"{wave} ({count} rows)" for wave, count in rows_by_wave.items())
+            counts = ", ".join(f"{wave} ({pluralize(count, 'row')})" for wave, count in rows_by_wave.items())
             newest = format_value(find_newest_wave(column))
             raise ImportFileError(
                 f"{path}: column '{column.name}' has {n_waves} waves: {counts}.",
@@ -409,7 +409,7 @@ def _find_usable_rows(
 
 def _make_no_rows_error(path: Path, excluded_rows: dict[str, int]) -> ImportFileError:
     """Return the error that no row can be used, with the number of excluded rows by reason."""
-    reasons = ", ".join(f"{reason} ({count} rows)" for reason, count in excluded_rows.items())
+    reasons = ", ".join(f"{reason} ({pluralize(count, 'row')})" for reason, count in excluded_rows.items())
     return ImportFileError(f"{path}: no row can be used: {reasons}.", "Check that it is the right file and mapping.")
 
 

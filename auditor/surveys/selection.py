@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from auditor.domain import Cell, Survey, derive_seed
-from auditor.errors import SurveyError
+from auditor.errors import SurveyError, pluralize
 from auditor.surveys.countries import country_code
 
 NameSelection = Literal["all"] | Sequence[str]
@@ -35,8 +35,9 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
     )
     if all(cell.score is None for cell in cells):
         raise SurveyError(
-            f"the selection from survey '{survey.name}' is empty: no cell of {len(kept_countries)} countries and "
-            f"{len(kept_topics)} topics has a score.",
+            f"the selection from survey '{survey.name}' is empty: no cell of "
+            f"{pluralize(len(kept_countries), 'country', 'countries')} and "
+            f"{pluralize(len(kept_topics), 'topic')} has a score.",
             'Select others, or write "all".',
         )
     words = {topic: words for topic, words in survey.words.items() if topic in kept_topics}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.domain import Cell, Survey, SurveyCell
-from auditor.errors import ImportFileError, UsageError
+from auditor.errors import ImportFileError, UsageError, pluralize
 from auditor.surveys.countries import country_key, country_name
 from auditor.surveys.description import SurveyDescription, find_topic_families, topic_words
 from auditor.surveys.distributions import (
@@ -154,15 +154,15 @@ def _describe_rows(rows: Sequence[_ShareRow], n_small: int) -> tuple[str, ...]:
     """Remarks on how rows were read."""
     notes = []
     if n_rescaled := sum(row.is_rescaled for row in rows):
-        notes.append(f"{n_rescaled} rows did not add up to 1 and were divided by their sum")
+        notes.append(f"{pluralize(n_rescaled, 'row')} did not add up to 1: shares divided by their sum")
     if remainders := [row for row in rows if row.remainder]:
         largest = max(remainders, key=lambda row: row.remainder)
         notes.append(
-            f"{len(remainders)} rows add up to less than 1; the remainder, up to {largest.remainder:.0%} "
-            f"({describe_cell(largest.cell)}), counts as people who gave no answer"
+            f"shares of {pluralize(len(remainders), 'row')} add up to less than 1; the remainder, up to "
+            f"{largest.remainder:.0%} ({describe_cell(largest.cell)}), counts as people who gave no answer"
         )
     if n_small:
-        notes.append(f"{n_small} rows of groups with fewer than {MIN_GROUP_SIZE} respondents were left out")
+        notes.append(f"left out {pluralize(n_small, 'row')} of groups with fewer than {MIN_GROUP_SIZE} respondents")
     if any(row.cell.n is None for row in rows if not _is_too_small(row.cell)):
         notes.append("rows without 'n' have no sampling error: their distances have no floor")
     return tuple(notes)

@@ -80,7 +80,7 @@ class SentenceResult:
     def list_problems(self) -> Iterator[str]:
         """How the result breaks the rule: a rate of errors above the limit beyond chance, or too little power."""
         for family, n_false in self.n_false.items():
-            if family != "report" and n_false > largest_count(family, self.n_audits):
+            if n_false > largest_count(family, self.n_audits):
                 yield f"{self.world}: a false sentence of the family “{family}” in {n_false / self.n_audits:.1%}"
         smallest = int(binom.ppf(0.025, self.n_audits, self.min_found)) if self.planted else 0
         if self.n_found < smallest:
@@ -88,8 +88,9 @@ class SentenceResult:
 
 
 def largest_count(family: str, n_audits: int) -> int:
-    """The largest number of audits with a false sentence that agrees with the limit of a family, or of page one."""
-    limit = {"page one": MAX_FALSE_ON_PAGE, "influence": MAX_INFLUENCE_NAMED}.get(family, MAX_FALSE_IN_FAMILY)
+    """The largest number of audits with a false sentence that agrees with the limit of a family, or of any family."""
+    limits = dict.fromkeys(("page one", "report"), MAX_FALSE_ON_PAGE) | {"influence": MAX_INFLUENCE_NAMED}
+    limit = limits.get(family, MAX_FALSE_IN_FAMILY)
     return int(binom.ppf(0.975, n_audits, limit))
 
 

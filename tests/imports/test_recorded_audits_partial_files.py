@@ -52,10 +52,10 @@ def test_topics_and_countries_that_do_not_match_are_listed(tmp_path: Path, stora
     unmatched = import_scores(file, survey="wvs7-sample", audit="a", storage=storage).unmatched
     assert (unmatched.rows, dict(unmatched.countries), dict(unmatched.topics)) == (2, {"Atlantis": 1}, {"divorse": 1})
     assert unmatched.describe() == [
-        "1 rows about countries that the survey does not have: Atlantis (1)",
-        "1 rows about topics that the survey does not have: divorse (1; did you mean divorce?)",
+        "1 row about countries that the survey does not have: Atlantis (1)",
+        "1 row about topics that the survey does not have: divorse (1; did you mean divorce?)",
     ]
-    with pytest.raises(ImportFileError, match=r"2 rows do not match the survey: .*Atlantis.*divorse"):
+    with pytest.raises(ImportFileError, match=r"no match in the survey for 2 rows: .*Atlantis.*divorse"):
         import_scores(file, survey="wvs7-sample", audit="b", storage=storage, is_strict=True)
 
 
@@ -67,7 +67,7 @@ def test_na_is_not_taken_for_namibia(tmp_path: Path, storage: str) -> None:
     )
     unmatched = import_scores(file, survey=str(survey), audit="a", storage=storage).unmatched
     assert unmatched.describe() == [
-        "1 rows about countries that the survey does not have: NA (1; did you mean Namibia?)"
+        "1 row about countries that the survey does not have: NA (1; did you mean Namibia?)"
     ]
     survey.write_text("country,topic,score\nNA,divorce,0\nSE,divorce,0\n", encoding="utf-8")
     assert import_scores(file, survey=str(survey), audit="a", storage=storage).unmatched.rows == 0

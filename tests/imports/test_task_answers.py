@@ -78,7 +78,9 @@ def test_numbers_are_compared_with_their_tolerance(tmp_path: Path, storage: str)
 def test_unknown_items_and_repeated_answers_stop_the_import(tmp_path: Path, storage: str) -> None:
     items = write(tmp_path / "items.csv", ITEMS)
     file = write(tmp_path / "a.csv", "model,id,answer\nm,mooon,one\nm,mooon,one\nm,mars,one\nm,sun,yes\n")
-    with pytest.raises(ImportFileError, match=r"3 rows are about items .*mooon \(2; did you mean moon\?\), mars \(1\)"):
+    with pytest.raises(
+        ImportFileError, match=r"does not have the items of 3 rows: .*mooon \(2; did you mean moon\?\), mars \(1\)"
+    ):
         import_task_answers(file, audit="a", items=items, answer_format=CHOICE, storage=storage)
     file = write(tmp_path / "a.csv", "model,id,answer,sample\nm,sun,yes,0\nm,sun,no,0\n")
     with pytest.raises(ImportFileError, match=r"row 3|line 3"):
@@ -203,7 +205,7 @@ def test_answers_that_a_log_grades_differently_are_counted(tmp_path: Path, stora
     assert task.models[0].accuracy.value == 0.5
     assert counts.notes == (
         "1 of 3 answers are graded differently in the log: here an answer is compared with the target.",
-        "1 of 3 items have no single target that answers can be equal to.",
+        "No single target that answers can be equal to: 1 of 3 items.",
     )
 
 

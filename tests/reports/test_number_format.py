@@ -7,8 +7,11 @@ import pytest
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.metrics.intervals.unit_means import share_over_units
 from auditor.reports.number_format import (
+    MINUS_SIGN,
+    MISSING_SYMBOL,
     describe_estimate,
     describe_interval,
+    describe_points,
     format_count,
     format_interval,
     format_number,
@@ -38,6 +41,20 @@ from auditor.reports.number_format import (
 )  # fmt: skip
 def test_numbers_are_formatted_for_readers(shown: str, text: str) -> None:
     assert shown == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.012, "+1 percentage point"),
+        (-0.009, f"{MINUS_SIGN}1 percentage point"),
+        (0.0, "0 percentage points"),
+        (0.11, "+11 percentage points"),
+        (None, f"{MISSING_SYMBOL} percentage points"),
+    ],
+)
+def test_one_point_is_singular(share: float | None, text: str) -> None:
+    assert describe_points(share) == text
 
 
 def test_the_number_of_observations_is_outside_of_a_reason() -> None:

@@ -78,7 +78,7 @@ def test_several_waves_stop_until_one_is_chosen_or_all_are_pooled(name: str, tmp
     content = f"c,{name},q1,q2\nFR,2010,1,1\nFR,2012,1,9\n"
     with pytest.raises(ImportFileError) as caught:
         import_text(tmp_path, content)
-    assert f"column '{name}' has 2 waves: 2010 (1 rows), 2012 (1 rows)." in str(caught.value)
+    assert f"column '{name}' has 2 waves: 2010 (1 row), 2012 (1 row)." in str(caught.value)
     assert f"[keep] {name} = [2012]" in str(caught.value)
     chosen = import_text(tmp_path, content, f"keep = {{ {name} = [2012] }}")
     assert chosen.survey.scores[Cell("France", "y")] == 1.0

@@ -53,7 +53,7 @@ def test_the_order_is_the_surveys_and_a_country_named_twice_is_there_once() -> N
         ("all", ["beating"], "Did you mean 'parents beating children'?"),
         ("all", ["divorse"], "no topic 'divorse'. Did you mean 'divorce'?"),
         ([], "all", "is empty"),
-        (["Egypt"], ["prostitution"], "is empty: no cell of 1 countries and 1 topics has a score"),
+        (["Egypt"], ["prostitution"], "is empty: no cell of 1 country and 1 topic has a score"),
     ],
 )
 def test_what_the_survey_does_not_have_is_an_error_that_names_the_nearest(

@@ -34,7 +34,7 @@ def test_shares_become_scores_and_distributions(tmp_path: Path) -> None:
     assert shares.by_cell("sex", "women")[cell.cell].shares == (0.5, 0.25, 0.25)
     assert shares.by_cell("sex", "men") == {}, "fewer than 30 respondents"
     assert shares.by_cell()[cell.cell].cut_variances == pytest.approx((0.25 / 100, 0.1875 / 100))
-    assert imported.notes == ("1 rows of groups with fewer than 30 respondents were left out",)
+    assert imported.notes == ("left out 1 row of groups with fewer than 30 respondents",)
     target = tmp_path / "my.csv"
     write_survey(imported.survey, target, shares=shares)
     assert load_distributions(target) == shares
@@ -53,7 +53,7 @@ def test_a_scale_from_high_to_low_is_read_from_its_low_end(tmp_path: Path) -> No
 def test_rounded_shares_are_divided_by_their_sum_and_counted(tmp_path: Path) -> None:
     imported = import_share_table(write(tmp_path, "Japan,divorce,50,,,0.33,0.33,0.33\n"), 1, 3)
     assert imported.distributions.cells[0].shares == pytest.approx((1 / 3, 1 / 3, 1 / 3))
-    assert imported.notes == ("1 rows did not add up to 1 and were divided by their sum",)
+    assert imported.notes == ("1 row did not add up to 1: shares divided by their sum",)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,8 @@ def test_a_remainder_is_stated_and_no_answer_grows_by_it(tmp_path: Path) -> None
     assert [cell.nonresponse for cell in imported.survey.cells] == [pytest.approx(0.1), None]
     assert [cell.n for cell in imported.survey.cells] == [90, 100]
     assert imported.notes == (
-        "1 rows add up to less than 1; the remainder, up to 10% (Japan × divorce), counts as people who gave no answer",
+        "shares of 1 row add up to less than 1; the remainder, up to 10% (Japan × divorce), counts as people who gave "
+        "no answer",
     )
 
 

@@ -184,7 +184,7 @@ def bradley_terry(
     strength, std_error = undefined.copy(), undefined.copy()
     strength[compared_items], std_error[compared_items] = logits, _std_errors(wins + wins.T, logits, prior)
     reasons = [f"{labels.max() + 1} sets of items are not compared with each other"] if labels.max() > 0 else []
-    reasons += [f"{n_items - len(compared_items)} items have no comparison"] if len(compared_items) < n_items else []
+    reasons += [f"items without a comparison: {n_items - len(compared_items)}"] if len(compared_items) < n_items else []
     reasons += [f"not converged in {iterations} iterations"] if iterations >= max_iterations else []
     return BradleyTerry(strength, std_error, labels, len(i), iterations, "; ".join(reasons) or None)
 

@@ -282,8 +282,8 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
     )
     if not ranking.complete:
         print_message(
-            f"  {ranking.failed} questions have no answer, and {ranking.over_budget} were not asked because of the "
-            "budget. Their items were ranked as if the judge preferred neither."
+            f"  no answer to {pluralize(ranking.failed, 'question')}, and {pluralize(ranking.over_budget, 'question')} "
+            "not asked because of the budget. Their items were ranked as if the judge preferred neither."
         )
     if correlation.value is not None:
         interval = (
@@ -293,7 +293,7 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
         )
         print_message(
             f"  Agreement with people's ranking: Spearman's rho = {correlation.value:.2f} ({interval}, "
-            f"{correlation.n} items)"
+            f"{pluralize(correlation.n, 'item')})"
         )
     print_table(
         ["place", "item"],

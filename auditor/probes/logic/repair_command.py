@@ -14,7 +14,7 @@ import typer
 from auditor.atomic_files import write_atomically
 from auditor.console.options import JsonOption, StorageOption, optional_audit, output_file
 from auditor.console.output import format_command, print_json, print_message, print_table
-from auditor.errors import UsageError
+from auditor.errors import UsageError, pluralize
 from auditor.exports.training import check_suffix
 from auditor.lazy_imports import import_when_used
 from auditor.metrics.logic.ranking import measure_repair_effect
@@ -198,7 +198,7 @@ def repair(
         write_rows(audit, repaired_answers, result, settings, output)
     if n_sent is not None:
         print_message(
-            f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision. To decide: "
+            f"The repair reversed the judge's answer on {pluralize(n_sent, 'pair')}, for you to decide: "
             f"{format_command('review', audit, storage=storage)}"
         )
 
@@ -270,7 +270,9 @@ def write_rows(
     training_data.write_training_rows(rows, output, settings.form)
     card = training_data.build_data_card(audit, rows, settings, result.summaries, result.stages)
     write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
-    print_message(f"Wrote {len(rows)} rows to {output.resolve()}, and a description of the data to {output.name}.md")
+    print_message(
+        f"Wrote {pluralize(len(rows), 'row')} to {output.resolve()}, and a description of the data to {output.name}.md"
+    )
 
 
 def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:

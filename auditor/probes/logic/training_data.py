@@ -12,7 +12,7 @@ import numpy as np
 
 from auditor.domain import Message
 from auditor.domain.terms import is_shortened
-from auditor.errors import UsageError
+from auditor.errors import UsageError, pluralize
 from auditor.exports.training import TrainingFormat, TrainingText, to_records, write_records
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.logic.ranking import RatingMethod
@@ -181,7 +181,8 @@ def build_data_card(
     relations = Counter(row.relation.value for row in rows)
     counts = ", ".join(f"{n} {name}" for name, n in relations.items())
     introduction: list[Inline] = [
-        f"{len(rows)} rows for preference tuning, {counts}, of the stage ", Code(settings.stage), ", in the form ",
+        f"{pluralize(len(rows), 'row')} for preference tuning, {counts}, of the stage ", Code(settings.stage),
+        ", in the form ",
         Code(settings.form), ".",
     ]  # fmt: skip
     agreement_note = (

@@ -195,7 +195,7 @@ def _describe_controls(figures: MemoryFigures) -> Iterator[str]:
         yield f"Recall before and after a model’s release is not measurable: {'; '.join(reasons)}."
     failed = sum(sum(row.failed.values()) for row in figures.models)
     if failed:
-        yield f"{failed} answers were refused, unreadable or lost; they count nowhere."
+        yield f"Refused, unreadable or lost, and counted nowhere: {ap.pluralize(failed, 'answer')}."
 
 
 def _verdict(row: ModelMemory) -> str:
@@ -208,5 +208,5 @@ def _percent(estimate: ap.Estimate) -> str:
 
 def _join(names: Sequence[str], limit: int = 20) -> str:
     """Names in a sentence, at most `limit`."""
-    shown = list(names[:limit]) + ([f"{len(names) - limit} others"] if len(names) > limit else [])
+    shown = list(names[:limit]) + ([ap.pluralize(len(names) - limit, "other")] if len(names) > limit else [])
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

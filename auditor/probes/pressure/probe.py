@@ -104,7 +104,7 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
         if not list_regions(audit):
             yield (
                 f"The probe pressure does not compare regions: none has {MIN_REGION_COUNTRIES} countries among the "
-                f"{len(list(self.plan(audit)))} cells."
+                f"{ap.pluralize(len(list(self.plan(audit))), 'cell')}."
             )
 
     def fingerprint_inputs(self, audit: Audit) -> Sequence[Any]:

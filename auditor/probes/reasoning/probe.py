@@ -94,7 +94,7 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
                 "Add a chat model, set form = “notes”, or remove the probe.",
             )
         n_cells = len(list(self.plan(audit)))
-        return f"{n_cells * count_questions(audit.settings)} questions with recorded steps"
+        return f"{ap.pluralize(n_cells * count_questions(audit.settings), 'question')} with recorded steps"
 
     def unmeasurable(self, audit: Audit) -> Iterable[str]:
         """Name the models that are not asked or get notes, and figures that the audit is too small for."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.domain import OPTION_LETTERS, derive_seed
-from auditor.errors import ImportFileError
+from auditor.errors import ImportFileError, pluralize
 from auditor.imports.published import (
     ConversionOptions,
     DatasetFormat,
@@ -86,7 +86,9 @@ def _read_answer_targets(source: Path) -> Iterator[_BestAnswer]:
         if "choices" in targets.fields:
             choices, labels = targets.texts("choices"), targets.numbers("labels")
             if len(choices) != len(labels):
-                raise targets.make_error("labels", f"has {len(labels)} labels for {len(choices)} choices")
+                raise targets.make_error(
+                    "labels", f"has {pluralize(len(labels), 'label')} for {pluralize(len(choices), 'choice')}"
+                )
         else:
             choices, labels = list(targets.fields), [targets.number(choice) for choice in targets.fields]
         best, wrong = (

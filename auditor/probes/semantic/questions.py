@@ -17,7 +17,7 @@ from auditor.agents.call_builders import question_with_options
 from auditor.config import AuditConfig
 from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Survey
-from auditor.errors import ConfigError, ImportFileError
+from auditor.errors import ConfigError, ImportFileError, pluralize
 from auditor.input_files import parse_toml, read_text
 from auditor.metrics.answers.semantic import normalize_text
 from auditor.probes.semantic import answer_rows
@@ -114,9 +114,9 @@ def check_questions(config: AuditConfig, survey: Survey) -> str:
     probe = config.probes.get(SemanticProbe)
     n_questions = len(load_planned_questions(probe, survey))
     if probe.questions == TASK_QUESTIONS:
-        return f"consistency of the answers to {n_questions} items"
+        return f"consistency of the answers to {pluralize(n_questions, 'item')}"
     check_recorded_answers(config, {question.id for question in load_questions(probe.questions)})
-    return f"{n_questions} {'questions' if probe.prompt_suffix else 'moral questions'}"
+    return pluralize(n_questions, "question" if probe.prompt_suffix else "moral question")
 
 
 def load_planned_questions(probe: SemanticProbe, survey: Survey) -> list[MoralQuestion]:

@@ -153,7 +153,11 @@ class ClaimTest(ReportModel):
     @property
     def is_significant(self) -> bool:
         """Whether the claim is shown, at the 5% level."""
-        return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
+        return self.is_significant_at(SIGNIFICANCE_LEVEL)
+
+    def is_significant_at(self, level: float) -> bool:
+        """Whether any false claim of the family has a probability of at most this level."""
+        return self.adjusted_p_value is not None and self.adjusted_p_value < level
 
 
 P_VALUE_KEYS = publish("p_value", "adjusted_p_value", "test_family").keys

@@ -84,7 +84,11 @@ def build_alignment_remarks(report: Report) -> Paragraph:
     """Remarks on the columns of the alignment table."""
     survey = report.audit.survey
     n_not_asked = survey.cells - survey.asked
-    not_asked = f"In {n_not_asked} cells, people were not asked." if n_not_asked else "People were asked in every cell."
+    not_asked = (
+        f"In {pluralize(n_not_asked, 'cell')}, people were not asked."
+        if n_not_asked
+        else "People were asked in every cell."
+    )
     units = "zones" if survey.clusters == "zone" else "countries"
     return Paragraph(
         f"Cells without a score of people or of the model are dropped. {not_asked} Cells of one country or topic are "

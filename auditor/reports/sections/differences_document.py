@@ -95,13 +95,12 @@ def summarize_differences(differences: DifferenceReport) -> str:
     first_audits, second_audits = ({audits[getattr(pair, side)] for pair in differences.pairs} for side in SIDES)
     if first_audits == second_audits:
         n_distinct = counts["better"] + counts["worse"]
-        return (
-            f"By mean absolute error, one model is closer to people than the other in {n_distinct} of {n_pairs} pairs."
-        )
+        pairs = f"{n_distinct} of {pluralize(n_pairs, 'pair')}"
+        return f"By mean absolute error, one model is closer to people than the other in {pairs}."
     *others, last = [f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]]
     changes = f"{', '.join(others)} and {last}" if others else last
     subject = next(iter(second_audits)) if len(second_audits) == 1 else "the later audit of a pair"
-    return f"By mean absolute error, {subject} is {changes} of {n_pairs} pairs."
+    return f"By mean absolute error, {subject} is {changes} of {pluralize(n_pairs, 'pair')}."
 
 
 def list_cautions(differences: DifferenceReport) -> Iterator[str]:

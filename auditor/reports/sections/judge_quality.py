@@ -43,6 +43,7 @@ from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
     describe_p_value,
+    describe_points,
     format_interval,
     format_share,
     format_signed,
@@ -300,7 +301,7 @@ def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
     gain, loss = (_to_points(difference) for difference in (panel.accuracy.gain, panel.accuracy.loss))
     yield (
         f"The panel’s majority agrees with people on {format_share(panel.accuracy.majority.value)} of the traces. "
-        f"Compared with its best judge, {panel.best_judge}, this is {format_signed(gain.value, 0)} percentage points "
+        f"Compared with its best judge, {panel.best_judge}, this is {describe_points(panel.accuracy.gain.value)} "
         f"({describe_interval(gain, 0, 'signed')}); compared with a majority of equally accurate judges with "
         f"independent errors, {format_signed(loss.value, 0)} ({describe_interval(loss, 0, 'signed')})."
     )
@@ -320,7 +321,7 @@ def describe_excess(report: Report) -> Paragraph:
         )
         return Paragraph([text, Code(command), "."])
     direction = "more" if excess.value >= 0 else "less"
-    figures = f"{abs(100 * excess.value):.0f} percentage points {direction} often than people do"
+    figures = f"{describe_points(abs(excess.value)).lstrip('+')} {direction} often than people do"
     interval = describe_interval(_to_points(excess), 0, "signed")
     labels = pluralize(quality.labels, "labelled trace")
     return Paragraph(f"The judges find traces VALID {figures} ({interval}, {labels}).")

@@ -211,7 +211,7 @@ def list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Ite
     if row.to_halve is None:
         return
     if row.to_halve.sample is not None:
-        yield f"about {row.to_halve.sample} samples a cell instead of {round(row.samples)}"
+        yield f"about {pluralize(row.to_halve.sample, 'sample')} a cell instead of {round(row.samples)}"
     for size, current, most, noun in (
         (row.to_halve.topic, row.topics, most_topics, "topics"),
         (row.to_halve.country, row.countries, most_countries, "countries"),

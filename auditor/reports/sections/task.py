@@ -35,10 +35,10 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import (
     describe_model_correlation,
+    describe_points,
     format_count,
     format_number,
     format_share,
-    format_signed,
     pluralize,
 )
 from auditor.reports.sections.judge_quality import format_passed
@@ -129,7 +129,7 @@ def _describe_points(difference: Estimate) -> str:
         None if share is None else 100 * share for share in (difference.value, difference.ci_low, difference.ci_high)
     )
     points = replace(difference, value=value, ci_low=low, ci_high=high)
-    return f"a difference of {format_signed(value, 0)} percentage points ({describe_interval(points, 0, 'signed')})"
+    return f"a difference of {describe_points(difference.value)} ({describe_interval(points, 0, 'signed')})"
 
 
 def _describe_correlation(subject: str, figures: str, status: Status) -> ListItem:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from auditor.config import EMBEDDED, AuditConfig, BatchSection, ModelSection
 from auditor.domain import Answer, Call, CapabilityKey, LogprobMeasure, Outcome, total_cost
-from auditor.errors import AuditorError, ModelSetupError, RunInterrupted
+from auditor.errors import AuditorError, ModelSetupError, RunInterrupted, pluralize
 from auditor.failpoints import failpoint
 from auditor.models.batches import find_batch_provider, needs_bucket
 from auditor.models.batches.provider import BatchClient, BatchRequestFailed, PreparedRequest, prepare_request
@@ -95,7 +95,9 @@ async def _submit_chunk(manager: BatchManager, queue: ModelBatchQueue, chunk: Ba
     failpoint("batch_sent")
     if remote_id is not None:
         await batches.record_submitted_batch(manager.recorder.db, batch, remote_id)
-        manager.notify(f"{len(call_keys)} calls to '{queue.section.name}' were submitted as the batch {remote_id}.")
+        manager.notify(
+            f"{pluralize(len(call_keys), 'call')} to '{queue.section.name}' submitted as the batch {remote_id}."
+        )
     failpoint("batch_submitted")
     open_batch = OpenBatch(
         batch,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import IO
 
 from auditor.domain import Answer, Attempt, Outcome
-from auditor.errors import ModelSetupError
+from auditor.errors import ModelSetupError, pluralize
 from auditor.models.batches.provider import BatchCallResponse, BatchRequestFailed, BatchStatus, parse_batch_answer
 from auditor.models.failures import RequestFailure
 from auditor.models.provider_request import ProviderReply
@@ -72,10 +72,8 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
             await batches.record_submitted_batch(manager.recorder.db, batch.stored_batch, remote_id)
             return True
     batch.remote_id = None
-    manager.notify(
-        f"A batch of {len(batch.stored_batch.call_keys)} calls to '{queue.section.name}' was never submitted: its "
-        "calls are sent now."
-    )
+    calls = pluralize(len(batch.stored_batch.call_keys), "call")
+    manager.notify(f"A batch of {calls} to '{queue.section.name}' was never submitted: its calls are sent now.")
     manager.abandon_batch(batch, queue, "never submitted")
     return False
 

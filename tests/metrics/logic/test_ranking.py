@@ -133,7 +133,7 @@ def test_an_unbeaten_item_has_a_strength_only_with_a_prior() -> None:
 def test_disconnected_sets_and_silent_items_are_named() -> None:
     strengths = bradley_terry(np.array([[0, 1, 1], [3, 4, 1], [4, 5, 0], [2, 1, NAN]]), 6)
     assert strengths.component.tolist() == [0, 0, -1, 1, 1, 1]
-    assert strengths.reason == "2 sets of items are not compared with each other; 1 items have no comparison"
+    assert strengths.reason == "2 sets of items are not compared with each other; items without a comparison: 1"
     assert np.isnan(strengths.strength).tolist() == [False, False, True, False, False, False]
     assert bradley_terry([], 3).reason == "no comparisons"
     assert bradley_terry([[0, 1, 1]] * 99, 2, max_iterations=2).reason == "not converged in 2 iterations"

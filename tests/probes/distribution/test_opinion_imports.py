@@ -165,7 +165,7 @@ def test_rows_that_do_not_match_are_listed_by_country_and_topic(survey: Path, tm
     assert (unmatched.rows, dict(unmatched.countries), dict(unmatched.topics)) == (3, {"Atlantis": 1}, {"divorse": 2})
     assert unmatched.suggestions == {"divorse": "divorce"}
     with pytest.raises(
-        ImportFileError, match=r"3 rows do not match the survey: .*Atlantis \(1\).*divorse \(2; did you"
+        ImportFileError, match=r"no match in the survey for 3 rows: .*Atlantis \(1\).*divorse \(2; did you"
     ):
         import_text(text, survey, tmp_path, is_strict=True)
 

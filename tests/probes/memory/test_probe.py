@@ -148,7 +148,7 @@ def test_failures_are_counted_and_never_numbers(config: AuditConfig, url: str, f
     assert nothing.ordinary_error.value is nothing.made_up.value is None
     section = build_section("t", figures.model_copy(update={"models": [nothing]}))
     assert section is not None
-    assert f"{len(results)} answers were refused, unreadable or lost; they count nowhere." in text_of(section)
+    assert f"Refused, unreadable or lost, and counted nowhere: {len(results)} answers." in text_of(section)
 
 
 def test_the_gate_the_export_and_the_comparison_have_the_hits(figures: MemoryFigures, url: str) -> None:

@@ -85,7 +85,7 @@ def test_targets_without_one_right_answer_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match="line 1: the field 'mc1_targets' has 2 right answers, not one"):
         read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
     record = {"question": "q?", "mc1_targets": {"choices": ["a", "b"], "labels": [1]}}
-    with pytest.raises(ImportFileError, match="has 1 labels for 2 choices"):
+    with pytest.raises(ImportFileError, match="has 1 label for 2 choices"):
         read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
     table = write_table(tmp_path / "x.csv", TABLE_HEADER, ["A", "B", "q?", "a", "a", "", "s"])
     with pytest.raises(ImportFileError, match="line 2: the column 'Incorrect Answers' is empty"):

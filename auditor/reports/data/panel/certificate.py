@@ -16,9 +16,9 @@ from auditor.reports.number_format import (
     describe_interval,
     describe_model_correlation,
     describe_p_value,
+    describe_points,
     format_number,
     format_percent,
-    format_signed,
     pluralize,
 )
 
@@ -95,7 +95,7 @@ def _describe_difference(field: str, difference: JudgeDifference) -> str:
     points = replace(difference, value=value, ci_low=low, ci_high=high)
     p_text = describe_adjusted_p_value(difference)
     return (
-        f"{phrase.format(above if value > 0 else below)} ({format_signed(value, 0)} percentage points, "
+        f"{phrase.format(above if value > 0 else below)} ({describe_points(difference.value)}, "
         f"{describe_interval(points, 0, 'signed')}, {p_text})"
     )
 
@@ -195,7 +195,7 @@ def _join_pairs(pairs: list[JudgePairRow], *, with_excess: bool) -> str:
         for pair in pairs[:MAX_NAMED_PAIRS]
     ]
     if len(pairs) > MAX_NAMED_PAIRS:
-        texts.append(f"{len(pairs) - MAX_NAMED_PAIRS} more pairs")
+        texts.append(pluralize(len(pairs) - MAX_NAMED_PAIRS, "more pair"))
     return "; ".join(texts)
 
 

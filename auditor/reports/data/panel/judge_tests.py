@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling, Task
-from auditor.errors import UsageError
+from auditor.errors import UsageError, pluralize
 from auditor.metrics.intervals.estimate import ShareEstimate
 from auditor.metrics.intervals.paired import PairedTable, pair_verdicts, paired_differences_over_units
 from auditor.metrics.intervals.unit_means import ShareTable, compare_shares, shares_over_units
@@ -460,9 +460,9 @@ def _holdout_sentence(prediction: PeerHoldout, quality: str, cells: str) -> str:
     if r.ci_low is None or r.ci_high is None:
         return (
             f"It is not known whether the share of VALID predicts {quality} on unseen {cells} "
-            f"({describe_estimate('r', r)}; {prediction.models} models)."
+            f"({describe_estimate('r', r)}; {pluralize(prediction.models, 'model')})."
         )
-    figures = f"{describe_estimate('r', r)}, {prediction.models} models"
+    figures = f"{describe_estimate('r', r)}, {pluralize(prediction.models, 'model')}"
     if r.ci_low > 0:
         cells_sentence = f"The share of VALID predicts {quality} on unseen {cells} ({figures})."
     elif r.ci_high < 0:
