@@ -220,10 +220,10 @@ def test_no_model_of_the_first_tier_is_called_worse_unless_one_is_the_best() -> 
 
 def test_rankings_that_hold_together_have_wider_intervals() -> None:
     models, *world = simulate_audit(np.random.default_rng(1), 12, 10, [0.5, 1.0, 1.0])
-    alone, together = (
+    single, together = (
         model_tiers(MAE, models, *world, larger_is_better=False, n_rankings=n_rankings) for n_rankings in (1, 4)
     )
-    assert together.from_best == pytest.approx(alone.from_best)
+    assert together.from_best == pytest.approx(single.from_best)
     assert together.from_best_high is not None
-    assert alone.from_best_high is not None
-    assert together.from_best_high[1] > alone.from_best_high[1]
+    assert single.from_best_high is not None
+    assert together.from_best_high[1] > single.from_best_high[1]
