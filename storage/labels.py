@@ -21,8 +21,8 @@ from auditor.domain.labels import (
     LabelEntry,
     LabelKind,
     LabelUnit,
-    SampledUnit,
     Stratum,
+    UnitToLabel,
 )
 from auditor.errors import StorageError
 from auditor.failpoints import failpoint
@@ -215,7 +215,7 @@ def load_draw(db: Database, audit_id: int, kind: LabelKind) -> LabelDraw | None:
         return _load_draw(connection, audit_id, kind)
 
 
-def load_label_sample(db: Database, audit_id: int, kind: LabelKind) -> list[SampledUnit]:
+def load_label_sample(db: Database, audit_id: int, kind: LabelKind) -> list[UnitToLabel]:
     """Load the sample in force, in the order in which raters label it; empty if there is none.
 
     The inclusion probability of a drawn unit is the drawn share of its stratum.
@@ -225,7 +225,7 @@ def load_label_sample(db: Database, audit_id: int, kind: LabelKind) -> list[Samp
         units = [] if draw is None else _load_units(connection, draw.id)
     n_drawn = Counter(drawn.stratum for drawn in units)
     return [
-        SampledUnit(
+        UnitToLabel(
             unit=LabelUnit(kind, drawn.parts),
             stratum=drawn.stratum,
             n_in_stratum=drawn.n_in_stratum,

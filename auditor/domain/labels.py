@@ -141,11 +141,11 @@ class DrawnUnit:
 
     `inclusion` is set in an imported sample only. A drawn unit has the drawn share of its stratum, which may grow.
 
-    A twin of `SampledUnit`, which has what follows from the draw and its other units: the kind of unit and the
+    A twin of `UnitToLabel`, which has what follows from the draw and its other units: the kind of unit and the
     probability of each.
 
     Attributes:
-        parts, stratum, n_in_stratum: as in `SampledUnit`.
+        parts, stratum, n_in_stratum: as in `UnitToLabel`.
         content: hash of the unit's text.
         inclusion: its probability in an imported sample, in (0, 1]; None if it was drawn here.
         draw, position, drawn_at: id of the `LabelDraw`, place in its order, and UTC in ISO 8601; set when it is stored.
@@ -162,7 +162,7 @@ class DrawnUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledUnit:
+class UnitToLabel:
     """A unit of the random sample that people label.
 
     Attributes:

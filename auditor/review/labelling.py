@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from auditor.domain.decisions import AspectQuestion, aspect_questions
-from auditor.domain.labels import UNSURE, Label, LabelAction, LabelChoice, LabelEntry, LabelKind, LabelUnit, SampledUnit
+from auditor.domain.labels import UNSURE, Label, LabelAction, LabelChoice, LabelEntry, LabelKind, LabelUnit, UnitToLabel
 from auditor.errors import ReviewError
 from auditor.reports.data.report_source import Units, sampling_units
 from auditor.review.conflict_list import (
@@ -151,7 +151,7 @@ class LabellingSession:
             return {}
         return aspect_questions(for_task=json.loads(self.audit.survey).get("task") is not None)
 
-    def next_unit(self, after: LabelUnit | None = None, skipped: Collection[LabelUnit] = ()) -> SampledUnit | None:
+    def next_unit(self, after: LabelUnit | None = None, skipped: Collection[LabelUnit] = ()) -> UnitToLabel | None:
         """Return the first unit that is left to this rater, other than `after` and `skipped`; None if there is none.
 
         Raters who are active at the same time begin with different units, so that they do not label the same one twice.
@@ -395,7 +395,7 @@ class LabelQueue:
             self.missing[sampled.unit] = opened.item.missing
         return None
 
-    def _next_unit(self, after: LabelUnit | None) -> SampledUnit | None:
+    def _next_unit(self, after: LabelUnit | None) -> UnitToLabel | None:
         return self.session.next_unit(after, skipped={*self.missing, *self._skipped})
 
     def load_neighbour(self, opened: OpenUnit, offset: int) -> OpenUnit | None:

@@ -82,9 +82,9 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     assert semantic_section is not None
     assert (
         semantic_section.questions,
-        semantic_section.wordings,
-        semantic_section.measured,
-        semantic_section.encoder,
+        semantic_section.settings.wordings,
+        semantic_section.settings.measured,
+        semantic_section.settings.encoder,
     ) == (8, 5, "rot", "all-MiniLM-L6-v2")
     consistent_row, wavering_row = semantic_section.models
     assert consistent_row.consistency.value == pytest.approx(1.0, abs=1e-6)
@@ -240,8 +240,8 @@ def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
     assert (
         semantic_section.models[0].model,
         semantic_section.questions,
-        semantic_section.wordings,
-        semantic_section.measured,
+        semantic_section.settings.wordings,
+        semantic_section.settings.measured,
     ) == ("vicuna", 6, 3, "rot")
     rows = [[f"What of {q}?", STANDS[i], RULES[i], "care|fairness", "train"] for q in range(6) for i in range(2)]
     import_answers(write(tmp_path / "MIC.csv", ["Q", "A", "rot", "moral", "split"], rows), audit="mic", storage=storage)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auditor.domain import Outcome
-from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
+from auditor.domain.labels import Label, LabelKind, LabelUnit, UnitToLabel
 from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits, hash_chain, labels, results
 from auditor.storage.database import open_database
@@ -34,7 +34,7 @@ def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def sample(storage: str) -> list[SampledUnit]:
+def sample(storage: str) -> list[UnitToLabel]:
     """A drawn sample of 90 traces."""
     with open_database(storage) as db:
         audit = audits.get_audit(db, "moral")
@@ -43,9 +43,9 @@ def sample(storage: str) -> list[SampledUnit]:
 
 
 def make_row(
-    unit: SampledUnit | tuple[str, ...], rater: str = "ada", verdict: str = "VALID", **more: Any
+    unit: UnitToLabel | tuple[str, ...], rater: str = "ada", verdict: str = "VALID", **more: Any
 ) -> dict[str, Any]:
-    parts = unit.unit.parts if isinstance(unit, SampledUnit) else unit
+    parts = unit.unit.parts if isinstance(unit, UnitToLabel) else unit
     return {"rater": rater, **dict(zip(UNIT_COLUMNS, parts, strict=True)), "verdict": verdict, **more}
 
 
@@ -64,7 +64,7 @@ def import_file(name: str) -> CommandOutput:
     return auditor("import", "labels", name, "--audit", "moral")
 
 
-def load(storage: str) -> tuple[list[Label], list[SampledUnit]]:
+def load(storage: str) -> tuple[list[Label], list[UnitToLabel]]:
     """The labels and the sample of the audit, whose hash chain must hold."""
     with open_database(storage, create=False) as db:
         audit_id = audits.get_audit(db, "moral").id
@@ -74,7 +74,7 @@ def load(storage: str) -> tuple[list[Label], list[SampledUnit]]:
         )
 
 
-def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[SampledUnit]) -> None:
+def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[UnitToLabel]) -> None:
     rows = [
         make_row(sample[0], verdict="valid", score_fit="yes", cultural_accuracy=""),
         make_row(sample[0], rater="ben", verdict="UNSURE", score_fit="", cultural_accuracy="0"),
@@ -94,7 +94,7 @@ def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[Sample
     assert stored_sample == sample
 
 
-def test_an_import_that_is_repeated_stores_nothing_new(storage: str, sample: list[SampledUnit]) -> None:
+def test_an_import_that_is_repeated_stores_nothing_new(storage: str, sample: list[UnitToLabel]) -> None:
     file = write_csv([make_row(sample[0]), make_row(sample[1])])
     import_file(file)
     assert "Already stored and unchanged: 2 labels." in import_file(file).stderr
@@ -102,7 +102,7 @@ def test_an_import_that_is_repeated_stores_nothing_new(storage: str, sample: lis
         assert len(labels.load_entries(db, audits.get_audit(db, "moral").id)) == 2
 
 
-def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, sample: list[SampledUnit]) -> None:
+def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, sample: list[UnitToLabel]) -> None:
     sampled = {unit.unit.parts for unit in sample}
     outside = next(trace for trace in TRACES if trace not in sampled)
     result = import_file(write_csv([make_row(sample[0]), make_row(outside)]))
@@ -139,7 +139,7 @@ def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
     assert [unit.inclusion for unit in load(storage)[1]] == [0.25, 0.5, 0.75, 1.0, 0.1]
 
 
-def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[SampledUnit]) -> None:
+def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[UnitToLabel]) -> None:
     result = import_file(write_csv([make_row(TRACES[0], inclusion=0.5)]))
     assert result.returncode == 2
     assert "has a drawn label sample of traces, so no other can be imported" in result.stderr
@@ -192,7 +192,7 @@ def test_two_probabilities_of_one_trace_are_refused(storage: str) -> None:
     assert load(storage) == ([], [])
 
 
-def test_jsonl_and_parquet_take_booleans(storage: str, sample: list[SampledUnit]) -> None:
+def test_jsonl_and_parquet_take_booleans(storage: str, sample: list[UnitToLabel]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -207,7 +207,7 @@ def test_jsonl_and_parquet_take_booleans(storage: str, sample: list[SampledUnit]
 # --- Label Studio
 
 
-def make_task(unit: SampledUnit, *annotations: dict[str, Any], **data: Any) -> dict[str, Any]:
+def make_task(unit: UnitToLabel, *annotations: dict[str, Any], **data: Any) -> dict[str, Any]:
     """A task of Label Studio's export, with the members that it has there."""
     parts = dict(zip(UNIT_COLUMNS, unit.unit.parts, strict=True)) | {"sample": int(unit.unit.parts[3])}
     members = {"id": 7, "project": 1, "predictions": [], "total_annotations": len(annotations), "meta": {}}
@@ -232,7 +232,7 @@ def write_json(value: Any) -> str:
     return "export.json"
 
 
-def test_label_studio_gives_the_labels_of_a_table(storage: str, sample: list[SampledUnit]) -> None:
+def test_label_studio_gives_the_labels_of_a_table(storage: str, sample: list[UnitToLabel]) -> None:
     tasks = [
         make_task(
             sample[0],
@@ -253,7 +253,7 @@ def test_label_studio_gives_the_labels_of_a_table(storage: str, sample: list[Sam
 
 
 def test_label_studio_can_bring_its_own_sample(storage: str) -> None:
-    unit = SampledUnit(LabelUnit(LabelKind.TRACE, TRACES[0]), (), 0, 0.0, 0)
+    unit = UnitToLabel(LabelUnit(LabelKind.TRACE, TRACES[0]), (), 0, 0.0, 0)
     assert import_file(write_json([make_task(unit, make_annotation(1), inclusion=0.2)])).returncode == 0
     assert [sampled.inclusion for sampled in load(storage)[1]] == [0.2]
 
@@ -292,7 +292,7 @@ def rename_controls(task: dict[str, Any]) -> None:
     ],
 )
 def test_a_bad_task_is_named_and_nothing_is_stored(
-    storage: str, sample: list[SampledUnit], change: Any, message: str
+    storage: str, sample: list[UnitToLabel], change: Any, message: str
 ) -> None:
     task = make_task(sample[1], make_annotation(1))
     change(task)
@@ -318,7 +318,7 @@ def test_another_json_file_is_refused(storage: str, text: str, message: str) -> 
 
 
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
-def test_exported_labels_can_be_imported_again(storage: str, sample: list[SampledUnit], file_format: str) -> None:
+def test_exported_labels_can_be_imported_again(storage: str, sample: list[UnitToLabel], file_format: str) -> None:
     outside = next(trace for trace in TRACES if trace not in {unit.unit.parts for unit in sample})
     rows = [
         make_row(sample[0], score_fit="true"),
@@ -344,7 +344,7 @@ def test_exported_labels_can_be_imported_again(storage: str, sample: list[Sample
 
 
 def test_exported_labels_bring_their_sample_to_another_database(
-    storage: str, sample: list[SampledUnit], tmp_path: Path
+    storage: str, sample: list[UnitToLabel], tmp_path: Path
 ) -> None:
     outside = next(trace for trace in TRACES if trace not in {unit.unit.parts for unit in sample})
     import_file(write_csv([*(make_row(unit) for unit in sample), make_row(outside)]))

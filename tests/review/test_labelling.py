@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Outcome, Ruling, Trace
-from auditor.domain.labels import UNSURE, LabelKind, SampledUnit
+from auditor.domain.labels import UNSURE, LabelKind, UnitToLabel
 from auditor.errors import ReviewError, StorageError, UsageError
 from auditor.review.conflict_list import format_progress
 from auditor.review.label_sampling import draw_label_sample
@@ -35,7 +35,7 @@ def audit(db: Database) -> Audit:
     return save_review_audit(db)
 
 
-def load_label_sample(db: Database, audit: Audit) -> list[SampledUnit]:
+def load_label_sample(db: Database, audit: Audit) -> list[UnitToLabel]:
     return labels.load_label_sample(db, audit.id, LabelKind.TRACE)
 
 
@@ -43,7 +43,7 @@ def start(db: Database, audit: Audit, rater: str = "ada", share: float = 0.2, ra
     return LabellingSession(db, audit, rater, second_rater_share=share, raters_per_shared_unit=raters)
 
 
-def label_all(session: LabellingSession, value: str = VALID) -> list[SampledUnit]:
+def label_all(session: LabellingSession, value: str = VALID) -> list[UnitToLabel]:
     order = []
     while (sampled := session.next_unit()) is not None:
         session.save(sampled.unit, value, duration_s=2.0)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from auditor.domain import Ruling
-from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, SampledUnit
+from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, UnitToLabel
 from auditor.reports.data.report_source import LabelRecords
 from auditor.storage.votes import TraceKey, VoteArrays
 
@@ -48,14 +48,14 @@ def plant_labels(
     majorities = find_majorities(votes)
     stratum_of = {key: (key[0], Ruling.VALID if majorities[key] else Ruling.INVALID) for key in votes.traces}
     frame = [(to_unit(key), (model, verdict.value)) for key, (model, verdict) in stratum_of.items()]
-    sample: list[SampledUnit] = []
+    sample: list[UnitToLabel] = []
     labels: list[Label] = []
     for stratum in sorted(set(stratum_of.values())):
         keys = [key for key in votes.traces if stratum_of[key] == stratum]
         drawn = [keys[i] for i in rng.permutation(len(keys))[:n_each]]
         for key in drawn:
             names = (stratum[0], stratum[1].value)
-            sample.append(SampledUnit(to_unit(key), names, len(keys), len(drawn) / len(keys), len(sample)))
+            sample.append(UnitToLabel(to_unit(key), names, len(keys), len(drawn) / len(keys), len(sample)))
             for rater in range(raters):
                 is_valid = truth[key] != (rng.random() < rater_error)
                 is_unsure = bool(rng.random() < unsure_share)

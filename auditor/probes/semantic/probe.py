@@ -173,7 +173,7 @@ class Semantic(BuiltInProbe):
         figures = report.find(schema.SemanticReport)
         if figures is None:
             return None
-        return "moral question" if figures.subject == "moral" else "question", figures.questions
+        return "moral question" if figures.settings.subject == "moral" else "question", figures.questions
 
     def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
         return published_questions.FORMATS

@@ -236,30 +236,37 @@ class SemanticScoringSettings:
     """Settings with which an audit's semantic scores were computed.
 
     Attributes:
-        source: source of the questions.
-        encoder, revision: the sentence encoder, and the hash of its weights.
-        variant, alpha: the variant of the graph entropy, `sage` or `sge`, and its parameter.
-        rot_weight: weight of the rules of thumb (rot) if `measured` is `mix`, in [0, 1]; answers have the rest.
-        measured: the texts scored: `rot` (rules of thumb), `answer` or `mix`.
-        wordings: planned number of paraphrases of each question; 0 if only repeated answers are compared by a judge.
         evidence: hash of all inputs of the scores.
         bertscore_model: weights of the measure `bertscore_bert_base`; empty where it was not computed.
-        subject: what the questions are about: `moral`, or `any`.
         is_multilingual: whether the encoder reads several languages; None of scores of earlier versions.
     """
 
     source: str
+    """Source of the questions."""
     encoder: str
+    """The sentence encoder."""
     revision: str
+    """SHA-256 of the encoder's weights."""
     variant: str
+    """The variant of the graph entropy: `sage` or `sge`."""
     alpha: float
+    """Its parameter."""
     rot_weight: float
+    """Weight of the rules of thumb (rot) if `measured` is `mix`, in [0, 1]; answers have the rest."""
     measured: str
+    """Texts that are scored: `rot` (rules of thumb), `answer` or `mix`."""
     wordings: int
+    """Planned number of wordings of each question; 0 if only repeated answers are compared by a judge."""
     evidence: str
     bertscore_model: str = ""
     subject: str = "moral"
+    """What the questions are about: `moral` or `any`."""
     is_multilingual: bool | None = None
+
+    @property
+    def computed_bertscore_model(self) -> str | None:
+        """Weights of the measure `bertscore_bert_base`; null where it was not computed."""
+        return self.bertscore_model or None
 
     @property
     def reads_several_languages(self) -> bool:

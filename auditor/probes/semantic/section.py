@@ -77,7 +77,7 @@ FORMS_TITLE = "The score in its published forms"
 def build_form_blocks(semantic: SemanticReport) -> Iterator[Block]:
     """Describe the score of the questions themselves, and tabulate the published forms where there are any."""
     if semantic.questions_only is not None:
-        name = f"{name_metric(semantic.variant)} of the questions themselves"
+        name = f"{name_metric(semantic.settings.variant)} of the questions themselves"
         remark = (
             "Here the wordings are scored as if they were answers. The authors of SGE take this as the upper bound, "
             "but answers that are more alike than the wordings exceed it."
@@ -100,8 +100,8 @@ def _tabulate_forms(semantic: SemanticReport) -> Table:
         for (model, texts), values in values_by_row.items()
     ]
     caption = (
-        f"{name_metric(semantic.variant)} of the same texts in each form, with 95% CI; n counts questions. The "
-        "released program of SaGE weighs rules of thumb with 0.2 and answers with 0.8. Other rows have one kind of "
+        f"{name_metric(semantic.settings.variant)} of the same texts in each form, with 95% CI; n counts questions. "
+        "The released program of SaGE weighs rules of thumb with 0.2 and answers with 0.8. Other rows have one kind of "
         "text only."
     )
     return Table("paraphrase-forms", FORMS_TITLE, caption, columns, rows)
@@ -138,7 +138,7 @@ def _describe_judged_row(row: JudgedConsistencyRow) -> ListItem:
 
 def name_question(semantic: SemanticReport) -> str:
     """Name a question by its subject."""
-    return "moral question" if semantic.subject == "moral" else "question"
+    return "moral question" if semantic.settings.subject == "moral" else "question"
 
 
 def build_judged_tables(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Table]:
@@ -165,7 +165,7 @@ def build_semantic_section(report: Report) -> Section | None:
         return None
     marks = SamplingMarks.of(report.sampling, MORAL_PURPOSE)
     blocks: list[Block]
-    if not semantic.wordings:
+    if not semantic.settings.wordings:
         blocks = build_judged_blocks(semantic, marks)
         return Section("semantic", "Consistency of repeated answers", blocks, "Consistency")
     blocks = [Paragraph(_describe_questions(semantic))]
@@ -187,16 +187,17 @@ def build_semantic_section(report: Report) -> Section | None:
 
 def _describe_questions(semantic: SemanticReport) -> str:
     """Describe the questions asked and the meaning of the score."""
+    settings = semantic.settings
     weights = (
-        f" (weights {semantic.rot_weight:g} and {1 - semantic.rot_weight:g})" if semantic.measured == "mix" else ""
+        f" (weights {settings.rot_weight:g} and {1 - settings.rot_weight:g})" if settings.measured == "mix" else ""
     )
-    alpha = f" with α = {semantic.alpha:g}" if semantic.variant == "sage" else ""
+    alpha = f" with α = {settings.alpha:g}" if settings.variant == "sage" else ""
     questions = pluralize(semantic.questions, name_question(semantic))
-    subject = "morals" if semantic.subject == "moral" else "one subject"
+    subject = "morals" if settings.subject == "moral" else "one subject"
     return (
         f"{questions}, each asked in {_count_wordings(semantic)}. "
         "A consistent model answers all wordings of a question alike. The score is "
-        f"{name_measure(semantic.variant, semantic.measured)}{weights}{alpha}, by the encoder {semantic.encoder}. It "
+        f"{name_measure(settings.variant, settings.measured)}{weights}{alpha}, by the encoder {settings.encoder}. It "
         "is 1 if all texts have the same meaning, and about 0 if they have nothing in common. Texts about "
         f"{subject} are similar even across questions, so the score by chance is shown too."
     )
@@ -204,10 +205,11 @@ def _describe_questions(semantic: SemanticReport) -> str:
 
 def _count_wordings(semantic: SemanticReport) -> str:
     """The number of wordings of a question; of those with fewer than planned, the fewest."""
-    fewest = semantic.wordings if semantic.fewest_wordings is None else semantic.fewest_wordings
-    if fewest >= semantic.wordings:
-        return pluralize(semantic.wordings, "wording")
-    return f"at least {fewest} of {semantic.wordings} planned wordings"
+    settings = semantic.settings
+    fewest = settings.wordings if semantic.fewest_wordings is None else semantic.fewest_wordings
+    if fewest >= settings.wordings:
+        return pluralize(settings.wordings, "wording")
+    return f"at least {fewest} of {settings.wordings} planned wordings"
 
 
 def _describe_model(row: SemanticModelRow) -> ListItem:
@@ -317,7 +319,7 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
 
 def _build_culture_tables(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Block]:
     """Build the tables by country and language, of gaps between regions, and of consistency across languages."""
-    main = semantic.measured, semantic.variant
+    main = semantic.settings.measured, semantic.settings.variant
     measure = {"metric": lambda row: name_measure(row.metric, row.text)}
     caption = "Mean over the questions about each country, with 95% CI; n counts questions. "
     yield from _build_culture_table(
@@ -452,7 +454,7 @@ def _bound_p_value(row: SemanticModelRow) -> float:
 def build_summary_tables(report: Report) -> Iterator[Table]:
     """Yield consistency under paraphrase; one row for each model."""
     semantic = report.find(SemanticReport)
-    if semantic is None or not semantic.wordings:
+    if semantic is None or not semantic.settings.wordings:
         return
     marks = SamplingMarks.of(report.sampling, MORAL_PURPOSE)
     rows: list[list[Cell]] = [

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
 from auditor.domain.audit_records import DesignAnswer, Exclusion, PlannedRun
-from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
+from auditor.domain.labels import Label, LabelKind, LabelUnit, UnitToLabel
 from auditor.errors import UsageError
 from auditor.metrics.intervals.two_way import UnitLabels
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
@@ -56,7 +56,7 @@ class LabelRecords:
         reason: why the labels cannot be used; None if they can, or if there are none.
     """
 
-    sample: Sequence[SampledUnit] = ()
+    sample: Sequence[UnitToLabel] = ()
     labels: Sequence[Label] = ()
     frame: Sequence[tuple[LabelUnit, tuple[str, ...]]] = ()
     reason: str | None = None

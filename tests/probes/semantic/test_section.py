@@ -19,6 +19,7 @@ from auditor.probes.semantic.figures.schema import (
     SemanticReport,
     WordedAnswer,
 )
+from auditor.probes.semantic.records import SemanticScoringSettings
 from auditor.probes.semantic.section import MAX_PRINTED_QUESTIONS, build_semantic_section
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Disclosure, Figure, Quote, Section
@@ -65,9 +66,8 @@ def make_question(**changes: object) -> LeastConsistentRow:
 
 def build(report: Report, models: list[SemanticModelRow], **changes: object) -> Section:
     semantic = SemanticReport(
-        source="s", questions=8, wordings=5, encoder="e", revision="r", variant="sage", alpha=10, rot_weight=0.25,
-        measured="mix", models=models, foundations=[], differences=[], rivals=[], languages=[], judged=[], worst=[],
-        rejected={},
+        settings=SemanticScoringSettings("s", "e", "r", "sage", 10.0, 0.25, "mix", 5, "i"), questions=8, models=models,
+        foundations=[], differences=[], rivals=[], languages=[], judged=[], worst=[], rejected={},
     ).model_copy(update=changes)  # fmt: skip
     section = build_semantic_section(report.model_copy(update={"semantic": semantic}))
     assert section is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 import numpy as np
 
@@ -53,14 +52,13 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     models = [*source.models, *sorted(answering.difference(source.models))]
     models = [model for model in models if model in answering]
     scored_models = models if settings.wordings else []
-    facts = {name: value for name, value in asdict(settings).items() if name in SemanticReport.model_fields}
     counts_by_reason: dict[str, int] = defaultdict(int)
     for wordings in answer_rows.load_wordings(db, source.audit.id).values():
         for wording in wordings:
             if wording.number is None:
                 counts_by_reason[wording.reason or "not told"] += 1
     return SemanticReport(
-        **facts | {"bertscore_model": settings.bertscore_model or None},
+        settings=settings,
         questions=len(questions),
         fewest_wordings=counts[0] if (counts := count_wordings(db, source.audit.id)) and settings.wordings else None,
         models=build_model_rows(db, source, models, score_table),

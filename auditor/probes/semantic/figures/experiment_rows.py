@@ -81,25 +81,27 @@ class AnswerCountRow(ReportModel):
     """Answers that cannot be used, by outcome."""
 
 
-class MeasureByWordingRow(ReportModel):
-    """One measure at one temperature, of one kind of text; n counts questions."""
+class TextMeasure(ReportModel):
+    """One measure of one kind of text; n counts questions."""
 
     metric: Annotated[str, Column("Measure")]
     """`sage`, `sge`, `sage:alpha=1` (SaGE with another exponent), `cosine`, or one of `rivals`."""
     text: Annotated[str, Column("Texts")]
     """`answer`, `rot` (rules of thumb), `mix`, or `mix:0.2` as in the released program of SaGE."""
+
+
+class MeasureByWordingRow(TextMeasure):
+    """One measure at one temperature."""
+
     same_words: Annotated[AveragedEstimate, Column("Same wording")]
     other_words: Annotated[AveragedEstimate, Column("Other wordings")]
     difference: Annotated[Estimate, Column("Other minus same", style="signed", emphasis=True)]
     """`other_words` minus `same_words`; the interval is not adjusted for the number of measures."""
 
 
-class MeasureByRuleRow(ReportModel):
-    """One measure before and after a rule to follow, of one kind of text; n counts questions."""
+class MeasureByRuleRow(TextMeasure):
+    """One measure before and after a rule to follow."""
 
-    metric: Annotated[str, Column("Measure")]
-    text: Annotated[str, Column("Texts")]
-    """Both as in `MeasureByWordingRow`."""
     before: Annotated[AveragedEstimate, Column("Without a rule")]
     after: Annotated[AveragedEstimate, Column("With a rule")]
     change: Annotated[Estimate, Column("Change", style="signed", emphasis=True)]

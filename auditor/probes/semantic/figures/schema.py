@@ -18,7 +18,7 @@ from auditor.metrics.intervals.paired import paired_difference
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.probes.semantic.records import MoralQuestion, QuestionScore, SemanticScoringSettings
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
+from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column, publish
 from auditor.reports.data.report_source import FloatArray
 from auditor.reports.document import Column
 from auditor.surveys.regions import region_of
@@ -403,27 +403,19 @@ class LeastConsistentRow(ReportModel):
     """The judge's reason."""
 
 
-class SemanticReport(ReportModel):
+class SemanticReport(FlatRow):
     """Consistency under paraphrase."""
 
-    source: str
-    """Source of the questions."""
+    settings: Annotated[
+        SemanticScoringSettings,
+        publish(
+            *("source", "subject", "wordings", "encoder", "revision", "variant", "alpha", "rot_weight", "measured"),
+            computed_bertscore_model="bertscore_model",
+        ),
+    ]
     questions: int
-    subject: str = "moral"
-    """What the questions are about: `moral` or `any`."""
-    wordings: int
-    """Number of wordings of each question; 0 if only `judged` was measured."""
     fewest_wordings: int | None = None
     """Fewest wordings that a question was asked in, where a model wrote too few; null if none were counted."""
-    encoder: str
-    revision: str
-    """SHA-256 of the encoder's weights."""
-    variant: str
-    """`sage` or `sge`."""
-    alpha: float
-    rot_weight: float
-    measured: str
-    """Texts that are scored: `rot` (rules of thumb), `answer` or `mix`."""
     models: list[SemanticModelRow]
     foundations: list[FoundationRow]
     differences: list[SemanticDifferenceRow]
@@ -440,8 +432,6 @@ class SemanticReport(ReportModel):
     Null where it was not computed."""
     forms: list[ScoreFormRow] = Field(default_factory=list)
     """The score with each published exponent and weight of the rules; empty where they were not computed."""
-    bertscore_model: str | None = None
-    """Weights of the measure `bertscore_bert_base`; null where it was not computed."""
     countries: list[CountryConsistencyRow] = Field(default_factory=list)
     """By country, by every measure; empty where no question is about a country."""
     by_language: list[LanguageConsistencyRow] = Field(default_factory=list)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from auditor.config import LabelSection
 from auditor.config.probe_section import LabelForm
-from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, RaterKind, SampledUnit
+from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, RaterKind, UnitToLabel
 from auditor.domain.terms import Ruling
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.unit_means import share_over_units
@@ -467,7 +467,7 @@ def _widest_half_width(estimates: Sequence[Estimate]) -> float | None:
     return max(widths, default=None)
 
 
-def track_share(sample: Sequence[SampledUnit], labels: Sequence[Label]) -> SequenceInterval | None:
+def track_share(sample: Sequence[UnitToLabel], labels: Sequence[Label]) -> SequenceInterval | None:
     """People's share of VALID over all traces, from the labels so far in the order of drawing.
 
     Of each stratum the labels count up to the first trace without one: a rater who picks traces would bias the rest.
@@ -475,7 +475,7 @@ def track_share(sample: Sequence[SampledUnit], labels: Sequence[Label]) -> Seque
     Returns:
         None without a sample, or if inclusion probabilities differ within a stratum, as an import may have them.
     """
-    by_stratum: dict[tuple[str, ...], list[SampledUnit]] = {}
+    by_stratum: dict[tuple[str, ...], list[UnitToLabel]] = {}
     for row in sorted(sample, key=lambda row: row.position):
         by_stratum.setdefault(row.stratum, []).append(row)
     if not by_stratum or any(len({row.inclusion for row in rows}) > 1 for rows in by_stratum.values()):
