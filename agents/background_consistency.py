@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
 
 from auditor.agents.cell_scoring import chance_similarities, evidence_hash, self_consistencies
 from auditor.agents.run_context import TextEncoder
-from auditor.domain import Cell, Method
-from auditor.errors import RunInterrupted
-from auditor.storage import results
+from auditor.agents.vector_cache import StoredVectors, VectorCache
+from auditor.domain import Cell, Method, canonical_hash
+from auditor.storage import audits, results
 from auditor.storage.database import Database
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 CellKey: TypeAlias = tuple[str, Cell]
@@ -30,8 +30,6 @@ CellTexts: TypeAlias = Mapping[str, Sequence[str]]
 
 TEXTS_PER_BATCH = 64
 """Texts that the thread waits for."""
-TEXTS_PER_STEP = 128
-"""Texts between two looks at whether the run was stopped: a multiple of what encoders take at once."""
 MAX_WAITING_CELLS = 1024
 """Cells that may wait for the thread; those beyond are left to `compute`."""
 BUSY_LOOP_SHARE = 0.6
@@ -52,35 +50,46 @@ def load_stored_evidence(db: Database, audit_id: int) -> dict[CellKey, str]:
     }
 
 
-class _StoppableEncoder:
-    """An encoder that stops between steps of `TEXTS_PER_STEP` texts once the run ends."""
+class _AuditEncoder:
+    """The encoder of an audit, loaded on first use, with the revision that is recorded for the audit.
 
-    def __init__(self, encoder: TextEncoder, is_ending: Callable[[], bool]) -> None:
-        self._encoder, self._is_ending = encoder, is_ending
+    Attributes:
+        all_cores: whether it may use all cores.
+    """
+
+    def __init__(self, load: Callable[[], TextEncoder], name: str, db: Database, audit_id: int) -> None:
+        self._load, self._name, self._db, self._audit_id = load, name, db, audit_id
+        self._loaded: TextEncoder | None = None
+        self._lock = threading.RLock()
+        self.all_cores = False
+
+    @cached_property
+    def recorded_revision(self) -> str | None:
+        """The revision that was recorded when the encoder was loaded last; None if it never was."""
+        return audits.load_encoder_revision(self._db, self._audit_id)
 
     @property
     def revision(self) -> str:
         """Identifies the encoder's weights."""
-        return self._encoder.revision
+        return self.recorded_revision or self.load().revision
+
+    def load(self) -> TextEncoder:
+        """Load the encoder, and record its revision. Raises ModelSetupError if it cannot be loaded."""
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+                if self._loaded.revision != self.recorded_revision:
+                    audits.save_encoder_revision(self._db, self._audit_id, self._name, self._loaded.revision)
+                    self.recorded_revision = self._loaded.revision
+            return self._loaded
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (texts, dimensions).
+        """Unit vectors, shape (texts, dimensions)."""
+        from auditor.models.embeddings import use_cores
 
-        Texts of about the same length are encoded together, the longest first: batches in the order of the cells took a
-        tenth more CPU time, since an encoder fills up shorter texts, and with the shortest first it took 4% to 10%
-        more, since each batch needed more memory than the last. Equal texts are encoded once, and have equal vectors.
-
-        Raises:
-            RunInterrupted: the run ends.
-        """
-        unique_texts = sorted(set(texts), key=lambda text: (-len(text), text))
-        vectors: list[NDArray[np.float32]] = []
-        for start in range(0, len(unique_texts), TEXTS_PER_STEP):
-            if self._is_ending():
-                raise RunInterrupted
-            vectors.append(self._encoder.encode(unique_texts[start : start + TEXTS_PER_STEP]))
-        row_by_text = {text: row for row, text in enumerate(unique_texts)}
-        return np.concatenate(vectors)[[row_by_text[text] for text in texts]]
+        encoder = self.load()
+        use_cores(all_cores=self.all_cores)
+        return encoder.encode(texts)
 
 
 class BackgroundConsistency:
@@ -93,20 +102,22 @@ class BackgroundConsistency:
         self,
         load_encoder: Callable[[], TextEncoder],
         encoder_name: str,
-        load_evidence: Callable[[], Mapping[CellKey, str]],
+        db: Database,
+        audit_id: int,
         stop_event: threading.Event,
     ) -> None:
         """Set up; the encoder is loaded by the first cell that needs it.
 
         Args:
             load_encoder: loads the sentence encoder.
-            encoder_name: its name in the config, a part of each cell's evidence.
-            load_evidence: loads the evidence of stored self-consistencies, which are not computed again.
+            encoder_name: its name in the config.
+            db, audit_id: the audit, whose stored self-consistencies are not computed again; vectors are stored there.
             stop_event: once set, no further batch is computed.
         """
         self._stop_event = stop_event
-        self._load_encoder, self._encoder_name, self._load_evidence = load_encoder, encoder_name, load_evidence
-        self._encoder: TextEncoder | None = None
+        self._db, self._audit_id, self._encoder_name = db, audit_id, encoder_name
+        self._encoder = _AuditEncoder(load_encoder, encoder_name, db, audit_id)
+        self._vectors = VectorCache(db, self._encoder, is_ending=self._is_ending)
         self._encoder_lock = threading.Lock()
         self._stored_evidence: Mapping[CellKey, str] | None = None
         self._submitted: set[tuple[CellKey, str]] = set()
@@ -117,10 +128,15 @@ class BackgroundConsistency:
         self._is_computing, self._is_closed = threading.Event(), threading.Event()
         self._loop_share = 1.0  # until it is measured
 
+    @property
+    def identity(self) -> str:
+        """What stands for the encoder in the evidence of a self-consistency: its revision, else its name."""
+        return self._encoder.recorded_revision or self._encoder_name
+
     async def start(self, cells: Collection[CellKey]) -> None:
         """Begin to load the encoder if one of the cells has no stored self-consistency."""
         if self._stored_evidence is None:
-            self._stored_evidence = await asyncio.to_thread(self._load_evidence)
+            self._stored_evidence = await asyncio.to_thread(load_stored_evidence, self._db, self._audit_id)
         if self._thread is None and any(cell not in self._stored_evidence for cell in cells):
             self._monitor = asyncio.create_task(self._watch_loop())
             self._thread = threading.Thread(target=self._work, name="self-consistency", daemon=True)
@@ -133,9 +149,10 @@ class BackgroundConsistency:
         """
         if self._thread is None or self._is_ending() or self._stored_evidence is None:
             return
-        evidence = self._evidence(texts)
+        evidence = _hash_texts(texts)
         has_pair = any(len(group) > 1 for group in texts.values())
-        if not has_pair or self._stored_evidence.get(cell) == evidence or (cell, evidence) in self._submitted:
+        is_stored = self._stored_evidence.get(cell) == evidence_hash(self.identity, _flatten(texts))
+        if not has_pair or is_stored or (cell, evidence) in self._submitted:
             return
         try:
             self._waiting.put_nowait((cell, texts))
@@ -152,7 +169,7 @@ class BackgroundConsistency:
             ModelSetupError: the encoder cannot be loaded.
             RunInterrupted: the run was stopped, or `close` was called.
         """
-        evidence = {cell: self._evidence(cell_texts) for cell, cell_texts in texts.items()}
+        evidence = {cell: _hash_texts(cell_texts) for cell, cell_texts in texts.items()}
         self._is_computing.set()
         try:
             with self._encoder_lock:
@@ -171,7 +188,8 @@ class BackgroundConsistency:
         self._is_computing.set()
         try:
             with self._encoder_lock:
-                return chance_similarities(texts, lambda: self._prepare_encoder(all_cores=True), seed)
+                self._encoder.all_cores = True
+                return chance_similarities(texts, lambda: self._vectors, seed)
         finally:
             self._is_computing.clear()
 
@@ -186,28 +204,6 @@ class BackgroundConsistency:
     def _is_ending(self) -> bool:
         """Whether the run was stopped or has ended."""
         return self._stop_event.is_set() or self._is_closed.is_set()
-
-    def _evidence(self, texts: CellTexts) -> str:
-        """Hash of a cell's texts and of the encoder, as it is stored with the self-consistency."""
-        return evidence_hash(self._encoder_name, [text for group in texts.values() for text in group])
-
-    def _get_encoder(self) -> TextEncoder:
-        """The encoder, loaded once.
-
-        Raises:
-            ModelSetupError: it cannot be loaded.
-        """
-        if self._encoder is None:
-            self._encoder = self._load_encoder()
-        return self._encoder
-
-    def _prepare_encoder(self, *, all_cores: bool) -> TextEncoder:
-        """The encoder, with the number of cores for this thread; the caller holds its lock."""
-        from auditor.models.embeddings import use_cores
-
-        encoder = self._get_encoder()
-        use_cores(all_cores=all_cores)
-        return _StoppableEncoder(encoder, self._is_ending)
 
     async def _watch_loop(self) -> None:
         """Measure how much of its time the event loop uses a core; often until the encoder may be loaded."""
@@ -229,17 +225,17 @@ class BackgroundConsistency:
             if self._is_ending():
                 return
             with self._encoder_lock:
-                self._get_encoder()
+                self._encoder.load()
             while batch := self._take_batch():
                 with self._encoder_lock:
                     self._compute_batch(batch, all_cores=self._loop_share < IDLE_LOOP_SHARE)
 
     def _compute_batch(self, batch: Mapping[CellKey, CellTexts], *, all_cores: bool) -> None:
         """Compute the self-consistency of those of some cells that have none; the caller holds the encoder's lock."""
-        evidence = {cell: self._evidence(texts) for cell, texts in batch.items()}
+        evidence = {cell: _hash_texts(texts) for cell, texts in batch.items()}
         missing = {cell: texts for cell, texts in batch.items() if (cell, evidence[cell]) not in self._computed}
-        prepare_encoder = partial(self._prepare_encoder, all_cores=all_cores)
-        for cell, value in self_consistencies(missing, prepare_encoder).items():
+        self._encoder.all_cores = all_cores
+        for cell, value in self_consistencies(missing, lambda: self._vectors).items():
             self._computed[cell, evidence[cell]] = value
 
     def _take_batch(self) -> dict[CellKey, CellTexts]:
@@ -260,3 +256,36 @@ class BackgroundConsistency:
         """Wait while the event loop is busy or `compute` uses all cores, unless the run ends."""
         while (self._loop_share >= BUSY_LOOP_SHARE or self._is_computing.is_set()) and not self._is_ending():
             time.sleep(LOOP_CHECK_INTERVAL_S / 10)
+
+
+class RecordedConsistency:
+    """Computes self-consistencies from stored vectors."""
+
+    def __init__(self, vectors: StoredVectors) -> None:
+        """Set up with the vectors of the audit's encoder."""
+        self._vectors, self.identity = vectors, vectors.revision
+
+    async def start(self, cells: Collection[CellKey]) -> None:
+        """Do nothing."""
+
+    def submit(self, cell: CellKey, texts: CellTexts) -> None:
+        """Do nothing."""
+
+    def compute(self, texts: Mapping[CellKey, CellTexts]) -> dict[CellKey, float | None]:
+        """Self-consistency by model and cell; None also where vectors are missing."""
+        values = self_consistencies(texts, lambda: self._vectors)
+        return {key: None if value is None or math.isnan(value) else value for key, value in values.items()}
+
+    def compute_chance(self, texts: Mapping[Cell, CellTexts], seed: int) -> dict[Cell, dict[str, float | None]]:
+        """How alike texts about different cells are."""
+        return chance_similarities(texts, lambda: self._vectors, seed)
+
+
+def _flatten(texts: CellTexts) -> list[str]:
+    return [text for group in texts.values() for text in group]
+
+
+def _hash_texts(texts: CellTexts) -> str:
+    """Hash of a cell's texts; a run has one encoder."""
+    return canonical_hash(_flatten(texts))
+

@@ -78,6 +78,18 @@ def _save_direct_scores(context: RunContext) -> None:
     Raises:
         RunInterrupted: the user stopped the run; the batches before are stored.
     """
+    encoder = None
+    while encoder != (encoder := _encoder_identity(context)):  # its weights may turn out to be others than recorded
+        _save_scores_by_encoder(context, encoder)
+
+
+def _encoder_identity(context: RunContext) -> str:
+    """What stands for the encoder in the evidence of self-consistencies."""
+    return context.config.embedding.model if context.consistency is None else context.consistency.identity
+
+
+def _save_scores_by_encoder(context: RunContext, encoder: str) -> None:
+    """Compute and store direct scores while the encoder stays the same."""
     stored_scores = results.load_scores(context.db, context.audit_id)
     old_scores = {(score.model, score.cell): score for score in stored_scores if score.method == Method.DIRECT}
     chance = _measure_chance(context, old_scores)
@@ -85,21 +97,21 @@ def _save_direct_scores(context: RunContext) -> None:
         cells = context.cells[start : start + CELLS_PER_BATCH]
         traces = results.load_traces(context.db, context.audit_id, cells)
         scores = _compute_direct_scores(context, _group_by_model_and_cell(traces), old_scores)
+        if _encoder_identity(context) != encoder:
+            return
         save_records(context.db, context.audit_id, [_add_chance(score, chance) for score in scores])
         failpoint("scores")
 
 
 def _measure_chance(
     context: RunContext, old_scores: Mapping[tuple[str, Cell], CellScore]
-) -> dict[tuple[str, Cell], dict[str, float | None]]:
+) -> Mapping[tuple[str, Cell], Mapping[str, float | None]]:
     """How alike each model's reasonings about different cells are, as values of columns of its scores.
 
-    Of audits with many cells some are drawn. A model's stored values stay where its reasonings about these are as they
-    were, and without an encoder.
+    Of audits with many cells some are drawn. Without an encoder, stored values stay.
     """
-    values = {key: {column: getattr(score, column) for column in CHANCE_COLUMNS} for key, score in old_scores.items()}
     if context.consistency is None:
-        return values
+        return {key: {column: getattr(score, column) for column in CHANCE_COLUMNS} for key, score in old_scores.items()}
     n_cells = min(len(context.cells), MAX_CHANCE_CELLS)
     cells = random.Random(context.config.seed).sample(context.cells, n_cells)
     texts_by_model: dict[str, dict[Cell, dict[str, list[str]]]] = {}
@@ -107,14 +119,11 @@ def _measure_chance(
         results.load_traces(context.db, context.audit_id, cells)
     ).items():
         texts_by_model.setdefault(model, {})[cell] = texts_by_language(traces)
-    for model, texts in texts_by_model.items():
-        evidence = {cell: _hash_texts(context, by_language) for cell, by_language in texts.items()}
-        stored = {cell: old_scores[model, cell].evidence for cell in texts if (model, cell) in old_scores}
-        is_measured = any(value is not None for cell in stored for value in values[model, cell].values())
-        if stored != evidence or not is_measured:
-            for cell, similarities in context.consistency.compute_chance(texts, context.config.seed).items():
-                values[model, cell] = similarities
-    return values
+    return {
+        (model, cell): similarities
+        for model, texts in texts_by_model.items()
+        for cell, similarities in context.consistency.compute_chance(texts, context.config.seed).items()
+    }
 
 
 def _add_chance(score: CellScore, chance: Mapping[tuple[str, Cell], Mapping[str, float | None]]) -> CellScore:
@@ -125,9 +134,7 @@ def _add_chance(score: CellScore, chance: Mapping[tuple[str, Cell], Mapping[str,
 
 def _hash_texts(context: RunContext, texts_by_language: Mapping[str, Sequence[str]]) -> str:
     """Hash of the encoder and of a cell's texts, which its self-consistency is computed from."""
-    return evidence_hash(
-        context.config.embedding.model, [text for texts in texts_by_language.values() for text in texts]
-    )
+    return evidence_hash(_encoder_identity(context), [text for texts in texts_by_language.values() for text in texts])
 
 
 def _compute_direct_scores(
@@ -143,7 +150,7 @@ def _compute_direct_scores(
         for model_cell, texts in language_texts.items()
         if model_cell not in old_scores or old_scores[model_cell].evidence != evidence[model_cell]
     }
-    new_consistencies: dict[tuple[str, Cell], float | None] = (
+    new_consistencies: Mapping[tuple[str, Cell], float | None] = (
         dict.fromkeys(changed_texts) if context.consistency is None else context.consistency.compute(changed_texts)
     )
     scores = []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from numpy import float32
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Trac
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, elicitation_order
 from auditor.storage.database import Database
-
-if TYPE_CHECKING:
-    from auditor.agents.background_consistency import BackgroundConsistency
 
 MAX_OPEN_BATCHES = 64
 """Batches of a probe that are asked about at a time, so that memory does not grow with the cells. There are many, so
@@ -75,6 +72,35 @@ class TextEncoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> NDArray[float32]:
         """Unit vectors, shape (texts, dimensions)."""
+        ...
+
+
+class ConsistencyMeter(Protocol):
+    """Interface of what computes self-consistencies."""
+
+    @property
+    def identity(self) -> str:
+        """What stands for the encoder in the evidence of a self-consistency; can change when the encoder is loaded."""
+        ...
+
+    async def start(self, cells: Collection[tuple[str, Cell]]) -> None:
+        """Prepare for some models' cells."""
+        ...
+
+    def submit(self, cell: tuple[str, Cell], texts: Mapping[str, Sequence[str]]) -> None:
+        """Take a cell's texts, by language, whose self-consistency `compute` will be asked for; never waits."""
+        ...
+
+    def compute(
+        self, texts: Mapping[tuple[str, Cell], Mapping[str, Sequence[str]]]
+    ) -> Mapping[tuple[str, Cell], float | None]:
+        """Self-consistency by model and cell, in [-1, 1]; None for a cell without two texts in one language."""
+        ...
+
+    def compute_chance(
+        self, texts: Mapping[Cell, Mapping[str, Sequence[str]]], seed: int
+    ) -> Mapping[Cell, Mapping[str, float | None]]:
+        """How alike one model's texts about different cells are; see `cell_scoring.chance_similarities`."""
         ...
 
 
@@ -161,7 +187,7 @@ class RunContext:
     cells: Sequence[Cell]
     db: Database
     client: ModelClient
-    consistency: BackgroundConsistency | None = None
+    consistency: ConsistencyMeter | None = None
     encoder_loaders: Mapping[str, Callable[[], TextEncoder]] = field(default_factory=dict)
     progress: ProgressReporter = field(default_factory=SilentProgress)
     stop_event: threading.Event = field(default_factory=threading.Event)

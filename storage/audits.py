@@ -263,6 +263,44 @@ def write_stage(connection: Connection, audit_id: int, stage: str) -> None:
         connection.execute(update(table).where(table.c.id == audit_id).values(values))
 
 
+ENCODER, ENCODER_REVISION = "encoder", "encoder_revision"
+"""Keys of an audit's environment with the encoder of its direct answers, and the hash of the encoder's weights."""
+
+
+def keep_encoder(stored: Audit | None, encoder: str) -> dict[str, str]:
+    """The entries of an audit's environment on its encoder; empty if it had none, or another one."""
+    environment = {} if stored is None else json.loads(stored.environment)
+    if environment.get(ENCODER) != encoder:
+        return {}
+    return {key: environment[key] for key in (ENCODER, ENCODER_REVISION)}
+
+
+def load_encoder_revision(db: Database, audit_id: int) -> str | None:
+    """Load the revision of the encoder by which an audit's self-consistencies were measured; None for none.
+
+    Audits of programs that stored no vectors of direct answers have none.
+    """
+    table = table_of(Audit)
+    with db.read() as connection:
+        environment = connection.execute(select(table.c.environment).where(table.c.id == audit_id)).scalar_one_or_none()
+    revision = json.loads(environment or "{}").get(ENCODER_REVISION)
+    return None if revision is None else str(revision)
+
+
+def save_encoder_revision(db: Database, audit_id: int, encoder: str, revision: str) -> None:
+    """Record the encoder that measures an audit's self-consistencies from now on, and its revision."""
+    table = table_of(Audit)
+
+    def job(connection: Connection) -> None:
+        is_audit = table.c.id == audit_id
+        environment = json.loads(connection.execute(select(table.c.environment).where(is_audit)).scalar_one())
+        environment |= {ENCODER: encoder, ENCODER_REVISION: revision}
+        with hash_chain.record_changes(connection, audit_id, ["audit"]):
+            connection.execute(update(table).where(is_audit).values(environment=canonical_json(environment)))
+
+    db.write(job)
+
+
 def load_audit_survey(db: Database, audit: Audit) -> Survey:
     """Load the ground truth that the audit was planned with."""
     metadata = json.loads(audit.survey)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Table, event, insert, select, true
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Table, event, insert, select
 
 from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
 from auditor.domain.audit_records import Audit, ExcludedContent, Exclusion
@@ -21,12 +21,12 @@ from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.domain.records import CallKey
 from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, exclusions, tables
-from auditor.storage.call_records import StoredAnswer, TextVector
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.probe_results import PROBE_RECORDS
 from auditor.storage.row_classes import DerivedRow, conversion_of, table_of
 
-COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry, TextVector)
+COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry)
 """Records besides the answers that results are derived from."""
 ROWS_PER_CHUNK = 2_000
 HASH_LENGTH = 64
@@ -130,16 +130,13 @@ def open_scratch_database(url: str) -> Iterator[Database]:
 
 
 @contextmanager
-def open_copy(
-    source: Database, audit: Audit, models: set[str], queried_hashes: set[str] | None = None
-) -> Iterator[Database]:
+def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Database]:
     """Yield a temporary database with an audit and what its results are derived from, but for exclusions.
 
     Args:
         source: the database of the audit.
         audit: the audit.
         models: model strings whose answers are copied; of a finished audit those answers that it could use.
-        queried_hashes: a set to which all hashes are added that queries ask for, such as keys of calls.
     """
     with open_temporary_database() as copy:
         audit_table, answers = table_of(Audit), table_of(StoredAnswer)
@@ -150,20 +147,25 @@ def open_copy(
         _copy_rows(source, copy, answers, is_usable)
         for record_class in COPIED_RECORDS:
             table = table_of(record_class)
-            _copy_rows(source, copy, table, table.c.audit_id == audit.id if "audit_id" in table.c else true())
-        if queried_hashes is not None:
-            _note_queried_hashes(copy, queried_hashes)
+            _copy_rows(source, copy, table, table.c.audit_id == audit.id)
         yield copy
 
 
-def _note_queried_hashes(db: Database, hashes: set[str]) -> None:
-    """Add to a set all SHA-256 that are parameters of queries."""
+@contextmanager
+def note_queried_hashes(hashes: set[str] | None, *databases: Database) -> Iterator[None]:
+    """Add to a set, if there is one, all SHA-256 that are parameters of queries in the block, such as keys of calls."""
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if statement.startswith("SELECT"):
+        if hashes is not None and statement.startswith("SELECT"):
             hashes.update(value for value in parameters if isinstance(value, str) and len(value) == HASH_LENGTH)
 
-    event.listen(db.engine, "before_cursor_execute", note)
+    for db in databases:
+        event.listen(db.engine, "before_cursor_execute", note)
+    try:
+        yield
+    finally:
+        for db in databases:
+            event.remove(db.engine, "before_cursor_execute", note)
 
 
 def apply_copied_exclusions(source: Database, copy: Database, audit_id: int) -> None:

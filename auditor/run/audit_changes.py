@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections import Counter
 from collections.abc import Callable
 from itertools import groupby
 from typing import TypeVar
 
-from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
+from auditor.agents.background_consistency import BackgroundConsistency
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.config import AuditConfig, load_stored_config, require_audit_name
 from auditor.config.installed_probes import list_built_in_names, load_built_in
@@ -145,12 +144,11 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
         from auditor.agents.graph import recompute_results  # loads langgraph (2 s)
 
         stop_event = threading.Event()
-        load_evidence = functools.partial(load_stored_evidence, db, audit.id)
         survey = audits.load_audit_survey(db, audit)
         consistency = (
             None
             if load_encoder is None
-            else BackgroundConsistency(load_encoder, config.embedding.model, load_evidence, stop_event)
+            else BackgroundConsistency(load_encoder, config.embedding.model, db, audit.id, stop_event)
         )
         context = RunContext(
             config,

@@ -195,7 +195,9 @@ def _save_audit(
         config=config.model_dump_json(),
         config_hash=config_hash,
         survey=survey,
-        environment=describe_environment() | {READERS: format_reader_versions(config)},
+        environment=describe_environment()
+        | {READERS: format_reader_versions(config)}
+        | audits.keep_encoder(stored_audit, config.embedding.model),
     )
     if claim := config.compare.non_inferiority:
         register_claim(db, audit.id, claim.baseline, claim.margin)

@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor import bootstrap
-from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
+from auditor.agents.background_consistency import BackgroundConsistency
 from auditor.agents.call_builders import describe_structure
 from auditor.agents.call_runner import CallRecorder, RecordingClient
 from auditor.agents.run_context import RunContext, SilentProgress
@@ -326,9 +326,7 @@ async def _open_context(
         progress.on_notice(notice)
     stop_event, recorder = threading.Event(), CallRecorder(db, audit.id, run_id=uuid.uuid4().hex)
     consistency = (
-        BackgroundConsistency(
-            load_encoder, config.embedding.model, functools.partial(load_stored_evidence, db, audit.id), stop_event
-        )
+        BackgroundConsistency(load_encoder, config.embedding.model, db, audit.id, stop_event)
         if load_encoder is not None
         else None
     )

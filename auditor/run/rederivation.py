@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,15 +36,14 @@ from auditor.storage.derived_rows import (
     RowCheck,
     apply_copied_exclusions,
     compare_derived_rows,
+    note_queried_hashes,
     open_copy,
 )
 from auditor.storage.records import load_records, save_records
 from auditor.storage.rereadings import RowChange, store_rereading, undo_rereading
 
 if TYPE_CHECKING:
-    from numpy import float32
-    from numpy.typing import NDArray
-
+    from auditor.agents.background_consistency import RecordedConsistency
     from auditor.agents.run_context import RunContext, TextEncoder
 
 
@@ -116,7 +115,7 @@ def open_derivation(
     _require_inputs(config)
     config = bind_simulated_models(config, audits.load_audit_survey(db, audit))
     models = {model.model for model in config.models_by_name.values()}
-    with open_copy(db, audit, models, queried_hashes) as copy:
+    with open_copy(db, audit, models) as copy, note_queried_hashes(queried_hashes, db, copy):
         context, client = prepare_derivation(db, copy, audit)
         # Queries of other processes are not noted, and a round of answers depends on those before.
         is_divisible = queried_hashes is None and config.probes.direct and config.direct.target_width is None
@@ -162,6 +161,7 @@ def prepare_derivation(db: Database, copy: Database, audit: Audit) -> tuple[RunC
         list(survey.asked_cells),
         copy,
         client,
+        consistency=_load_recorded_consistency(db, audit),
         encoder_loaders=_stored_encoder_loaders(db, audit, config),
         preflight=False,
         is_recorded=True,
@@ -197,16 +197,16 @@ async def _derive(db: Database, context: RunContext) -> None:
     """Run the audit's graph on the copy, then apply the exclusions in force as the commands that declare them do."""
     from auditor.agents.graph import recompute_results, run_graph  # loads langgraph (2 s)
 
-    # An encoder's results are measured, not derived; a run keeps those of unchanged texts, too.
-    measured = [
-        CellScore(
-            *(score.model, score.cell, score.method, None),
-            **{column: getattr(score, column) for column in hash_chain.MEASURED_COLUMNS},
-        )
-        for score in results.load_scores(db, context.audit_id)
-        if score.self_consistency is not None
-    ]
-    save_records(context.db, context.audit_id, measured)
+    if context.consistency is None:  # no vectors are stored; a run keeps what was measured for unchanged texts, too
+        measured = [
+            CellScore(
+                *(score.model, score.cell, score.method, None),
+                **{column: getattr(score, column) for column in hash_chain.MEASURED_COLUMNS},
+            )
+            for score in results.load_scores(db, context.audit_id)
+            if score.self_consistency is not None
+        ]
+        save_records(context.db, context.audit_id, measured)
     await run_graph(context)
     context.raise_if_stopped()
     if exclusions.load_exclusions(db, context.audit_id):
@@ -214,25 +214,24 @@ async def _derive(db: Database, context: RunContext) -> None:
         await asyncio.to_thread(recompute_results, context)
 
 
-class StoredVectors:
-    """An encoder whose vectors are stored; it computes none."""
+def _load_recorded_consistency(db: Database, audit: Audit) -> RecordedConsistency | None:
+    """What computes an audit's self-consistencies; None if it has none, or from before vectors were stored."""
+    from auditor.agents.background_consistency import RecordedConsistency  # loads numpy
+    from auditor.agents.vector_cache import StoredVectors
 
-    def __init__(self, revision: str) -> None:
-        """Set up with the revision under which they are stored."""
-        self.revision = revision
-
-    def encode(self, texts: Sequence[str]) -> NDArray[float32]:
-        """Raise AuditorError: a vector is missing."""
-        raise AuditorError(f"{len(texts)} texts have no stored vector, which only their encoder can compute.")
+    revision = audits.load_encoder_revision(db, audit.id)
+    return None if revision is None else RecordedConsistency(StoredVectors(db, revision))
 
 
 def _stored_encoder_loaders(db: Database, audit: Audit, config: AuditConfig) -> dict[str, Callable[[], TextEncoder]]:
     """Functions that return the stored vectors in place of the encoders of probes, by the probe's name."""
+    from auditor.agents.vector_cache import StoredVectors  # loads numpy
+
     loaders: dict[str, Callable[[], TextEncoder]] = {}
     for name in config.probes.stages:
         probe = load_built_in(name)
         if probe.find_encoder(config) is not None:
-            loaders[name] = partial(StoredVectors, probe.load_encoder_revision(db, audit.id) or NO_ENCODER)
+            loaders[name] = partial(StoredVectors, db, probe.load_encoder_revision(db, audit.id) or NO_ENCODER)
     return loaders
 
 

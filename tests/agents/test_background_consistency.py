@@ -5,18 +5,29 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from auditor.agents import background_consistency
-from auditor.agents.background_consistency import MAX_WAITING_CELLS, TEXTS_PER_STEP, BackgroundConsistency, CellKey
+from auditor.agents.background_consistency import (
+    MAX_WAITING_CELLS,
+    BackgroundConsistency,
+    CellKey,
+    RecordedConsistency,
+)
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
-from auditor.domain import Cell
+from auditor.agents.vector_cache import TEXTS_PER_STEP, StoredVectors
+from auditor.domain import Cell, CellScore, Method, Survey
 from auditor.errors import ModelSetupError, RunInterrupted
 from auditor.models import embeddings
+from auditor.storage import audits
+from auditor.storage.database import Database, open_database
+from auditor.storage.hash_chain import verify_chain
+from auditor.storage.records import save_records
 from tests.support.fixed_address import WordEncoder
 
 TEXTS: dict[CellKey, dict[str, list[str]]] = {
@@ -47,16 +58,32 @@ class CountingEncoder(WordEncoder):
         return super().encode(texts)
 
 
-def background(encoder: WordEncoder) -> BackgroundConsistency:
-    """Self-consistencies by an encoder, in a run that is not stopped, without stored ones."""
-    return BackgroundConsistency(lambda: encoder, "words", dict, threading.Event())
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    """A database with one audit without results."""
+    survey = Survey("s", "s", "s", "{topic} {country}", ("low", "high"), ())
+    with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as opened:
+        audits.save_audit(opened, name="a", config="{}", config_hash="x", survey=survey, environment={})
+        yield opened
 
 
-async def start_blocked_encoder() -> tuple[CountingEncoder, BackgroundConsistency]:
+def background(encoder: WordEncoder, db: Database, stop_event: threading.Event | None = None) -> BackgroundConsistency:
+    """Self-consistencies by an encoder, in a run that is not stopped."""
+    return by_loaded(lambda: encoder, db, stop_event)
+
+
+def by_loaded(
+    load: Callable[[], WordEncoder], db: Database, stop_event: threading.Event | None = None
+) -> BackgroundConsistency:
+    audit_id = audits.get_audit(db, "a").id
+    return BackgroundConsistency(load, "words", db, audit_id, stop_event or threading.Event())
+
+
+async def start_blocked_encoder(db: Database) -> tuple[CountingEncoder, BackgroundConsistency]:
     """Submit all cells to an encoder that waits for `may_encode`."""
     encoder = CountingEncoder()
     encoder.may_encode.clear()
-    consistency = background(encoder)
+    consistency = background(encoder, db)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -75,9 +102,9 @@ def expected_values() -> dict[CellKey, float | None]:
     return self_consistencies(TEXTS, WordEncoder)
 
 
-async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -> None:
+async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once(db: Database) -> None:
     encoder = CountingEncoder()
-    consistency = background(encoder)
+    consistency = background(encoder, db)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -89,7 +116,7 @@ async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -
     assert max(encoder.batches) <= TEXTS_PER_STEP
 
 
-async def test_texts_of_about_the_same_length_are_encoded_together_the_longest_first() -> None:
+async def test_texts_of_about_the_same_length_are_encoded_together_the_longest_first(db: Database) -> None:
     texts: dict[CellKey, dict[str, list[str]]] = {
         ("m", Cell("Japan", str(topic))): {
             "en": [f"{topic} {sample} " * (1 + (7 * sample + topic) % 40) for sample in range(20)]
@@ -104,14 +131,14 @@ async def test_texts_of_about_the_same_length_are_encoded_together_the_longest_f
             lengths.append(set(map(len, texts)))
             return super().encode(texts)
 
-    values = await compute(background(LengthEncoder()), texts)
+    values = await compute(background(LengthEncoder(), db), texts)
     assert values == pytest.approx(self_consistencies(texts, WordEncoder), abs=1e-5)
     assert len(lengths) == -(-600 // TEXTS_PER_STEP) == 5
     assert all(min(longer) >= max(shorter) for longer, shorter in itertools.pairwise(lengths))
 
 
-async def test_what_was_not_submitted_is_computed_at_the_end() -> None:
-    consistency = background(WordEncoder())
+async def test_what_was_not_submitted_is_computed_at_the_end(db: Database) -> None:
+    consistency = background(WordEncoder(), db)
     await consistency.start(TEXTS)
     for cell in list(TEXTS)[::2]:
         consistency.submit(cell, TEXTS[cell])
@@ -119,8 +146,8 @@ async def test_what_was_not_submitted_is_computed_at_the_end() -> None:
     await consistency.close()
 
 
-async def test_changed_texts_are_computed_again() -> None:
-    consistency = background(WordEncoder())
+async def test_changed_texts_are_computed_again(db: Database) -> None:
+    consistency = background(WordEncoder(), db)
     cell = next(iter(TEXTS))
     await consistency.start(TEXTS)
     consistency.submit(cell, {"en": ["one text", "another thing"]})
@@ -128,15 +155,16 @@ async def test_changed_texts_are_computed_again() -> None:
     await consistency.close()
 
 
-async def test_no_encoder_is_loaded_for_stored_self_consistencies() -> None:
+async def test_no_encoder_is_loaded_for_stored_self_consistencies(db: Database) -> None:
     def load() -> WordEncoder:
         raise AssertionError("the encoder was loaded")
 
-    evidence = {
-        cell: evidence_hash("words", [text for group in texts.values() for text in group])
+    scores = [
+        CellScore(*cell, Method.DIRECT, 0.0, evidence=evidence_hash("words", [t for g in texts.values() for t in g]))
         for cell, texts in TEXTS.items()
-    }
-    consistency = BackgroundConsistency(load, "words", lambda: evidence, threading.Event())
+    ]
+    save_records(db, audits.get_audit(db, "a").id, scores)
+    consistency = by_loaded(load, db)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -144,17 +172,19 @@ async def test_no_encoder_is_loaded_for_stored_self_consistencies() -> None:
     await consistency.close()
 
 
-async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(background_consistency, "MAX_WAITING_CELLS", 10)
-    encoder, consistency = await start_blocked_encoder()
+    encoder, consistency = await start_blocked_encoder(db)
     assert consistency._waiting.qsize() <= 10 < MAX_WAITING_CELLS
     encoder.may_encode.set()
     assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
     await consistency.close()
 
 
-async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them() -> None:
-    encoder, consistency = await start_blocked_encoder()
+async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them(db: Database) -> None:
+    encoder, consistency = await start_blocked_encoder(db)
     computing = asyncio.create_task(compute(consistency, {}))
     await asyncio.sleep(0.05)
     closing = asyncio.create_task(consistency.close())
@@ -165,11 +195,11 @@ async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them() -> 
     assert len(encoder.batches) <= 1
 
 
-async def test_an_encoder_that_cannot_be_loaded_is_reported_at_the_end() -> None:
+async def test_an_encoder_that_cannot_be_loaded_is_reported_at_the_end(db: Database) -> None:
     def load() -> WordEncoder:
         raise ModelSetupError("the encoder is missing.", "Install it.")
 
-    consistency = BackgroundConsistency(load, "words", dict, threading.Event())
+    consistency = by_loaded(load, db)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -178,7 +208,7 @@ async def test_an_encoder_that_cannot_be_loaded_is_reported_at_the_end() -> None
     await consistency.close()
 
 
-async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_waits_while_the_event_loop_is_busy(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_consistency, "BUSY_LOOP_SHARE", 0.0)
     monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
     encoder, loads = CountingEncoder(), []
@@ -187,7 +217,7 @@ async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyP
         loads.append(threading.current_thread().name)
         return encoder
 
-    consistency = BackgroundConsistency(load, "words", dict, threading.Event())
+    consistency = by_loaded(load, db)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -198,10 +228,12 @@ async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyP
     await consistency.close()
 
 
-async def test_a_second_round_of_answers_waits_for_whole_batches_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_second_round_of_answers_waits_for_whole_batches_again(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
     encoder = CountingEncoder()
-    consistency = background(encoder)
+    consistency = background(encoder, db)
     await consistency.start(TEXTS)
     first, second = list(TEXTS)[:1], list(TEXTS)[1:3]
     for n_batches, cells in enumerate((first, second)):
@@ -216,13 +248,13 @@ async def test_a_second_round_of_answers_waits_for_whole_batches_again(monkeypat
 
 @pytest.mark.parametrize(("idle_share", "expected"), [(2.0, True), (0.0, False)])
 async def test_while_answers_arrive_all_cores_are_used_only_if_the_event_loop_is_idle(
-    monkeypatch: pytest.MonkeyPatch, idle_share: float, expected: bool
+    db: Database, monkeypatch: pytest.MonkeyPatch, idle_share: float, expected: bool
 ) -> None:
     monkeypatch.setattr(background_consistency, "IDLE_LOOP_SHARE", idle_share)
     cores: list[tuple[int, bool]] = []
     monkeypatch.setattr(embeddings, "use_cores", lambda *, all_cores: cores.append((threading.get_ident(), all_cores)))
     encoder = CountingEncoder()
-    consistency = background(encoder)
+    consistency = background(encoder, db)
     await consistency.start(TEXTS)
     for cell in list(TEXTS)[:50]:
         consistency.submit(cell, TEXTS[cell])
@@ -235,8 +267,8 @@ async def test_while_answers_arrive_all_cores_are_used_only_if_the_event_loop_is
     assert {all_cores for thread, all_cores in cores if thread == last_thread} == {True}
 
 
-async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used() -> None:
-    encoder, consistency = await start_blocked_encoder()
+async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used(db: Database) -> None:
+    encoder, consistency = await start_blocked_encoder(db)
     await asyncio.to_thread(encoder.is_encoding.wait)
     computing = asyncio.create_task(compute(consistency, TEXTS))
     await asyncio.sleep(0.1)
@@ -247,9 +279,9 @@ async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used() ->
     assert len(encoder.threads) > 2
 
 
-async def test_texts_that_are_submitted_again_are_encoded_once() -> None:
+async def test_texts_that_are_submitted_again_are_encoded_once(db: Database) -> None:
     encoder = CountingEncoder()
-    consistency = background(encoder)
+    consistency = background(encoder, db)
     await consistency.start(TEXTS)
     for cell, texts in [*TEXTS.items(), *TEXTS.items()]:
         consistency.submit(cell, texts)
@@ -260,9 +292,9 @@ async def test_texts_that_are_submitted_again_are_encoded_once() -> None:
     assert sum(encoder.batches) == N_COMPARED_TEXTS
 
 
-async def test_a_stopped_run_computes_no_further_batch() -> None:
+async def test_a_stopped_run_computes_no_further_batch(db: Database) -> None:
     encoder, stop_event = CountingEncoder(), threading.Event()
-    consistency = BackgroundConsistency(lambda: encoder, "words", dict, stop_event)
+    consistency = background(encoder, db, stop_event)
     encoder.may_encode.clear()
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
@@ -277,10 +309,10 @@ async def test_a_stopped_run_computes_no_further_batch() -> None:
     assert len(encoder.batches) == 1
 
 
-async def test_closing_ends_a_computation_that_nobody_waits_for() -> None:
+async def test_closing_ends_a_computation_that_nobody_waits_for(db: Database) -> None:
     encoder = CountingEncoder()
     encoder.may_encode.clear()
-    consistency = background(encoder)
+    consistency = background(encoder, db)
     computing = asyncio.create_task(compute(consistency, TEXTS))
     await asyncio.to_thread(encoder.is_encoding.wait)
     await consistency.close()
@@ -288,3 +320,40 @@ async def test_closing_ends_a_computation_that_nobody_waits_for() -> None:
     with pytest.raises(RunInterrupted):
         await computing
     assert len(encoder.batches) == 1
+
+
+async def test_stored_vectors_give_the_same_values_and_no_encoder_is_loaded_for_them(db: Database) -> None:
+    consistency = background(WordEncoder(), db)
+    values = await compute(consistency, TEXTS)
+    chance = consistency.compute_chance({cell: texts for (_, cell), texts in TEXTS.items()}, 7)
+    await consistency.close()
+    stored = RecordedConsistency(StoredVectors(db, consistency.identity))
+    assert stored.compute(TEXTS) == values
+    assert stored.compute_chance({cell: texts for (_, cell), texts in TEXTS.items()}, 7) == chance
+
+    def load() -> WordEncoder:
+        raise AssertionError("the encoder was loaded")
+
+    later = by_loaded(load, db)
+    assert await compute(later, TEXTS) == values
+    await later.close()
+    assert verify_chain(db).breaks == []
+
+
+async def test_all_is_encoded_again_if_the_weights_are_others_than_recorded(db: Database) -> None:
+    await compute(background(WordEncoder(), db), TEXTS)
+
+    class OtherWeights(CountingEncoder):
+        revision = "words-2"
+
+    encoder = OtherWeights()
+    consistency = background(encoder, db)
+    added: dict[CellKey, dict[str, list[str]]] = {("m", Cell("Japan", "new")): {"en": ["one text", "another thing"]}}
+    await compute(consistency, TEXTS | added)
+    assert consistency.identity == "words-2"
+    assert sum(encoder.batches) >= N_COMPARED_TEXTS + 2
+
+
+def test_missing_vectors_give_no_value(db: Database) -> None:
+    cell = next(iter(TEXTS))
+    assert RecordedConsistency(StoredVectors(db, "words-1")).compute({cell: TEXTS[cell]}) == {cell: None}

@@ -187,7 +187,7 @@ def submitted_cells() -> Iterator[list[tuple[CellKey, str]]]:
     submit = BackgroundConsistency.submit
 
     def record(self: BackgroundConsistency, cell: CellKey, texts: CellTexts) -> None:
-        cells.append((cell, evidence_hash("words", [text for group in texts.values() for text in group])))
+        cells.append((cell, evidence_hash(WordEncoder.revision, [text for group in texts.values() for text in group])))
         submit(self, cell, texts)
 
     with mock.patch.object(BackgroundConsistency, "submit", record):

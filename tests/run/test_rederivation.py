@@ -15,16 +15,17 @@ from sqlalchemy import Engine, Table, event
 from sqlmodel import SQLModel
 
 from auditor import run_audit
+from auditor.agents.cell_scoring import evidence_hash
 from auditor.cli.exports import export_app
 from auditor.config import AuditConfig
-from auditor.domain import Decision
+from auditor.domain import Cell, Decision
 from auditor.experiments.registry import EXPERIMENTS
 from auditor.exports.tracker_runs import export_mlflow, export_wandb
 from auditor.reports.data.verification import verify_audit
 from auditor.review.session import ReviewSession
 from auditor.run import derivation_workers
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
-from auditor.storage import audits, derived_rows, hash_chain
+from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import DerivedRow, table_of
 from tests.support.answer_forms import answer_all_forms
@@ -42,7 +43,7 @@ CONFIG: dict[str, Any] = {
     "name": NAME,
     "survey": {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": TOPICS},
     "judges": "peers",
-    "embedding": {"model": "none"},
+    "embedding": {"model": "words"},
     "probes": {"direct": {"samples": 2}, "logprob": {}, "logic": {"items": "topics", "samples": 1, "k": [3]}},
     "models": [
         {"name": name, "model": f"simulated/{model}"}
@@ -55,7 +56,8 @@ CONFIG: dict[str, Any] = {
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of a finished simulated audit."""
     path = tmp_path_factory.mktemp("finished") / "auditor.db"
-    run_audit(AuditConfig.model_validate(CONFIG), storage=f"sqlite:///{path}")
+    with word_encoder():
+        run_audit(AuditConfig.model_validate(CONFIG), storage=f"sqlite:///{path}")
     return path
 
 
@@ -93,7 +95,8 @@ def test_all_results_are_derived_again(db: Database) -> None:
 )
 def test_each_way_of_asking_is_derived_again(storage: str, probes: dict[str, Any], panel: dict[str, Any]) -> None:
     """Lanes of a run take cells in another order than the derivation, which takes a batch after another."""
-    run_audit(AuditConfig.model_validate(CONFIG | {"probes": probes, "panel": panel}), storage=storage)
+    with word_encoder():
+        run_audit(AuditConfig.model_validate(CONFIG | {"probes": probes, "panel": panel}), storage=storage)
     with open_database(storage) as opened:
         comparison = derive(opened).check
     assert comparison is not None
@@ -117,6 +120,8 @@ def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.
 
 CHANGES = [
     ("UPDATE score SET score = score + 2e-9 WHERE rowid = 2", "score", "has score = "),
+    ("UPDATE score SET self_consistency = self_consistency - 2e-9 WHERE rowid = 4", "score", "has self_consistency = "),
+    ("UPDATE score SET chance_similarity = 0.125 WHERE rowid = 5", "score", "has chance_similarity = 0.125"),
     ("UPDATE score SET n_ok = 1 WHERE rowid = 1", "score", "has n_ok = 1, and the recorded answers give 2"),
     ("DELETE FROM score WHERE rowid = 3", "score", "is gone: the recorded answers give it"),
     ("UPDATE trace SET score = 0.125 WHERE rowid = 3", "trace", "has score = 0.125"),
@@ -210,7 +215,7 @@ def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database, monk
         tables = [changes for changes in tables if changes.rows]
         names = {changes.table.name for changes in tables}
         assert names >= {"answer", "attempt", "audit", "survey_cell", "comparison", "comparison_item", "comparison_set"}
-        assert names >= {"trace", "verdict", "score", "conflict", "contrast"}
+        assert names >= {"trace", "verdict", "score", "conflict", "contrast", "vector"}
         while any(changes.columns for changes in tables):
             taken = [(changes, *change) for changes in tables for change in changes.take()]
             for changes, row, column, other in taken:
@@ -236,6 +241,39 @@ def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database, monk
                 for changes in tables
             ]
         )
+
+
+def test_self_consistencies_follow_from_the_stored_vectors(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a changed vector the chain names the row, and the scores that follow from it are findings, too."""
+    monkeypatch.setattr(derived_rows, "MAX_DIFFERENCES", 1000)
+    execute(db, 'UPDATE vector SET "values" = zeroblob(192) WHERE rowid = 3')
+    execute(db, "DELETE FROM vector WHERE rowid = 9")
+    derivation = derive(db)
+    assert derivation.comparison is not None
+    assert derivation.comparison.changed.keys() == {"score"}
+    problems = [row.problem for row in derivation.comparison.differences]
+    assert any("self_consistency = " in problem and "give nothing" in problem for problem in problems)
+    assert {(broken.record_kind, broken.problem) for broken in hash_chain.verify_chain(db).breaks} == {
+        ("vector", "is not as it was written"),
+        ("vector", "is gone"),
+    }
+
+
+def test_audits_without_stored_vectors_keep_what_the_chain_has(db: Database) -> None:
+    """Programs before stored no vectors of direct answers, and hashed the encoder's name with the texts."""
+    audit_id = audits.get_audit(db, NAME).id
+    texts: dict[tuple[str, Cell], list[str]] = {}
+    for trace in results.load_traces(db, audit_id):
+        texts.setdefault((trace.model, trace.cell), []).append(trace.text or "")
+    execute(db, "UPDATE audit SET environment = json_remove(environment, '$.encoder_revision')")
+    execute(db, "DELETE FROM vector")
+    for (model, cell), of_cell in texts.items():
+        row = f"model = '{model}' AND country = '{cell.country}' AND topic = '{cell.topic}' AND method = 'direct'"
+        execute(db, f"UPDATE score SET evidence = '{evidence_hash('words', of_cell)}' WHERE {row}")
+    assert derive(db).is_consistent
+    assert {broken.record_kind for broken in hash_chain.verify_chain(db, 1000).breaks} == {
+        *("audit", "vector", "self_consistency"),  # what this test changed
+    }
 
 
 def test_numbers_within_the_tolerance_are_equal(db: Database) -> None:
@@ -330,7 +368,7 @@ def run_read_audits(server: FakeServer, folder: Path, storage: str) -> None:
     """Run an audit with all that experiments and exports read, one of a task, and one whose model knows other forms."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": TOPICS[:2]}
     probes = CONFIG["probes"] | {"semantic": {"limit": 4}}
-    changes = {"survey": survey, "probes": probes, "models": CONFIG["models"][:2], "embedding": {"model": "words"}}
+    changes = {"survey": survey, "probes": probes, "models": CONFIG["models"][:2]}
     run_audit(AuditConfig.model_validate(CONFIG | changes), storage=storage)
     with open_database(storage) as db:
         session = ReviewSession(db, audits.get_audit(db, NAME), "ada")

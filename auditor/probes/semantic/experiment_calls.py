@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.agents.call_runner import run_audit_calls
 from auditor.agents.run_context import RunContext
+from auditor.agents.vector_cache import VectorCache
 from auditor.config import AuditConfig
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
 from auditor.domain import Call, Outcome, Survey
@@ -29,7 +30,7 @@ from auditor.probes.semantic.call_builders import (
     build_rule_call,
     semantic_probe,
 )
-from auditor.probes.semantic.encoder import TextGrid, VectorCache, score_measures, score_similarities, stack_text_kinds
+from auditor.probes.semantic.encoder import TextGrid, score_measures, score_similarities, stack_text_kinds
 from auditor.probes.semantic.paraphrases import add_paraphrases, generate_paraphrases
 from auditor.probes.semantic.planned_calls import plan_answer_calls, plan_paraphrase_calls, plan_rule_calls
 from auditor.probes.semantic.questions import load_planned_questions, save_questions

@@ -11,12 +11,12 @@ import numpy as np
 
 from auditor.agents.call_runner import run_audit_calls
 from auditor.agents.run_context import RunContext
+from auditor.agents.vector_cache import VectorCache
 from auditor.domain import Call
 from auditor.metrics.answers.semantic import MIN_EDIT_DISTANCE, edit_distance, parascore
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answers import parse_answer, parse_paraphrases
 from auditor.probes.semantic.call_builders import build_paraphrase_call, build_translation_call, semantic_probe
-from auditor.probes.semantic.encoder import VectorCache
 from auditor.probes.semantic.records import (
     MoralAnswerRecord,
     MoralQuestion,

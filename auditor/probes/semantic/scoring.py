@@ -10,6 +10,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from auditor.agents.run_context import TextEncoder
+from auditor.agents.vector_cache import VectorCache
 from auditor.domain import canonical_hash, derive_seed
 from auditor.metrics.answers.semantic import NullDistribution, cosine_similarities, shuffled_null
 from auditor.models.text_similarity import consistency_measures
@@ -18,7 +19,6 @@ from auditor.probes.semantic.encoder import (
     ConsistencyMeasure,
     Floats32,
     TextGrid,
-    VectorCache,
     entropy_variant,
     score_measures,
     score_similarities,
