@@ -297,7 +297,8 @@ def blind_and_truncate(
     )
 
 
-def author_names(models: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+@functools.lru_cache(maxsize=64)
+def author_names(models: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Names that identify the author of a text.
 
     Args:

@@ -368,7 +368,7 @@ def blind_trace(config: AuditConfig, survey: Survey, trace: Trace) -> str:
         blind_and_truncate,
         trace.text or "",
         config.probes.review.max_trace_chars,
-        model_names=author_names((model.name, model.model) for model in config.models_by_name.values()),
+        model_names=author_names(tuple((model.name, model.model) for model in config.models_by_name.values())),
         language=language,
     )
     if survey.task is not None:

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast
 
 from auditor.agents.answer_parsing import begins_with_refusal
@@ -36,6 +37,9 @@ def parse_verdict(
     shorter_answer: Answer | None = None,
     schema: type[Review] = TraceReview,
     request: str = "",
+    *,
+    turn: int = 0,
+    always: bool = True,
 ) -> Verdict:
     """Parse the verdict from a judge's answer.
 
@@ -50,23 +54,24 @@ def parse_verdict(
         shorter_answer: answer to the call from `build_shorter_call`, if there was one.
         schema: schema of the answer.
         request: what the judge was asked; an answer that only repeats it does not count.
+        turn, always: of the verdict.
     """
-    unanswered = Verdict(judge, trace.model, trace.cell, trace.sample, answer.outcome, key=answer.key)
+    make = partial(Verdict, judge, trace.model, trace.cell, trace.sample, key=answer.key, turn=turn, always=always)
     if answer.outcome is not Outcome.OK or answer.text is None:
-        return unanswered
+        return make(answer.outcome)
     review = parse_structured_answer(schema, answer.text, request)
     if isinstance(review, str):
-        return replace(unanswered, outcome=Outcome.UNPARSED)
+        return make(Outcome.UNPARSED)
     if begins_with_refusal(review.justification, ENGLISH):
         # A server that enforces the structure makes a verdict of a refusal.
-        return replace(unanswered, outcome=Outcome.REFUSED)
+        return make(Outcome.REFUSED)
     justification = review.justification
     if shorter_answer is not None and shorter_answer.outcome is Outcome.OK and shorter_answer.text is not None:
         shorter_review = parse_structured_answer(schema, shorter_answer.text, request)
         if not isinstance(shorter_review, str) and shorter_review.verdict == review.verdict:
             justification = min(justification, shorter_review.justification, key=_word_count)
-    return replace(
-        unanswered,
+    return make(
+        Outcome.OK,
         ruling=Ruling(review.verdict),
         aspects={
             name: getattr(review, question.key)
@@ -286,8 +291,10 @@ async def _parse_verdicts(
             shorter_answers.get(shorter_call.key) if shorter_call else None,
             review_schema(call),
             call.request_text,
+            turn=assignment.turn,
+            always=assignment.always or not config.panel.adaptive,
         )
-        verdicts.append(replace(verdict, turn=assignment.turn, always=assignment.always or not config.panel.adaptive))
+        verdicts.append(verdict)
     return verdicts
 
 

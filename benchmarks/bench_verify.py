@@ -44,14 +44,13 @@ def fill(url: str, samples: int) -> int:
 
 def verify(url: str) -> None:
     """Do what `auditor verify` does."""
-    from auditor.reports.data.verification import verify_audit
     from auditor.run import open_stored_audit
-    from auditor.run.derivation_workers import start_chain_check
+    from auditor.run.derivation_workers import start_verification
     from auditor.run.rederivation import derive_again
 
-    with open_stored_audit(NAME, url) as (db, audit), start_chain_check(db) as get_chain_check:
+    with open_stored_audit(NAME, url) as (db, audit), start_verification(db, audit.name) as get_verification:
         assert derive_again(db, audit).is_consistent
-        assert verify_audit(db, audit.name, get_chain_check()).is_consistent
+        assert get_verification().is_consistent
 
 
 def report(url: str) -> None:

@@ -72,7 +72,13 @@ class Prompt:
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     """Replace each `{name}` by its value, in one pass: braces inside a value are never read as a placeholder."""
-    return PLACEHOLDER.sub(lambda match: values[match.group(1)], text)
+    return "".join(values[part] if number % 2 else part for number, part in enumerate(_split(text)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _split(text: str) -> list[str]:
+    """Split a text into literal parts and, between them, names of placeholders; cached, since templates are few."""
+    return PLACEHOLDER.split(text)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from auditor.console.output import print_json, print_message, print_table
 from auditor.exports.evidence import check_evidence
 from auditor.reports.number_format import pluralize
 from auditor.run import open_stored_audit
-from auditor.run.derivation_workers import start_chain_check
+from auditor.run.derivation_workers import start_verification
 from auditor.run.rederivation import derive_again
 from auditor.storage import hash_chain
 
@@ -56,12 +56,10 @@ def verify(
     if Path(audit).suffix == ".zip" and (Path(audit).is_file() or Path(audit).parent != Path()):
         _verify_evidence(Path(audit), head, as_json=as_json)
         return
-    from auditor.reports.data.verification import verify_audit  # loads numpy
-
     with open_stored_audit(audit, storage) as (db, stored_audit):
-        with start_chain_check(db) as get_chain_check:
+        with start_verification(db, stored_audit.name) as get_verification:
             derivation = derive_again(db, stored_audit)
-            verification = verify_audit(db, stored_audit.name, get_chain_check())
+            verification = get_verification()
         is_known = head is None or hash_chain.contains_head(db, head)
     holds = verification.is_consistent and derivation.is_consistent and is_known
     if as_json:

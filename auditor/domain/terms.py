@@ -15,6 +15,21 @@ from typing import Any, NamedTuple, Self, cast
 MAX_ID_LENGTH = 120
 _SHORTENED_ID = re.compile(r".{0,60} … [0-9a-f]{10}", re.DOTALL)
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_ENCODE_CHUNKS: Callable[[Any, int], Iterable[str]] | None = (
+    json.encoder.c_make_encoder
+    and json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+        None,
+        _ENCODER.default,
+        json.encoder.encode_basestring,
+        None,
+        ":",
+        ",",
+        True,
+        False,
+        False,  # type: ignore[attr-defined]
+    )
+)
+"""What `_ENCODER.encode` makes anew for each value, in three times the time; None without Python's accelerator."""
 
 
 def method_side_name(model: str, method: str) -> str:
@@ -30,7 +45,9 @@ def parse_method_side(side: str) -> tuple[str, str]:
 
 def canonical_json(value: Any) -> str:
     """Serialize to JSON with sorted keys, without spaces or NaN, so that equal values have equal text."""
-    return _ENCODER.encode(value)
+    if _ENCODE_CHUNKS is None or isinstance(value, str):
+        return _ENCODER.encode(value)
+    return "".join(_ENCODE_CHUNKS(value, 0))
 
 
 def canonical_hash(value: Any) -> str:

@@ -144,7 +144,10 @@ def make_name_mask(config: AuditConfig | None, names: Sequence[str]) -> Callable
 
     sections = config.models_by_name.values() if config else ()
     model_ids = [(section.name, section.model) for section in sections]
-    identifying_names = [*author_names(model_ids), *(part for _, model in model_ids for part in model.split("/"))]
+    identifying_names = [
+        *author_names(tuple(model_ids)),
+        *(part for _, model in model_ids for part in model.split("/")),
+    ]
 
     def mask(text: str) -> str:
         """Replace the names in one text by one label."""

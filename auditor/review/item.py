@@ -237,4 +237,4 @@ class AuthorMask:
     def _mask(self, text: str | None) -> str | None:
         """Mask names in a text; None stays None."""
         provider_names = [name for _, model in self._models for name in model.split("/")]
-        return text and mask_authors(text, [*author_names(self._models), *provider_names])
+        return text and mask_authors(text, [*author_names(tuple(self._models)), *provider_names])

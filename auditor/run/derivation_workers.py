@@ -1,4 +1,4 @@
-"""Processes that read the recorded answers of a large audit side by side, and check its hash chain meanwhile.
+"""Processes that read the recorded answers of a large audit side by side, and check its records meanwhile.
 
 Each of them imports the program anew, which takes seconds: small audits are read in one process.
 """
@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from typing import TYPE_CHECKING
 
-from auditor.storage import audits, hash_chain
+from auditor.storage import audits
 from auditor.storage.database import Database, open_database
 from auditor.storage.derived_rows import open_scratch_database
 from auditor.storage.ledger import count_answers
+
+if TYPE_CHECKING:
+    from auditor.reports.data.verification import AuditVerification
 
 MIN_ANSWERS = 20_000
 """Recorded answers of a database from which on several processes are faster than one."""
@@ -31,21 +35,27 @@ def count_workers(db: Database) -> int:
 
 
 @contextmanager
-def start_chain_check(db: Database) -> Iterator[Callable[[], hash_chain.ChainCheck]]:
-    """Begin the check of the hash chain, of a large database in a process, and yield a function that waits for it.
+def start_verification(db: Database, audit_name: str) -> Iterator[Callable[[], AuditVerification]]:
+    """Begin `verify_audit`, of a large database in a process, and yield a function that waits for its outcome.
 
     The function raises AuditorError if the database cannot be read.
     """
     if count_workers(db) == 1:
-        yield lambda: hash_chain.verify_chain(db)
+        yield lambda: _verify(db, audit_name)
         return
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        yield pool.submit(_check_chain, _url_of(db)).result
+        yield pool.submit(_verify_at, _url_of(db), audit_name).result
 
 
-def _check_chain(url: str) -> hash_chain.ChainCheck:
+def _verify(db: Database, audit_name: str) -> AuditVerification:
+    from auditor.reports.data.verification import verify_audit  # loads numpy
+
+    return verify_audit(db, audit_name)
+
+
+def _verify_at(url: str, audit_name: str) -> AuditVerification:
     with open_database(url, create=False) as db:
-        return hash_chain.verify_chain(db)
+        return _verify(db, audit_name)
 
 
 def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int) -> set[str]:

@@ -241,17 +241,23 @@ def test_ordinary_words_and_numbers_are_no_names(text: str) -> None:
 
 
 def test_the_names_of_a_model_are_its_id_and_what_the_id_is_called_for_short() -> None:
-    assert {"fast", "o1", "o1-2024-12-17"} <= set(author_names([("fast", "openai/o1-2024-12-17")]))
-    assert "o1" in author_names([("x", "openrouter/openai/o1-preview")])
-    assert "o3" in author_names([("x", "azure/o3-mini-high")])
-    assert {"kimi-k2", "k2"} <= set(author_names([("x", "moonshot/kimi-k2-0905-preview")]))
-    assert "r1" in author_names([("x", "deepseek/deepseek-r1")])
-    assert "claude-3-5-sonnet" in author_names([("x", "vertex_ai/claude-3-5-sonnet@20240620")])
-    assert "llama3" in author_names([("x", "ollama/llama3:8b")])
+    assert {"fast", "o1", "o1-2024-12-17"} <= set(author_names((("fast", "openai/o1-2024-12-17"),)))
+    assert "o1" in author_names((("x", "openrouter/openai/o1-preview"),))
+    assert "o3" in author_names((("x", "azure/o3-mini-high"),))
+    assert {"kimi-k2", "k2"} <= set(author_names((("x", "moonshot/kimi-k2-0905-preview"),)))
+    assert "r1" in author_names((("x", "deepseek/deepseek-r1"),))
+    assert "claude-3-5-sonnet" in author_names((("x", "vertex_ai/claude-3-5-sonnet@20240620"),))
+    assert "llama3" in author_names((("x", "ollama/llama3:8b"),))
 
 
 def test_names_for_short_are_no_ordinary_words() -> None:
-    for name in author_names([("my-model", "x/my-model-2024"), ("v3", "x/some-v3-q4"), ("b", "fireworks/models/b-7b")]):
+    for name in author_names(
+        (
+            ("my-model", "x/my-model-2024"),
+            ("v3", "x/some-v3-q4"),
+            ("b", "fireworks/models/b-7b"),
+        )
+    ):
         assert name not in ("my", "some", "models", "q4")
 
 

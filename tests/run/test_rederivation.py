@@ -114,8 +114,8 @@ def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.
     assert expected.check is not None
     assert expected.check.changed.keys() >= {"trace", "verdict"}
     execute(db, "UPDATE answer SET text = 'other' WHERE rowid = 3")
-    with derivation_workers.start_chain_check(db) as get_chain_check:
-        assert get_chain_check() == hash_chain.verify_chain(db)
+    with derivation_workers.start_verification(db, NAME) as get_verification:
+        assert get_verification() == verify_audit(db, NAME)
 
 
 CHANGES = [
