@@ -288,4 +288,3 @@ def _flatten(texts: CellTexts) -> list[str]:
 def _hash_texts(texts: CellTexts) -> str:
     """Hash of a cell's texts; a run has one encoder."""
     return canonical_hash(_flatten(texts))
-

@@ -193,14 +193,14 @@ def _copy_rows(source: Database, target: Database, table: Table, condition: Colu
 
 def _copy_within_sqlite(source: Path, target: Path, table: Table, condition: ColumnElement[bool]) -> bool:
     """Copy rows between files, in a sixth of the time of reading them here; False if SQLite cannot read the source."""
-    where = condition.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
+    conditions = condition.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     columns = ", ".join(f'"{column.name}"' for column in table.columns)
     with closing(sqlite3.connect(target, isolation_level=None, uri=True)) as connection:
         try:
             connection.execute("ATTACH DATABASE ? AS source", [f"{source.absolute().as_uri()}?mode=ro"])
             connection.execute(
                 f'INSERT INTO main."{table.name}" ({columns}) '
-                f'SELECT {columns} FROM source."{table.name}" AS "{table.name}" WHERE {where}'
+                f'SELECT {columns} FROM source."{table.name}" AS "{table.name}" WHERE {conditions}'
             )
         except sqlite3.Error:  # such as a database in a folder that cannot be written to
             return False
