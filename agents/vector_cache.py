@@ -49,11 +49,12 @@ class VectorCache:
         Raises:
             RunInterrupted: the run ends.
         """
-        text_by_hash = {hash_text(text): text for text in texts}
+        listed = list(texts)
+        text_by_hash = {hash_text(text): text for text in listed}
         revision = self._encoder.revision
         vectors = load_vectors(self._db, revision, text_by_hash)
         missing = sorted(text_by_hash.keys() - vectors.keys(), key=lambda key: (-len(text_by_hash[key]), key))
-        self._on_embedded(len(vectors))
+        self._on_embedded(len(listed) - len(missing))
         for start in range(0, len(missing), TEXTS_PER_STEP):
             if self._is_ending():
                 raise RunInterrupted

@@ -15,19 +15,9 @@ from typing import Any, NamedTuple, Self, cast
 MAX_ID_LENGTH = 120
 _SHORTENED_ID = re.compile(r".{0,60} … [0-9a-f]{10}", re.DOTALL)
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-_ENCODE_CHUNKS: Callable[[Any, int], Iterable[str]] | None = (
-    json.encoder.c_make_encoder
-    and json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-        None,
-        _ENCODER.default,
-        json.encoder.encode_basestring,
-        None,
-        ":",
-        ",",
-        True,
-        False,
-        False,  # type: ignore[attr-defined]
-    )
+_make_encoder: Any = getattr(json.encoder, "c_make_encoder", None)
+_ENCODE_CHUNKS: Callable[[Any, int], Iterable[str]] | None = _make_encoder and _make_encoder(
+    *(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
 )
 """What `_ENCODER.encode` makes anew for each value, in three times the time; None without Python's accelerator."""
 
