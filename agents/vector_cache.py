@@ -39,6 +39,11 @@ class VectorCache:
         """
         self._db, self._encoder, self._on_embedded, self._is_ending = db, encoder, on_embedded, is_ending
 
+    @property
+    def revision(self) -> str:
+        """Identifies the encoder's weights."""
+        return self._encoder.revision
+
     def embed(self, texts: Iterable[str]) -> dict[str, NDArray[np.float32]]:
         """Get unit vectors by text; those that are missing are computed and stored.
 

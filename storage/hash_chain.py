@@ -357,8 +357,9 @@ def record_measured(
     These are self-consistencies, which an encoder measured, and verdicts from a file, also where one is lost later.
     """
     table = table_of(record_class)
+    inputs = rows
     if record_class is CellScore:
-        kind, inputs = SELF_CONSISTENCY, [row for row in rows if row.get("self_consistency") is not None]
+        kind = SELF_CONSISTENCY
     elif record_class is Verdict:
         kind, inputs = RECORDED_VERDICT, [row for row in rows if row.get("key") is None]
         lost = [name_row(table, row) for row in inputs if row.get("ruling") is None]
@@ -371,11 +372,22 @@ def record_measured(
         yield
         return
     names = [name_row(table, row) for row in inputs]
-    before = _hash_named(connection, kind, names)
+    before = _load_named(connection, kind, names)
     yield
-    after = _hash_named(connection, kind, names)
-    changed = [LinkEntry(audit_id, kind, name, text) for name, text in after.items() if before.get(name) != text]
-    append_contents(connection, changed)
+    after = _load_named(connection, kind, names)
+    hashes = {name: hash_content(kind, row) for name, row in before.items()}
+    entries = [
+        LinkEntry(audit_id, kind, name, hash_content(kind, row))
+        for name, row in after.items()
+        # Also where a self-consistency is lost, such as by an exclusion.
+        if kind != SELF_CONSISTENCY or _has_consistency(row) or _has_consistency(before.get(name))
+    ]
+    append_contents(connection, [entry for entry in entries if hashes.get(entry.row_name) != entry.content])
+
+
+def _has_consistency(row: StoredRow | None) -> bool:
+    """Whether a score has a self-consistency."""
+    return row is not None and row["self_consistency"] is not None
 
 
 def _hash_named(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, str]:

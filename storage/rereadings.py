@@ -22,8 +22,6 @@ from auditor.storage.ledger import utc_now
 from auditor.storage.row_classes import table_of, upsert
 
 REREADING = "rereading"
-MEASURED = {"self_consistency": True}
-"""Marks the key of a score for `record_measured`, which may have a self-consistency before or after."""
 AUDIT_COLUMNS = ("config_hash", "environment")
 """Columns of an audit that say by which readers its results were read."""
 
@@ -116,7 +114,7 @@ def _write_rows(
     scores = [row for row in rows if row[0] is table_of(CellScore)]
     measured = [dict(zip(table.primary_key.columns.keys(), key, strict=True)) for table, key, _ in scores]
     # Rows of experiments and self-consistencies are not derived: what changes in them gets links.
-    with hash_chain.record_measured(connection, CellScore, [MEASURED | row for row in measured], audit_id):
+    with hash_chain.record_measured(connection, CellScore, measured, audit_id):
         for row in scores:
             _write(connection, *row)
     with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):

@@ -19,11 +19,13 @@ from auditor.agents.cell_scoring import evidence_hash
 from auditor.cli.exports import export_app
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Decision
+from auditor.domain.audit_records import AnswerSelection
 from auditor.experiments.registry import EXPERIMENTS
 from auditor.exports.tracker_runs import export_mlflow, export_wandb
 from auditor.reports.data.verification import verify_audit
 from auditor.review.session import ReviewSession
 from auditor.run import derivation_workers
+from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
 from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
@@ -257,6 +259,20 @@ def test_self_consistencies_follow_from_the_stored_vectors(db: Database, monkeyp
         ("vector", "is not as it was written"),
         ("vector", "is gone"),
     }
+
+
+def test_an_exclusion_and_its_undoing_verify(db: Database) -> None:
+    """The cells of the excluded answers have no self-consistency, and others other similarities between cells."""
+    storage = str(db.engine.url)
+    with word_encoder():
+        exclusion = exclude_answers(NAME, AnswerSelection(model="a", country="Germany"), "test", storage=storage)
+        for is_undone in (False, True):
+            if is_undone:
+                undo_exclusion(NAME, exclusion.id, storage=storage)
+            assert hash_chain.verify_chain(db).breaks == []
+            comparison = derive(db).comparison
+            assert comparison is not None
+            assert comparison.differences == []
 
 
 def test_audits_without_stored_vectors_keep_what_the_chain_has(db: Database) -> None:
