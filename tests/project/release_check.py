@@ -24,7 +24,7 @@ TOOLS = Path(sys.executable).parent
 LARGE_REQUIREMENTS = re.compile(r"(torch|peft)\b|auditor\[")
 """Requirements that are torch, or bring it."""
 IMPORT_EXTRA = """
-import importlib, re, sys
+import importlib.util, re, sys
 from importlib.metadata import packages_distributions, requires
 
 def normalize(name):
@@ -33,7 +33,8 @@ def normalize(name):
 lines = [line for line in requires("auditor") if f'extra == "{sys.argv[1]}"' in line]
 required = {normalize(re.match(r"[\\w.-]+", line)[0]) for line in lines}
 for module, distributions in packages_distributions().items():
-    if module.isidentifier() and not module.startswith("_") and required.intersection(map(normalize, distributions)):
+    is_importable = module.isidentifier() and not module.startswith("_") and importlib.util.find_spec(module)
+    if is_importable and required.intersection(map(normalize, distributions)):
         importlib.import_module(module)
 """
 """Program that imports what the requirements of an extra bring."""
