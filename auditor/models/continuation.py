@@ -19,7 +19,7 @@ from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.errors import ModelSetupError
 from auditor.lazy_imports import import_when_used
 from auditor.models import weights
-from auditor.models.embeddings import require_safe_weights
+from auditor.models.embeddings import loading_lock, require_safe_weights
 from auditor.models.weights import KNOWN_WEIGHTS
 
 if not TYPE_CHECKING:
@@ -173,8 +173,9 @@ def load_continuation_scorer(source: str) -> ContinuationScorer:
     if not gguf_kwargs:
         require_safe_weights(location, f"the model {source}")
     try:
-        tokenizer = library.AutoTokenizer.from_pretrained(location, **gguf_kwargs)
-        model = library.AutoModelForCausalLM.from_pretrained(location, dtype=torch.float32, **weights_kwargs)
+        with loading_lock:
+            tokenizer = library.AutoTokenizer.from_pretrained(location, **gguf_kwargs)
+            model = library.AutoModelForCausalLM.from_pretrained(location, dtype=torch.float32, **weights_kwargs)
     except Exception as error:  # noqa: BLE001 - the libraries raise errors of any class for a damaged file
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelSetupError(

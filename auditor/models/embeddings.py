@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -361,6 +362,10 @@ def check_encoders(encoder: str, bertscore_model: str) -> None:
         check_encoder(bertscore_model, "model of BERTScore")
 
 
+loading_lock = threading.Lock()
+"""Held while transformers loads a model: it changes torch meanwhile, and another model would be left without weights."""
+
+
 def load_encoder(model: str) -> SentenceEncoder:
     """Load a sentence encoder, without network access if it is on this machine.
 
@@ -381,9 +386,10 @@ def load_encoder(model: str) -> SentenceEncoder:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     use_cores(all_cores=False)
     try:
-        loaded = sentence_transformers.SentenceTransformer(
-            source, local_files_only=is_local, model_kwargs={"use_safetensors": True}
-        )
+        with loading_lock:
+            loaded = sentence_transformers.SentenceTransformer(
+                source, local_files_only=is_local, model_kwargs={"use_safetensors": True}
+            )
     except Exception as error:  # noqa: BLE001 - the libraries raise errors of any class for a damaged file
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "safetensors" in reason and "does not appear to have a file" in reason:

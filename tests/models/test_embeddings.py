@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import ModelSetupError
 from auditor.models import embeddings
+from auditor.models.continuation import load_continuation_scorer
 from auditor.models.embeddings import MAX_TEXT_CHARS, SentenceEncoder, check_encoder, load_encoder
 
 WORDS = "the people of this country think that divorce is wrong and that a promise must be kept "
@@ -34,6 +35,26 @@ def test_vectors_are_unit_and_in_the_order_of_the_texts(encoder: SentenceEncoder
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(encoder.encode(texts[::-1])[::-1], vectors, atol=1e-6)
+
+
+def test_an_encoder_and_a_model_are_not_loaded_at_once(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sentence_transformers
+    import transformers
+
+    held: list[bool] = []
+
+    def record(*_: object, **__: object) -> None:
+        held.append(embeddings.loading_lock.locked())
+        raise OSError("not loaded")
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", record)
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", record)
+    with pytest.raises(ModelSetupError, match="not loaded"):
+        load_encoder(str(minilm))
+    with pytest.raises(ModelSetupError, match="not loaded"):
+        load_continuation_scorer("no-model.gguf")
+    assert held == [True, True]
+    assert not embeddings.loading_lock.locked()
 
 
 def test_vectors_equal_those_of_sentence_transformers(encoder: SentenceEncoder, minilm: Path) -> None:
