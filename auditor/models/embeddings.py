@@ -363,7 +363,7 @@ def check_encoders(encoder: str, bertscore_model: str) -> None:
 
 
 loading_lock = threading.Lock()
-"""Held while transformers loads a model: it changes torch meanwhile, and another model would be left without weights."""
+"""Held while transformers loads a model: it changes torch meanwhile, and another model could get no weights."""
 
 
 def load_encoder(model: str) -> SentenceEncoder:
