@@ -40,6 +40,7 @@ STAGE_LABELS = {
     "review": "Reviewing answers",
     "detect": "Finding conflicts",
     "resolve": "Resolving conflicts",
+    "person": "Waiting for people",
     "report": "Finishing",
 }
 LONE_STAGES = frozenset({"plan", "preflight", "measure", "detect", "resolve", "report"})

@@ -22,7 +22,7 @@ from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.findings import FINDING_FIGURES, NO_AUDIT, check_findings, judge_findings
 from auditor.replications.presets import FindingFigure, list_paper_ids, load_paper
 from auditor.reports.data.replication import FindingTest
-from auditor.reports.document import List, Paragraph, Table
+from auditor.reports.document import Callout, List, Paragraph, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.sections.replication_run import Replication, build_replication_document, summarize_findings
 from tests.reports.sections.node_text import assert_consistent, text_of
@@ -126,10 +126,11 @@ def test_an_experiment_leads_with_its_findings(experiment: Experiment, measured:
     assert {(test.data, test.model) for test in gap.tests} == {(data, m) for data in ("WVS", "PEW") for m in MODELS}
     assert all(test.r_gap is not None and test.corrected_r_gap is not None for test in gap.tests)
     assert by_id["variable-models-disagree"].result == "cannot be compared"  # 3 models
-    replication = Replication(PAPER.title, PAPER.source, [], findings=rows)
+    warning = Callout("Reasons for caution", [])
+    replication = Replication(PAPER.title, PAPER.source, [], findings=rows, callouts=[warning])
     document = build_replication_document(replication)
     assert_consistent(document)
-    assert document.opening[0] == Paragraph(summarize_findings(rows), "lead")
+    assert document.opening[:2] == [Paragraph(summarize_findings(rows), "lead"), warning]
     [section] = document.sections
     text = text_of(section)
     assert all(finding.quote in text for finding in PAPER.findings)

@@ -103,7 +103,7 @@ class Replication:
         layouts: of tables, by id.
         notes: what is to be known before reading, such as made-up data.
         details: on the audits and their data, such as names, costs and files.
-        callouts: warnings above all figures.
+        callouts: warnings above all figures but the answer on findings.
         appended: sections of the audits' own reports.
         findings: of the paper, tested on the audits; they lead.
         kind: of the document.
@@ -130,12 +130,11 @@ def build_replication_document(replication: Replication) -> Document:
         _build_table_section(list(group), replication.layouts.get(table, TableLayout()))
         for table, group in groupby(replication.cells, key=lambda cell: cell.published.table)
     ]
+    marks = summarize_marks(replication.cells)
     opening: list[Block] = [
+        *([Paragraph(summarize_findings(replication.findings), "lead")] if replication.findings else []),
         *replication.callouts,
-        Paragraph(summarize_findings(replication.findings), "lead")
-        if replication.findings
-        else Paragraph(replication.summary or summarize_marks(replication.cells), "lead"),
-        *([Paragraph(summarize_marks(replication.cells))] if replication.findings else []),
+        Paragraph(marks) if replication.findings else Paragraph(replication.summary or marks, "lead"),
         Paragraph(
             f"Source: {replication.source}. Published values have no interval: a difference says nothing by itself. A "
             "value that is not reached is no failure."

@@ -119,7 +119,8 @@ def _describe_auc(auc: Estimate, pair_label: str) -> ListItem:
         "unclear": f"Verdicts are not shown to separate {pair_label} better than chance",
     }.get(status)
     return ListItem(
-        f"{finding} ({figures})." if finding else f"How well peer verdicts separate {pair_label}: {figures}.", status
+        f"{finding} ({figures})." if finding else f"How well the judges’ verdicts separate {pair_label}: {figures}.",
+        status,
     )
 
 

@@ -49,12 +49,12 @@ def test_no_section_without_verdicts_on_known_answers(report: Report) -> None:
         ),
         (
             Estimate(0.6, 9, reason="one item"),
-            "How well peer verdicts separate {}: AUC = 0.60, no 95% CI: one item.",
+            "How well the judges’ verdicts separate {}: AUC = 0.60, no 95% CI: one item.",
             "neutral",
         ),
         (
             Estimate(None, 0, reason="no pair"),
-            "How well peer verdicts separate {}: AUC not available: no pair.",
+            "How well the judges’ verdicts separate {}: AUC not available: no pair.",
             "neutral",
         ),
     ],
