@@ -251,9 +251,9 @@ def test_self_consistencies_follow_from_the_stored_vectors(db: Database, monkeyp
     execute(db, 'UPDATE vector SET "values" = zeroblob(192) WHERE rowid = 3')
     execute(db, "DELETE FROM vector WHERE rowid = 9")
     derivation = derive(db)
-    assert derivation.comparison is not None
-    assert derivation.comparison.changed.keys() == {"score"}
-    problems = [row.problem for row in derivation.comparison.differences]
+    assert derivation.check is not None
+    assert derivation.check.changed.keys() == {"score"}
+    problems = [row.problem for row in derivation.check.differences]
     assert any("self_consistency = " in problem and "give nothing" in problem for problem in problems)
     assert {(broken.record_kind, broken.problem) for broken in hash_chain.verify_chain(db).breaks} == {
         ("vector", "is not as it was written"),
@@ -270,9 +270,9 @@ def test_an_exclusion_and_its_undoing_verify(db: Database) -> None:
             if is_undone:
                 undo_exclusion(NAME, exclusion.id, storage=storage)
             assert hash_chain.verify_chain(db).breaks == []
-            comparison = derive(db).comparison
-            assert comparison is not None
-            assert comparison.differences == []
+            check = derive(db).check
+            assert check is not None
+            assert check.differences == []
 
 
 def test_audits_without_stored_vectors_keep_what_the_chain_has(db: Database) -> None:

@@ -23,6 +23,14 @@ from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
 from tests.run.test_rederivation import CONFIG, NAME
 from tests.support.cli_runner import auditor
+from tests.support.fixed_address import word_encoder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def encoder() -> Iterator[None]:
+    """An encoder without weights."""
+    with word_encoder():
+        yield
 
 
 @pytest.fixture(scope="module")
