@@ -115,6 +115,11 @@ def test_the_tutorial_is_of_readable_length() -> None:
     assert 1000 <= len(prose.split()) <= 1500
 
 
+def test_all_pages_together_are_of_readable_length() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 45_000
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_every_example_loads(path: Path) -> None:
     config = load_config(path)
