@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import json
 import sys
@@ -24,7 +25,6 @@ from auditor.models.weights import KNOWN_WEIGHTS
 
 if not TYPE_CHECKING:
     torch = import_when_used("torch")
-    transformers = import_when_used("transformers")
 else:
     import torch
 
@@ -162,6 +162,7 @@ def load_continuation_scorer(source: str) -> ContinuationScorer:
     bootstrap.prepare_environment()
 
     bootstrap.silence_libraries()
+    importlib.import_module("transformers")
     # While another thread imports transformers for the sentence encoder, `import` binds the module that it replaces at
     # the end of its import by one with AutoTokenizer.
     library: Any = sys.modules["transformers"]
