@@ -253,8 +253,8 @@ def _find_ends(labels: Sequence[Floats], sizes: Sequence[int], alpha: float) -> 
     capital = np.zeros(1)
     for y, size in zip(labels, sizes, strict=True):
         second = _log_capital(y, size, step * total / size)
-        capital = np.full(len(capital) + len(second) - 1, np.inf)
         shorter, longer = (capital, second) if len(capital) <= len(second) else (second, capital)
+        capital = np.full(len(capital) + len(second) - 1, np.inf)
         for i, value in enumerate(shorter):
             window = capital[i : i + len(longer)]
             np.minimum(window, longer + value, out=window)
