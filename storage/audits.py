@@ -200,6 +200,7 @@ def save_audit(
             config_changed = stored["config_hash"] != config_hash or survey_changed
             if config_changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
+                hash_chain.record_deleted_scores(connection, audit_id)
                 _delete_derived_rows(connection, audit_id)
                 hash_chain.append_act(connection, audit_id, act="replace", audit=name, at=utc_now())
             connection.execute(update(table).where(table.c.id == audit_id), [values])

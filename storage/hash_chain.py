@@ -385,6 +385,13 @@ def record_measured(
     append_contents(connection, [entry for entry in entries if hashes.get(entry.row_name) != entry.content])
 
 
+def record_deleted_scores(connection: Connection, audit_id: int) -> None:
+    """Append links for the self-consistencies of an audit whose scores are deleted in this transaction."""
+    linked = _load_last_contents(connection, audit_id, [SELF_CONSISTENCY])
+    entries = [LinkEntry(audit_id, *key, DELETED) for key, content in linked.items() if content != DELETED]
+    append_contents(connection, entries)
+
+
 def _has_consistency(row: StoredRow | None) -> bool:
     """Whether a score has a self-consistency."""
     return row is not None and row["self_consistency"] is not None
@@ -493,7 +500,8 @@ def _check_link(
         check.n_replaced += 1
     elif content == DELETED:
         check.n_replaced += 1
-        if row is not None and kind not in derived_kinds():  # a run derives such a row again
+        is_again = _has_consistency(row) if kind == SELF_CONSISTENCY else row is not None
+        if is_again and kind not in derived_kinds():  # a run derives such a row again
             check.add(kind, row_name, "was deleted, and is there again")
     elif row is None:
         if kind not in _TABLES_OF_MEASURED:  # a missing result is found when results are derived

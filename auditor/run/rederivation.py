@@ -27,7 +27,7 @@ from auditor.run.fingerprints import (
     format_reader_versions,
     list_reader_versions,
 )
-from auditor.run.survey_plan import NO_ENCODER, bind_simulated_models
+from auditor.run.survey_plan import NO_ENCODER, bind_simulated_models, compares_answers
 from auditor.storage import audits, exclusions, hash_chain, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, run_lock
@@ -161,7 +161,7 @@ def prepare_derivation(db: Database, copy: Database, audit: Audit) -> tuple[RunC
         list(survey.asked_cells),
         copy,
         client,
-        consistency=_load_recorded_consistency(db, audit),
+        consistency=_load_recorded_consistency(db, audit) if compares_answers(config) else None,
         encoder_loaders=_stored_encoder_loaders(db, audit, config),
         preflight=False,
         is_recorded=True,

@@ -138,6 +138,11 @@ def probe_encoder_loaders(config: AuditConfig) -> dict[str, Callable[[], TextEnc
     return loaders
 
 
+def compares_answers(config: AuditConfig) -> bool:
+    """Whether an encoder compares an audit's direct answers."""
+    return config.embedding.model != NO_ENCODER and config.probes.direct is not None and config.direct.samples > 1
+
+
 def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
     """A function that loads the text encoder that compares direct answers; None if no answers are compared.
 
@@ -147,7 +152,7 @@ def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | No
     Raises:
         AuditorError: it cannot be used.
     """
-    if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
+    if not compares_answers(config):
         return None
 
     embeddings.check_encoder(config.embedding.model)
