@@ -85,7 +85,7 @@ def test_help_loads_the_libraries_of_the_command_line_only() -> None:
 
 def _list_imported(nodes: list[ast.stmt]) -> dict[str, str]:
     """The full name of each imported module, by its name in the file."""
-    modules = {}
+    modules: dict[str, str] = {}
     for node in nodes:
         assert isinstance(node, ast.Import | ast.ImportFrom)
         prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
