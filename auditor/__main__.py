@@ -178,7 +178,8 @@ def _root_cause(error: BaseException) -> BaseException:
     """
     typer = sys.modules.get("typer")  # not imported for an interrupt while modules are loaded
     if typer and isinstance(error, typer.Abort) and error.__cause__ is not None:
-        return error.__cause__
+        cause: BaseException = error.__cause__
+        return cause
     if not isinstance(error, BaseExceptionGroup):
         return error
     members = [_root_cause(member) for member in error.exceptions]
