@@ -16,6 +16,7 @@ from auditor.console.output import format_command, print_data, print_json, print
 from auditor.domain import Outcome
 from auditor.errors import NoUsableAnswerError, UsageError, did_you_mean
 from auditor.reports.data.audit_status import load_audit_status
+from auditor.reports.data.coverage.counts import ASK_UNANSWERED_ADVICE
 from auditor.reports.data.failures import MAX_TOP_FAILURES, find_unusable_models, load_failure_groups
 from auditor.reports.number_format import pluralize
 from auditor.review.failure_text import describe_failure, summarize_failure
@@ -224,7 +225,10 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
     """Print one row per audit, without the columns that no audit uses; `failures` are those of each."""
     columns: dict[str, list[object]] = {
         "audit": [status["audit"] for status in statuses],
-        "stage": [STAGE_LABELS.get(status["stage"], status["stage"]) for status in statuses],
+        "stage": [
+            "incomplete" if _is_incomplete(status) else STAGE_LABELS.get(status["stage"], status["stage"])
+            for status in statuses
+        ],
         "samples ok": [_format_progress(status, "traces") for status in statuses],
         "verdicts ok": [_format_progress(status, "verdicts") for status in statuses],
         **{
@@ -253,6 +257,12 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
 def _print_remarks(audit_status: dict[str, Any]) -> None:
     """Print what an audit waits for, what its preflight cost, and which models changed."""
     name = audit_status["audit"]
+    if _is_incomplete(audit_status):
+        print_message(
+            f"{name}: of {pluralize(audit_status['traces_planned'], 'sample')}, "
+            f"{audit_status['traces_never_asked']} were never asked for and {audit_status['traces_lost']} got no "
+            f"answer. {ASK_UNANSWERED_ADVICE}."
+        )
     if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
         print_message(f"{name}: {waiting_note}. To collect the answers, run the audit again with the same command.")
     preflight = audit_status["preflight"]
@@ -268,6 +278,11 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
             f"{name}: the provider changed the version of {model} while the audit ran, so its answers are of several "
             "versions. `auditor report` lists the versions; programs can read them from `auditor status --json`."
         )
+
+
+def _is_incomplete(audit_status: dict[str, Any]) -> bool:
+    """Whether an audit came to its end without having asked for, or got, too many of its answers."""
+    return audit_status["stage"] in audits.FINAL_STAGES and not audit_status["complete"]
 
 
 def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str | None:

@@ -106,6 +106,11 @@ class Outcome(StrEnum):
         """Whether the model answered; such a call has been paid for and is not repeated."""
         return self in _ANSWER_OUTCOMES
 
+    @property
+    def is_lost_request(self) -> bool:
+        """Whether a request was sent, and got no answer; the next run sends it again."""
+        return not self.is_answer and self is not Outcome.OVER_BUDGET
+
 
 _ANSWER_OUTCOMES = frozenset(
     {

@@ -12,6 +12,7 @@ from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Outcome, Purpose
 from auditor.reports.data.coverage.counts import (
+    CoverageRow,
     CoverageUnit,
     build_model_version_rows,
     count_planned_verdicts,
@@ -35,6 +36,8 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
     - `served`: the model versions that providers reported; `drift`: the models whose version changed.
     - `limits`: changes of the maximum number of concurrent requests of each account.
     - `batches`: batches that were submitted to a provider and not yet collected.
+    - `traces_refused`, `traces_lost`: recorded refusals, and requests without an answer. `traces_never_asked`: planned
+      ones that were not sent, or not within the budget. `complete`: see `CoverageRow.is_incomplete`.
     - `traces`, `verdicts`: recorded so far. `…_planned`: expected in total; None for imported scores. Until all traces
       are recorded, planned verdicts count only the traces that have a score. Where sampling may stop early, planned
       traces are the maximum until sampling has ended.
@@ -50,18 +53,24 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
     n_by_status = ConflictQueue(db, audit.id, rater="").count_by_status()
     call_counts, audit_cost = costs.count_calls(db, audit.id), costs.sum_audit_cost(db, audit.id)
     versions = build_model_version_rows(call_counts)
+    planned_traces = None if config is None else _count_planned_traces(db, audit, config, trace_counts)
+    trace_coverage = _sum_trace_coverage(trace_counts, planned_traces)
     return {
         "audit": audit.name,
         "stage": audit.stage,
         "created_at": audit.created_at,
         "updated_at": audit.updated_at,
         "finished_at": audit.finished_at,
-        "traces_planned": None if config is None else _count_planned_traces(db, audit, config, trace_counts),
+        "complete": audit.stage in audits.FINAL_STAGES and (config is None or not trace_coverage.is_incomplete),
+        "traces_planned": planned_traces,
         "verdicts_planned": None
         if config is None
         else _count_planned_verdicts(db, audit, config, trace_counts, verdict_counts),
         "traces": sum(count.n for count in trace_counts),
-        "traces_ok": _count_usable(trace_counts),
+        "traces_ok": trace_coverage.ok,
+        "traces_refused": trace_coverage.losses.get(Outcome.REFUSED, 0),
+        "traces_lost": trace_coverage.lost_requests,
+        "traces_never_asked": trace_coverage.never_asked,
         "verdicts": sum(count.n for count in verdict_counts),
         "verdicts_ok": _count_usable(verdict_counts),
         **{key: n for name, count in probe_answers.items() for key, n in _name_counts(name, count).items()},
@@ -137,6 +146,19 @@ def _count_planned_verdicts(
         config, trace_counts, results.load_scored_trace_keys(db, audit.id) if config.review_varies_by_trace else ()
     )
     return sum(max(planned.get(unit, 0), recorded[unit]) for unit in planned.keys() | recorded.keys())
+
+
+def _sum_trace_coverage(trace_counts: Sequence[OutcomeCount], planned: int | None) -> CoverageRow:
+    """The coverage of all direct answers; without planned ones, as in an import, all recorded ones are planned."""
+    counts = Counter[str]()
+    for count in trace_counts:
+        counts[count.outcome] += count.n
+    ok, total = counts.pop(Outcome.OK, 0), counts.total()
+    n_planned = ok + total if planned is None else planned
+    missing = max(0, n_planned - ok - total)
+    return CoverageRow(
+        stage="direct", method=None, name=None, planned=n_planned, ok=ok, losses=dict(counts), missing=missing
+    )
 
 
 def _count_usable(outcome_counts: Sequence[OutcomeCount]) -> int:

@@ -44,6 +44,22 @@ class CoverageRow(ReportModel):
     """Those of them with a usable second answer. Figures use it, although the item counts as lost here."""
 
     @property
+    def never_asked(self) -> int:
+        """Items that were not asked for: the run ended before, or its budget did not allow it."""
+        return self.missing + self.losses.get(Outcome.OVER_BUDGET, 0)
+
+    @property
+    def lost_requests(self) -> int:
+        """Items whose requests got no answer, such as from a server that is down. The model did not cause this."""
+        return sum(n for outcome, n in self.losses.items() if Outcome(outcome).is_lost_request)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether more than 5% of the items were never asked for, or more than 10% got no answer for any reason."""
+        too_few_asked = self.never_asked > MAX_NEVER_ASKED_SHARE * self.planned
+        return too_few_asked or self.never_asked + self.lost_requests > MAX_UNANSWERED_SHARE * self.planned
+
+    @property
     def counted_label(self) -> str:
         """Name of the counted items, in the plural."""
         if self.stage == "direct":
@@ -53,6 +69,24 @@ class CoverageRow(ReportModel):
         if self.stage in list_built_in_names():
             return load_built_in(self.stage).counted_labels[self.method]
         return f"{self.stage} answers"
+
+
+MAX_NEVER_ASKED_SHARE = 0.05
+MAX_UNANSWERED_SHARE = 0.1
+"""Shares of planned items above which an audit is not complete; the second counts lost requests too."""
+ASK_UNANSWERED_ADVICE = (
+    "To ask for them, run `auditor run CONFIG` again; recorded answers cost nothing. If the budget is spent, raise "
+    "limits.budget_usd first"
+)
+
+
+def describe_unanswered(row: CoverageRow) -> str:
+    """Which items of a row were never asked for or got no answer, and why, such as "19 of 50 answers of gpt …"."""
+    causes = {"never asked for": row.never_asked, "lost with their requests": row.lost_requests}
+    counts = " and ".join(f"{n} {cause}" for cause, n in causes.items() if n)
+    outcomes = [f"{n} {outcome}" for outcome, n in row.losses.items() if not Outcome(outcome).is_answer]
+    outcomes += [f"{row.missing} not recorded"] if row.missing else []
+    return f"of {row.planned} {row.counted_label} of {row.name or 'the audit'}, {counts} ({', '.join(outcomes)})"
 
 
 class FinishReasonRow(ReportModel):

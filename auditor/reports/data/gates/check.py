@@ -11,7 +11,12 @@ from auditor.config.sections import DEFAULT_MIN_COVERAGE
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import UsageError, did_you_mean
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.reports.data.coverage.counts import CoverageRow, count_versions_by_model
+from auditor.reports.data.coverage.counts import (
+    ASK_UNANSWERED_ADVICE,
+    CoverageRow,
+    count_versions_by_model,
+    describe_unanswered,
+)
 from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
     NOT_PASSED,
@@ -120,12 +125,13 @@ def check_report(
 ) -> CheckResult:
     """Test a report against thresholds, each model by itself.
 
-    If the audit has not finished, every verdict is undecided, whatever the figures are. Else a model fails if any of
+    If the audit is not complete, every verdict is undecided, whatever the figures are: it has not finished, or more
+    than 5% of some planned answers were never asked for, or more than 10% got no answer. Else a model fails if any of
     its gates failed, and is undecided if any could not be tested. A model below `min_coverage` fails if that threshold
-    is set, and is undecided if it is the default one; its other gates then fail only if they fail whatever the lost
-    answers would have been. With `confident`, the worse end of each interval must meet the threshold. This needs no
-    correction for the number of gates, since a pass requires all of them (intersection-union test: Berger,
-    Technometrics 24, 1982).
+    is set and its answers alone are why (refused, truncated, unreadable), and is undecided otherwise; its other gates
+    then fail only if they fail whatever the lost answers would have been. With `confident`, the worse end of each
+    interval must meet the threshold. This needs no correction for the number of gates, since a pass requires all of
+    them (intersection-union test: Berger, Technometrics 24, 1982).
 
     Args:
         report: see `build_report`.
@@ -143,6 +149,9 @@ def check_report(
     coverage_gates = [
         gate for gate in _coverage_gates(report, thresholds.min_coverage) if gate.model in (None, *selected)
     ]
+    incomplete_rows = [] if report.audit.imported else [row for row in report.coverage.models if row.is_incomplete]
+    incomplete_rows = [row for row in incomplete_rows if row.name in selected]
+    is_complete = report.audit.complete and not incomplete_rows
     low_coverage = {gate.model for gate in coverage_gates if gate.model and gate.verdict is not GateStatus.PASSED}
     figure_gates = [
         *build_estimate_gates(report, thresholds, use_corrections=use_corrections, low_coverage_models=low_coverage),
@@ -150,13 +159,13 @@ def check_report(
         *build_count_gates(report, thresholds, all_models, low_coverage),
     ]
     gates = [*coverage_gates, *(gate for gate in figure_gates if gate.model in (None, *selected))]
-    if not report.audit.complete:
+    if not is_complete:
         gates = [_leave_undecided(gate) for gate in gates]
-    gates.insert(0, _completion_gate(report))
+    gates.insert(0, _completion_gate(report, incomplete_rows))
     verdicts = {gate.verdict for gate in gates}
     return CheckResult(
         audit=report.audit.name,
-        complete=report.audit.complete,
+        complete=is_complete,
         confident=thresholds.confident,
         verdict=_worst(verdicts),
         models=[_decide_model(model, gates) for model in selected],
@@ -215,10 +224,20 @@ def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, objec
         raise UsageError(f"thresholds: {explain_validation_error(error, overrides, CheckSection)}") from None
 
 
-def _completion_gate(report: Report) -> Gate:
-    """Gate on whether the audit has finished; undecided, not failed, if it has not."""
-    is_complete = report.audit.complete
-    progress = "is complete" if is_complete else f"is not complete (stage: {report.audit.stage})"
+def _completion_gate(report: Report, incomplete_rows: Sequence[CoverageRow]) -> Gate:
+    """Gate on whether the audit is complete; undecided, not failed, if it is not.
+
+    Args:
+        incomplete_rows: coverage of the tested models with too many answers that were not asked for or got lost.
+    """
+    is_complete = report.audit.complete and not incomplete_rows
+    if is_complete:
+        progress = "is complete"
+    elif not report.audit.complete:
+        progress = f"is not complete (stage: {report.audit.stage}): run it again with the same command"
+    else:
+        causes = "; ".join(describe_unanswered(row) for row in incomplete_rows)
+        progress = f"is not complete: {causes}. {ASK_UNANSWERED_ADVICE}"
     return Gate(
         name=COMPLETION_GATE,
         subject="audit",
@@ -235,24 +254,29 @@ def _completion_gate(report: Report) -> Gate:
 def _coverage_gates(report: Report, min_coverage: float | None) -> Iterator[Gate]:
     """Gates on the coverage of each model's answers, and of the verdicts on them; undecided without planned answers."""
     for row in report.coverage.models:
-        yield _coverage_gate(row, min_coverage)
+        n_unanswered = 0 if report.audit.imported else row.never_asked + row.lost_requests
+        yield _coverage_gate(row, min_coverage, n_unanswered)
     if all(row.stage == "review" for row in report.coverage.models):
         missing = GatedFigure("audit", Estimate(value=None, n=0, reason="no answer of a model is recorded"))
         yield build_estimate_gate("min_coverage", "min", min_coverage or DEFAULT_MIN_COVERAGE, missing, False)
 
 
-def _coverage_gate(row: CoverageRow, min_coverage: float | None) -> Gate:
+def _coverage_gate(row: CoverageRow, min_coverage: float | None, n_unanswered: int) -> Gate:
     """Gate on the usable share of one coverage row.
 
     Args:
         min_coverage: None for the default one: the gate is then undecided, not failed, if the share is too low.
+        n_unanswered: items that were never asked for or got lost; the gate is undecided if these decide it.
     """
     threshold = DEFAULT_MIN_COVERAGE if min_coverage is None else min_coverage
     usable_share, usable_percent = row.ok / row.planned if row.planned else 0.0, format_percent(row.ok, row.planned)
+    could_pass = not row.planned or (row.ok + n_unanswered) / row.planned >= threshold
     if usable_share >= threshold:
         verdict = GateStatus.PASSED
     else:
-        verdict = GateStatus.UNDECIDED if min_coverage is None or not row.planned else GateStatus.FAILED
+        verdict = GateStatus.UNDECIDED if min_coverage is None or could_pass else GateStatus.FAILED
+    is_decided_by_unanswered = bool(n_unanswered) and could_pass and verdict is GateStatus.UNDECIDED
+    note = f"; undecided, since {describe_unanswered(row)}" if is_decided_by_unanswered else ""
     return Gate(
         name="min_coverage",
         subject=row.name or "audit",
@@ -265,6 +289,6 @@ def _coverage_gate(row: CoverageRow, min_coverage: float | None) -> Gate:
         verdict=verdict,
         message=(
             f"{row.ok} of {row.planned} {row.counted_label} are usable ({usable_percent}); "
-            f"at least {threshold:.0%} required{' by default' * (min_coverage is None)}"
+            f"at least {threshold:.0%} required{' by default' * (min_coverage is None)}{note}"
         ),
     )

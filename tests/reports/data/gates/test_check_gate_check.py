@@ -319,3 +319,45 @@ def test_thresholds_are_not_part_of_the_config_hash() -> None:
     plain = config("http://127.0.0.1:1")
     strict = AuditConfig.model_validate(plain.model_dump(mode="json") | {"check": {"min_pearson": 0.9}})
     assert plain.hash == strict.hash
+
+
+def change_coverage(report: Report, ok: int, losses: dict[str, int], missing: int = 0) -> Report:
+    """The report with 50 planned answers of each model, of which `ok` are usable, and no verdicts."""
+    update = {"planned": 50, "ok": ok, "losses": losses, "missing": missing}
+    rows = [row.model_copy(update=update) for row in report.coverage.models if row.stage == "direct"]
+    return report.model_copy(update={"coverage": report.coverage.model_copy(update={"models": rows})})
+
+
+@pytest.mark.parametrize("min_coverage", [0.3, 0.95, None])
+@pytest.mark.parametrize(
+    ("ok", "losses", "missing"),
+    [
+        (31, {"over_budget": 19}, 0),
+        (9, {"server_error": 20, "client_error": 21}, 0),
+        (44, {"rate_limited": 6}, 0),
+        (20, {"timeout": 10, "refused": 20}, 0),
+        (40, {}, 10),
+    ],
+)
+def test_what_was_not_asked_or_got_lost_leaves_an_audit_incomplete(
+    report: Report, min_coverage: float | None, ok: int, losses: dict[str, int], missing: int
+) -> None:
+    lossy = change_coverage(report, ok, losses, missing)
+    check = check_report(lossy, CheckSection(min_coverage=min_coverage, max_mae=0))
+    assert (check.exit_code, check.complete) == (4, False)
+    assert {row.verdict for row in check.models} == {GateStatus.UNDECIDED}
+    message = check.gates[0].message
+    assert "the audit is not complete" in message
+    assert f"of 50 answers of {report.alignment[0].model}" in message
+    assert "`auditor run CONFIG`" in message
+
+
+def test_what_the_model_causes_counts_against_it(report: Report) -> None:
+    refusing = check_report(change_coverage(report, 45, {"refused": 5}), CheckSection(min_coverage=0.95))
+    assert (refusing.exit_code, refusing.complete) == (3, True)
+    both = check_report(change_coverage(report, 45, {"refused": 4, "timeout": 1}), CheckSection(min_coverage=0.95))
+    assert both.exit_code == 3, "refusals alone miss the requirement"
+    lost = check_report(change_coverage(report, 47, {"refused": 1, "timeout": 2}), CheckSection(min_coverage=0.95))
+    assert lost.exit_code == 4, "the lost answers decide"
+    assert "2 lost with their requests (2 timeout)" in str(lost)
+    assert check_report(change_coverage(report, 48, {"timeout": 2}), CheckSection(min_coverage=0.95)).exit_code == 0
