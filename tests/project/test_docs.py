@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -108,6 +109,32 @@ def test_the_workflow_in_the_docs_takes_thresholds_from_the_base_branch() -> Non
     assert base["ref"].startswith("${{ github.base_ref")
     [check] = [step["run"] for step in steps if step.get("run", "").startswith("auditor check")]
     assert "--thresholds base/audit.toml" in check
+
+
+def test_the_workflow_in_the_docs_keeps_the_database_of_every_run_and_shows_what_there_is(tmp_path: Path) -> None:
+    """A run that failed, was cancelled or killed is not paid for twice: its database and the log beside it are kept."""
+    [workflow] = blocks("yaml", read_page("github-actions"))
+    steps = yaml.safe_load(workflow)["jobs"]["audit"]["steps"]
+    used = [step.get("uses", "").partition("@")[0] for step in steps]
+    names = [step.get("name", "") for step in steps]
+    assert "actions/cache" not in used, "it saves only after a job that succeeded"
+    restore, save = used.index("actions/cache/restore"), used.index("actions/cache/save")
+    assert restore < names.index("Run") < save
+    assert {steps[i]["with"]["path"] for i in (restore, save)} == {"auditor.db*"}
+    assert steps[restore]["with"]["key"] == steps[save]["with"]["key"]
+    assert "run_attempt" in steps[save]["with"]["key"], "a key is saved once"
+    after_run = steps[names.index("Run") + 1 :]
+    assert [step for step in after_run if not step.get("if", "").startswith("always()")] == []
+    assert (
+        steps[names.index("Check")]["if"] == f"always() && steps.{steps[names.index('Run')]['id']}.outcome != 'skipped'"
+    )
+    show = steps[names.index("Show the result")]["run"]
+    for content in (None, "# Check"):
+        if content:
+            (tmp_path / "check.md").write_text(content)
+        environment = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+        subprocess.run(["bash", "-e", "-c", show], cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "summary.md").read_text() == "# Check"
 
 
 def test_the_tutorial_is_of_readable_length() -> None:
