@@ -19,7 +19,10 @@ from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
 from auditor.errors import UsageError
 from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.schema import DifferenceReport
 from auditor.reports.data.differences.series_pairs import parse_target
+from auditor.reports.data.gates.check import ComparisonGate, decide_comparison
+from auditor.reports.data.gates.estimates import GateStatus
 from auditor.reports.data.probe_reports import measure_probes_of_audits
 from auditor.reports.sections.differences_document import build_difference_document, build_probe_difference_document
 from auditor.reports.sections.probe_sections import compare_installed_probes
@@ -68,6 +71,13 @@ MarginOption: TypeAlias = Annotated[
         help="Test in which regions the later audit's mean absolute error is less than MARGIN above the first's.",
     ),
 ]
+FailIfWorseOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--fail-if-worse",
+        help="Fail if a later model's mean absolute error is larger by its adjusted test; for continuous integration.",
+    ),
+]
 
 
 def compare(
@@ -79,6 +89,7 @@ def compare(
     max_flips: FlipsOption = 50,
     uncorrected: UncorrectedOption = False,
     margin: MarginOption = None,
+    fail_if_worse: FailIfWorseOption = False,
     full: FullOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
@@ -93,7 +104,9 @@ def compare(
     --full, a page (-o) and --json add the others, changed verdicts and conflict resolutions. Figures of probes that
     all audits have are compared too, also where there are no scores. Shares of VALID verdicts
     are corrected by people's labels if each model has enough labels. With --non-inferiority, a region passes if the 95%
-    interval of its change in mean absolute error ends below MARGIN, corrected for the number of regions (Holm).
+    interval of its change in mean absolute error ends below MARGIN, corrected for the number of regions (Holm); all
+    countries together are a test of their own. With this option or --fail-if-worse, exit codes: 0 passed, 3 a model
+    is worse or misses the margin, 4 not comparable.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
@@ -130,9 +143,27 @@ def compare(
     if probe_sections:
         audits_figures = [{name: one.model_dump(mode="json") for name, one in by_probe.items()} for by_probe in figures]
         data["probes"] = dict(zip(audit_names, audits_figures, strict=True))
+    gate = None
+    if fail_if_worse or margin is not None:
+        gate = _decide(differences, unpaired, fail_if_worse=fail_if_worse)
+        data["gate"] = gate.model_dump(mode="json")
     present_document(data, document, output, as_json)
     if is_brief and differences is not None and differences.pairs and not as_json:
         print_message("For more figures: add --full, or write a page with -o comparison.html")
+    if gate is not None:
+        print_message("\n".join([f"Gate: {gate.verdict}.", *(f"  {reason}." for reason in gate.reasons)]))
+        raise typer.Exit(gate.exit_code)
+
+
+def _decide(differences: DifferenceReport | None, unpaired: str, *, fail_if_worse: bool) -> ComparisonGate:
+    """The gate of a comparison; undecided if no scores can be paired, as `unpaired` says."""
+    if differences is None:
+        return ComparisonGate(verdict=GateStatus.UNDECIDED, reasons=[unpaired.rstrip(".")])
+    if fail_if_worse and not differences.pairs:
+        raise UsageError(
+            "--fail-if-worse compares scores of two series, and judges alone have none.", "Name two audits."
+        )
+    return decide_comparison(differences, fail_if_worse=fail_if_worse)
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:

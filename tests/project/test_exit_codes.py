@@ -76,6 +76,7 @@ def test_help_texts_name_only_codes_that_the_explanation_gives_their_command() -
     table = read_table()
     named = {name: codes for name, text in iterate_commands(get_command(build_app())) if (codes := named_codes(text))}
     assert named["check"] == {0, 3, 4}
+    assert named["compare"] == {0, 3, 4}
     assert named["run"] == {0, 1, 2, 4, 130}
     for name, codes in named.items():
         assert {code for code in codes if table[code] & {"all", name}} == codes, name

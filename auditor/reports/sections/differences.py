@@ -317,7 +317,7 @@ def build_non_inferiority_section(differences: DifferenceReport) -> Iterator[Sec
         return
     blocks: list[Block] = [List([_describe_outcome(row) for row in differences.non_inferiority], is_findings=True)]
     for i, report in enumerate(differences.non_inferiority, start=1):
-        if not report.regions:
+        if not report.rows:
             continue
         blocks += [Paragraph(describe_registration(report)), _tabulate_regions(report, f"non-inferiority-{i}")]
     yield Section("non-inferiority", "Non-inferiority by region", blocks, contents_title="Non-inferiority")
@@ -325,6 +325,15 @@ def build_non_inferiority_section(differences: DifferenceReport) -> Iterator[Sec
 
 def _describe_outcome(report: NonInferiorityReport) -> ListItem:
     """State in how many regions the second series is not inferior, or why none is tested."""
+    is_tested_overall = report.overall is not None and report.overall.passes is not None
+    if report.reason and report.overall and is_tested_overall:
+        passes = report.overall.passes
+        text = (
+            f"{report.second} {'passes' if passes else 'does not pass'} over all countries together: its mean absolute "
+            f"error is {'' if passes else 'not '}shown to be less than {format_number(report.margin, 3)} above that of "
+            f"{report.first}. No region is tested: {report.reason}."
+        )
+        return ListItem(text, "positive" if passes else "negative")
     if report.reason:
         return ListItem(f"{report.second} is not tested for non-inferiority: {report.reason}.", "unclear")
     n_regions, n_tested = len(report.regions), sum(row.passes is not None for row in report.regions)
@@ -367,9 +376,9 @@ def _tabulate_regions(report: NonInferiorityReport, table_id: str) -> Block:
         table_id,
         f"{report.second} against {report.first}, margin {format_number(report.margin, 3)}",
         "Change in MAE: second minus first; above 0 the second is farther from people. A region passes if the 95% CI "
-        "of its change ends below the margin, after correction for the regions (Holm). n counts cells; CIs are over "
-        "countries and topics.",
-        report.regions,
+        "of its change ends below the margin, after correction for the regions (Holm); all countries together are a "
+        "test of their own. n counts cells; CIs are over countries and topics.",
+        report.rows,
         RegionMarginRow,
         {"passes": lambda row: {True: "yes", False: "no", None: "not tested"}[row.passes]},
     )

@@ -241,24 +241,22 @@ def _stated_margin(db: Database, first: ScoreSeries, second: ScoreSeries) -> flo
 
 
 def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: float) -> NonInferiorityReport:
-    """Test each region of the first series' survey; none of scores that are rescaled."""
+    """Test all countries together, and each region of the first series' survey; none of scores that are rescaled."""
     shared = select_shared_cells(first, second)
     is_rescaled = has_rescaled_scores(first.method) or has_rescaled_scores(second.method)
     rows = []
     for region in () if is_rescaled else get_grouping(first.survey).regions:
         indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
         if indices:
-            cells = SharedCells(
-                shared.first[indices], shared.second[indices], shared.survey_scores[indices],
-                [shared.cells[i] for i in indices], 0, shared.zone_by_country,
-            )  # fmt: skip
-            first_scores, second_scores, truth, countries, topics = cells.clustered_scores()
-            difference = paired_jackknife(MAE, second_scores, first_scores, truth, countries, topics)
-            change: Tested = difference.against_margin(margin)
-            rows.append(RegionMarginRow(region=region.name, change=change, passes=None))
+            rows.append(_test_cells(region.name, shared, indices, margin))
     rows = adjust_rows(rows, "change", f"non-inferiority of {second.label}, by region")
     state, registered_at, registered_margin = _find_registration(db, first, second, margin)
     regions = [row.model_copy(update={"passes": _is_below(row.change, margin)}) for row in rows]
+    overall = None
+    if shared.cells and not is_rescaled:
+        row = _test_cells("All countries", shared, range(len(shared.cells)), margin)
+        [row] = adjust_rows([row], "change", f"non-inferiority of {second.label}, all countries")
+        overall = row.model_copy(update={"passes": _is_below(row.change, margin)})
     return NonInferiorityReport(
         first=first.label,
         second=second.label,
@@ -267,8 +265,20 @@ def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: fl
         registered_at=registered_at,
         registered_margin=registered_margin,
         regions=regions,
+        overall=overall,
         reason=RESCALED_SCORES_REASON if is_rescaled else _find_reason(regions),
     )
+
+
+def _test_cells(name: str, shared: SharedCells, indices: Sequence[int], margin: float) -> RegionMarginRow:
+    """The change in MAE on some of the shared cells, with the p-value of a change of the margin or more."""
+    cells = SharedCells(
+        shared.first[list(indices)], shared.second[list(indices)], shared.survey_scores[list(indices)],
+        [shared.cells[i] for i in indices], 0, shared.zone_by_country,
+    )  # fmt: skip
+    first_scores, second_scores, truth, countries, topics = cells.clustered_scores()
+    difference = paired_jackknife(MAE, second_scores, first_scores, truth, countries, topics)
+    return RegionMarginRow(region=name, change=difference.against_margin(margin), passes=None)
 
 
 def _is_below(change: Tested, margin: float) -> bool | None:

@@ -228,6 +228,8 @@ class NonInferiorityReport(ReportModel):
     registered_margin: float | None
     """The margin of the last registration for this baseline; null without one."""
     regions: list[RegionMarginRow]
+    overall: RegionMarginRow | None = None
+    """All countries together: a test of its own, not corrected for the regions. Null without shared scores."""
     reason: str | None = None
     """Why no region is tested; null if one is."""
 
@@ -235,6 +237,11 @@ class NonInferiorityReport(ReportModel):
     def passes(self) -> bool:
         """Whether all regions pass."""
         return bool(self.regions) and all(row.passes is True for row in self.regions)
+
+    @property
+    def rows(self) -> list[RegionMarginRow]:
+        """All countries together, followed by the regions."""
+        return [*([self.overall] if self.overall else []), *self.regions]
 
 
 class DifferenceReport(ReportModel):

@@ -17,8 +17,10 @@ from auditor.reports.data.coverage.counts import (
     count_versions_by_model,
     describe_unanswered,
 )
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences
 from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
+    EXIT_CODES,
     NOT_PASSED,
     CheckResult,
     Gate,
@@ -31,8 +33,9 @@ from auditor.reports.data.gates.estimates import (
     format_threshold,
     withhold_pass,
 )
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.number_format import format_percent, pluralize
+from auditor.reports.number_format import describe_estimate, format_percent, pluralize
 
 
 def build_count_gates(
@@ -201,6 +204,59 @@ def _decide_model(model: str, gates: Sequence[Gate]) -> ModelCheck:
 def _worst(verdicts: Collection[GateStatus]) -> GateStatus:
     """Failed if any gate failed, else undecided if any is; passed otherwise."""
     return next((status for status in NOT_PASSED if status in verdicts), GateStatus.PASSED)
+
+
+class ComparisonGate(ReportModel):
+    """Outcome of a comparison as a gate: whether any pair is worse, or misses its margin."""
+
+    verdict: GateStatus
+    reasons: list[str]
+    """Why it failed or is undecided, a sentence for each pair."""
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of `auditor compare` with a gate: 0 if all pairs passed, 3 if one failed, else 4."""
+        return EXIT_CODES[self.verdict]
+
+
+def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> ComparisonGate:
+    """Decide a comparison: failed if a pair is worse or not shown to be within its margin, else undecided if untested.
+
+    Args:
+        fail_if_worse: whether a pair fails whose mean absolute error is larger by its test, corrected for the number of
+            pairs. It is undecided without a test, if an audit has not finished, or if the losses of its samples could
+            hide a change. Without it, only margins count.
+    """
+    failed, undecided = [], []
+    unfinished = {series.label for series in differences.series if not series.complete}
+    for pair in differences.pairs if fail_if_worse else ():
+        is_unfinished = bool({pair.first, pair.second} & unfinished)
+        if reason := _find_untested_reason(pair, is_unfinished=is_unfinished):
+            undecided.append(f"{pair.second} is not compared with {pair.first}: {reason}")
+        elif pair.mae.change == "worse":
+            figures = describe_estimate("", pair.mae.difference, digits=3, style="signed")
+            failed.append(f"{pair.second} is worse than {pair.first}: mean absolute error {figures}")
+    for report in differences.non_inferiority:
+        tested = [row for row in report.rows if row.passes is not None]
+        if missed := [row.region for row in tested if not row.passes]:
+            failed.append(
+                f"{report.second} is not shown to be within the margin of {report.first}: {', '.join(missed)}"
+            )
+        elif not tested:
+            undecided.append(f"{report.second} is not tested against {report.first}: {report.reason}")
+    verdict = GateStatus.FAILED if failed else GateStatus.UNDECIDED if undecided else GateStatus.PASSED
+    return ComparisonGate(verdict=verdict, reasons=[*failed, *undecided])
+
+
+def _find_untested_reason(pair: SeriesPairDifferences, *, is_unfinished: bool) -> str | None:
+    """Why a pair cannot be said to be worse, or not to be; None if it can."""
+    if is_unfinished:
+        return "an audit has not finished"
+    if pair.mae.difference.adjusted_p_value is None:
+        return pair.mae.difference.reason or "there is no test"
+    if pair.worst_case is not None and pair.mae.change != "worse":
+        return "more samples were lost than such a comparison allows, so a change could be hidden"
+    return None
 
 
 def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, object]) -> CheckSection:

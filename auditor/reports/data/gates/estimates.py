@@ -45,6 +45,7 @@ COMPLETION_GATE = "complete"
 COVERAGE_GATES = (COMPLETION_GATE, "min_coverage")
 """Gates that need no threshold."""
 NOT_PASSED = (GateStatus.FAILED, GateStatus.UNDECIDED)
+EXIT_CODES = {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}
 
 
 class Gate(ReportModel):
@@ -106,7 +107,7 @@ class CheckResult(ReportModel):
     @property
     def exit_code(self) -> int:
         """Exit code of `auditor check`: 0 if all models passed, 3 if one failed, else 4."""
-        return {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}[self.verdict]
+        return EXIT_CODES[self.verdict]
 
     def _repr_html_(self) -> str:
         """Notebook display: an HTML table with a row per gate, captioned with the audit and the verdict."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,7 @@ from auditor.metrics.people.alignment import MAE
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.schema import RegionMarginRow
 from auditor.reports.data.differences.series_pairs import SeriesTarget
+from auditor.reports.data.gates.check import decide_comparison
 from auditor.reports.output import render_document
 from auditor.reports.sections.differences_document import build_difference_document
 from auditor.run import run_audit
@@ -24,6 +28,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.hash_chain import verify_chain
 from auditor.storage.records import save_records
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 from tests.support.synthetic_audit import populate
 
@@ -189,3 +194,60 @@ def test_a_planted_change_passes_if_it_is_none_and_rarely_at_the_margin(change: 
         n_passed += any(test.is_significant for test in adjust_tests(tests, "regions"))
     assert low * n_audits <= n_passed <= high * n_audits
     assert n_covered >= 0.92 * n_audits * len(REGIONS)
+
+
+@pytest.mark.parametrize(("rise", "expected"), [(0.0, (0, 0)), (0.2, (3, 3))])
+def test_a_comparison_is_a_gate(db: Database, rise: float, expected: tuple[int, int]) -> None:
+    store_audits(db, rise_in_south=rise)
+    targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
+    differences = compare_targets(db, targets, margin=MARGIN)
+    without_margin = differences.model_copy(update={"non_inferiority": []})
+    gates = (
+        decide_comparison(without_margin, fail_if_worse=True),
+        decide_comparison(differences, fail_if_worse=False),
+    )
+    assert tuple(gate.exit_code for gate in gates) == expected
+    assert all(("after" in " ".join(gate.reasons)) is (rise > 0) for gate in gates)
+    assert decide_comparison(without_margin, fail_if_worse=False).exit_code == 0
+    audits.set_stage(db, audits.get_audit(db, "after").id, "direct")
+    unfinished = decide_comparison(compare_targets(db, targets), fail_if_worse=True)
+    assert (unfinished.exit_code, "has not finished" in unfinished.reasons[0]) == (4, True)
+
+
+def test_a_small_audit_is_tested_over_all_countries_together(db: Database) -> None:
+    """Regions of four countries have no interval; all eight together do."""
+    store_audits(db, rise_in_south=0.0)
+    targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
+    [report] = compare_targets(db, targets, margin=MARGIN).non_inferiority
+    assert report.overall is not None
+    assert (report.overall.region, report.overall.passes) == ("All countries", True)
+    assert report.overall.change.adjusted_p_value == report.overall.change.p_value
+    assert [row.region for row in report.rows] == ["All countries", "North", "South"]
+    few = [
+        row.model_copy(update={"change": Tested(0.0, 3, reason="few countries"), "passes": None})
+        for row in report.regions
+    ]
+    small = report.model_copy(update={"regions": few, "reason": "few countries"})
+    differences = compare_targets(db, targets, margin=MARGIN).model_copy(update={"non_inferiority": [small]})
+    page = " ".join(render_document(build_difference_document(differences, is_brief=True), "text").split())
+    assert "passes over all countries together" in page
+    assert "No region is tested: few countries." in page
+    assert decide_comparison(differences, fail_if_worse=False).exit_code == 0
+    untested = small.model_copy(update={"overall": None})
+    assert (
+        decide_comparison(differences.model_copy(update={"non_inferiority": [untested]}), fail_if_worse=False).exit_code
+        == 4
+    )
+
+
+def test_the_command_compare_ends_with_the_exit_code_of_its_gate(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/audit.db"
+    with open_database(url) as db:
+        store_audits(db, rise_in_south=0.2)
+    for options, code in (([], 0), (["--fail-if-worse"], 3), (["--non-inferiority", "0.05"], 3)):
+        shown = auditor("compare", "before", "after", *options, "--json", "--storage", url, cwd=tmp_path)
+        assert shown.returncode == code, shown.stderr
+        assert ("Gate: failed." in shown.stderr) is (code == 3)
+        assert json.loads(shown.stdout).get("gate", {}).get("verdict") == ("failed" if code else None)
+    better = auditor("compare", "after", "before", "--fail-if-worse", "--storage", url, cwd=tmp_path)
+    assert (better.returncode, "Gate: passed." in better.stderr) == (0, True)
