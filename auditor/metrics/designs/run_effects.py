@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Floats
 from auditor.metrics.intervals.jackknife_interval import IDENTITY, LOG, Transform, jackknife_variance
 from auditor.metrics.intervals.special_functions import stdtr, stdtrit
-from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS, UnitLabels, jackknife_sums, select_labels
+from auditor.metrics.intervals.two_way import (
+    STATISTIC_TRANSFORMS,
+    UnitLabels,
+    clip_to_bounds,
+    jackknife_sums,
+    select_labels,
+)
 from auditor.metrics.intervals.variance_components import estimate_components
 from auditor.metrics.people.alignment import MAE, Statistic, TwoWayEstimate
 
@@ -365,7 +371,8 @@ def widen_for_wordings(
         is_complete = (n_others > 0) & ~np.isnan(y)
         sums = statistic.moments(mean[is_complete], y[is_complete]).sum(axis=0)
         without_each.append(float(statistic.value(sums[None])[0]))
-    return add_wording_variance(estimate, without_each, STATISTIC_TRANSFORMS.get(statistic, IDENTITY))
+    widened = add_wording_variance(estimate, without_each, STATISTIC_TRANSFORMS.get(statistic, IDENTITY))
+    return clip_to_bounds(widened, statistic)
 
 
 def error_of_one_wording(

@@ -146,9 +146,19 @@ STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {
     VARIANCE_RATIO: LOG,
 }
 """Transforms for the interval of one statistic; others are used as they are."""
+STATISTIC_BOUNDS: Mapping[Statistic, tuple[float, float]] = {MAE: (0.0, 2.0), RMSE: (0.0, 2.0), BIAS: (-2.0, 2.0)}
+"""Smallest and largest possible values, since scores are from -1 to +1; intervals end there."""
 THESE_COUNTRIES = "other topics like these, for the same countries"
 RANK_DECIMALS = 9
 """Values are rounded to this many decimals before they are ranked: a rounding error must not break a tie."""
+
+
+def clip_to_bounds(estimate: TwoWayEstimate, statistic: Statistic) -> TwoWayEstimate:
+    """The estimate with an interval that ends within `STATISTIC_BOUNDS`."""
+    if statistic not in STATISTIC_BOUNDS or estimate.ci_low is None or estimate.ci_high is None:
+        return estimate
+    low, high = STATISTIC_BOUNDS[statistic]
+    return replace(estimate, ci_low=max(low, estimate.ci_low), ci_high=min(high, estimate.ci_high))
 
 
 def crossed_jackknife(
@@ -171,7 +181,8 @@ def crossed_jackknife(
     (x, y), is_complete = complete_cases(scores, truth)
     country, topic = (select_labels(labels, is_complete) for labels in (countries, topics))
     transform, moments = STATISTIC_TRANSFORMS.get(statistic, IDENTITY), statistic.moments(x, y)
-    return jackknife_sums(moments, statistic.value, country, topic, transform, has_p_value=transform is not LOG)
+    estimate = jackknife_sums(moments, statistic.value, country, topic, transform, has_p_value=transform is not LOG)
+    return clip_to_bounds(estimate, statistic)
 
 
 def bias_of_these_countries(scores: ArrayLike, truth: ArrayLike, topics: ArrayLike) -> Estimate:

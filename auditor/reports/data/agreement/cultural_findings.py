@@ -13,7 +13,7 @@ from auditor.domain import Method
 from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate, Tested, bonferroni_level, complete_cases
 from auditor.metrics.intervals.jackknife_interval import IDENTITY, estimate_from_replicates, leave_one_out_sums
-from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS, UnitLabels
+from auditor.metrics.intervals.two_way import STATISTIC_BOUNDS, STATISTIC_TRANSFORMS, UnitLabels
 from auditor.metrics.intervals.unit_means import mean_over_units
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, compare_place_errors
 from auditor.reports.data.adjusted_tests import adjust_rows
@@ -166,9 +166,9 @@ def estimate_over_cells(
     if np.isnan(value):
         return Estimate(None, len(scores), reason="too few cells, or no variation among them")
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
-    return estimate_from_replicates(
-        value, len(scores), {units.unit: without_each}, transform, confidence_level=bonferroni_level(n_comparisons)
-    )
+    bounds, level = STATISTIC_BOUNDS.get(statistic, (-np.inf, np.inf)), bonferroni_level(n_comparisons)
+    replicates = {units.unit: without_each}
+    return estimate_from_replicates(value, len(scores), replicates, transform, bounds, confidence_level=level)
 
 
 Threshold = Literal["topic error", "variance", "valid share"]
