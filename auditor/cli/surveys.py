@@ -25,6 +25,8 @@ from auditor.surveys import (
     select_cells,
     write_survey,
 )
+from auditor.surveys.countries import country_code, country_name
+from auditor.surveys.description import DESCRIPTION_SUFFIX
 from auditor.surveys.importer import import_survey
 from auditor.surveys.mapping import load_mapping
 from auditor.surveys.mapping_draft import copy_mapping, draft_mapping
@@ -159,6 +161,12 @@ def _import_shares(
         f"{pluralize(n_groups, 'group')}."
     )
     _print_written(imported.notes, written, target)
+    names = {country: country_name(country_code(country) or "") for country in imported.survey.countries}
+    if spelled := [f"{country} ({name})" for country, name in names.items() if name not in (None, country)]:
+        print_message(f"Models are asked about countries as the file spells them: {', '.join(spelled)}.")
+    description_path = target.with_name(target.stem + DESCRIPTION_SUFFIX)
+    print_message(f"Before you run an audit, edit title, source and wording in {description_path}: they are defaults.")
+    print_message("The shares also allow the probe 'distribution': [probes.distribution] in the configuration.")
 
 
 def _print_written(notes: Sequence[str], written: Sequence[Path], target: Path) -> None:

@@ -21,14 +21,19 @@ from auditor.surveys.description import (
     read_description,
     topic_words,
 )
-from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT
+from auditor.text_safety import truncate_text
 
 REQUIRED_COLUMNS = ("country", "topic", "score")
 SHARE_COLUMNS = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
 OPTIONAL_COLUMNS = ("n", "standard_error", *SHARE_COLUMNS)
 MAX_CELLS = 100_000
 OFFICIAL_FILE_HINT = "Use one row per country and topic. `auditor surveys import` converts an official data file."
+SHARE_TABLE_HINT = (
+    "A score is a mean from -1 to +1. If the columns are shares of answers, name them p1 (never acceptable) to pK "
+    "(always acceptable), and convert the table: auditor surveys import FILE --shares --low 1 --high K -o OUT.csv"
+)
 
 
 def builtin_surveys() -> tuple[str, ...]:
@@ -57,6 +62,7 @@ def load_survey(source: str | Path) -> Survey:
     """
     path = locate_survey(str(source))
     description = read_description(path)
+    _refuse_share_table(path)
     cells = [
         _parse_cell(row)
         for row in itertools.islice(
@@ -88,6 +94,17 @@ def load_survey(source: str | Path) -> Survey:
         words={topic: topic_words(topic, description) for topic in survey.topics},
         topic_families=find_topic_families(survey.topics, description),
     )
+
+
+def _refuse_share_table(path: Path) -> None:
+    """Raise ImportFileError if a table has no scores, but two or more other columns, as one of shares of answers."""
+    names = {name.casefold() for name in read_column_names(path)}
+    others = names.difference(("country", "topic", "n", "standard_error", "nonresponse"))
+    has_score = bool(difflib.get_close_matches("score", names, n=1, cutoff=0.8))
+    if {"country", "topic"} <= names and not has_score and len(others) >= 2:
+        columns = ", ".join(sorted(others)[:10])
+        problem = f"{path}: the column 'score' is missing; the file has country, topic and: {truncate_text(columns)}."
+        raise ImportFileError(problem, SHARE_TABLE_HINT)
 
 
 def locate_survey(source: str) -> Path:

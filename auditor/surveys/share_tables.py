@@ -61,7 +61,8 @@ def import_share_table(
         path: a table with the columns `country,topic[,n][,dimension,group][,low,high][,answers][,don't know][,refused],
             p1,...,pK`. Shares are from 0 to 1 or in percent; rows without a dimension are of everyone. `low` and `high`
             are the scale of a row's topic, `answers` its answers in words, with `|` between them; columns of shares
-            beyond a topic's answers are empty. `n` is the number of people that the shares are of.
+            beyond a topic's answers are empty. `n` is the number of people that the shares are of. A row without any
+            share is of a question that was not asked.
         low, high: the answers that p1 and pK are the shares of, for a table whose rows have no scale; the first means
             never acceptable.
         name: the survey's name; by default the file's name without its suffix.
@@ -76,7 +77,11 @@ def import_share_table(
     by_key: dict[tuple[str, str, str, str], _ShareRow] = {}
     scales: dict[str, AnswerScale] = {}
     country_by_code: dict[str, str] = {}
+    n_not_asked = 0
     for row in rows:
+        if not any(row.cells[column] for column in (*columns.shares, *columns.nonresponse)):
+            n_not_asked += 1
+            continue
         parsed = _parse_row(row, columns)
         cell = parsed.cell
         key = (cell.country, cell.topic, cell.dimension, cell.group)
@@ -114,7 +119,7 @@ def import_share_table(
         for row in by_key.values()
         if row.cell.dimension == EVERYONE
     }
-    notes = _describe_rows(list(by_key.values()), n_small=len(by_key) - len(cells))
+    notes = _describe_rows(list(by_key.values()), n_small=len(by_key) - len(cells), n_not_asked=n_not_asked)
     return ShareTableSurvey(_build_survey(name or path.stem, distributions, nonresponse), distributions, notes)
 
 
@@ -150,9 +155,11 @@ class _ShareRow(NamedTuple):
     is_rescaled: bool
 
 
-def _describe_rows(rows: Sequence[_ShareRow], n_small: int) -> tuple[str, ...]:
+def _describe_rows(rows: Sequence[_ShareRow], n_small: int, n_not_asked: int) -> tuple[str, ...]:
     """Remarks on how rows were read."""
     notes = []
+    if n_not_asked:
+        notes.append(f"left out {pluralize(n_not_asked, 'row')} without any share: people were not asked")
     if n_rescaled := sum(row.is_rescaled for row in rows):
         notes.append(f"{pluralize(n_rescaled, 'row')} did not add up to 1: shares divided by their sum")
     if remainders := [row for row in rows if row.remainder]:
@@ -319,7 +326,10 @@ def _parse_share(row: TextRow, column: str) -> float:
     share = row.number(column)
     if share is None or share < 0:
         problem = "is empty" if share is None else f"{row.cells[column]} is below 0"
-        raise row.make_cell_error(column, problem, "Write a share such as 0.25; 0 if nobody gave this answer.")
+        how_to_fix = "Write a share such as 0.25; 0 only if nobody gave this answer."
+        if share is None:
+            how_to_fix += " If people were not asked, leave all shares of the row empty, or leave out the row."
+        raise row.make_cell_error(column, problem, how_to_fix)
     return share
 
 

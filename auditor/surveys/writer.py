@@ -52,7 +52,7 @@ def write_survey(
         texts[shares_path] = distributions.format_distributions(shares)
     existing_files = [file_path for file_path in (*texts, facts_path, shares_path) if file_path.exists()]
     if existing_files and not overwrite:
-        raise SurveyError(f"{existing_files[0]}: already exists.", "Choose another name, or allow overwriting.")
+        raise SurveyError(f"{existing_files[0]}: already exists.", "Choose another name, or overwrite it (--force).")
     try:
         write_files(texts)
         for companion_path in {facts_path, shares_path} - set(texts):

@@ -188,6 +188,7 @@ def _tables(folder: Path) -> None:
             "Japan,divorce,1353,0.05,0.15,0.45,0.35",
             "Kenya,divorce,1266,0.55,0.25,0.15,0.05",
         ],
+        "two.csv": ["country,topic,n,p1,p2", "Germany,divorce,294,23,70"],
         "scales.csv": [
             "country,topic,n,low,high,answers,p1,p2,p3,p4,don't know,refused",
             "Japan,divorce,1353,1,4,,0.05,0.15,0.40,0.35,0.04,0.01",

@@ -175,3 +175,28 @@ def test_codes_become_names_and_columns_of_nonresponse_have_many_names(tmp_path:
         assert [cell.cell.country for cell in imported.survey.cells] == ["Brazil", "Japan"]
         assert [cell.nonresponse for cell in imported.survey.cells] == pytest.approx([0.1, 0.1])
         assert not any("remainder" in note for note in imported.notes)
+
+
+def test_a_row_without_shares_is_of_a_question_that_was_not_asked(tmp_path: Path) -> None:
+    rows = "Japan,divorce,50,,,0.5,0.25,0.25\nPeru,divorce,50,,,,,\nPeru,war,,,,,,\n"
+    imported = import_share_table(write(tmp_path, rows), 1, 3)
+    assert [cell.cell for cell in imported.survey.cells] == [Cell("Japan", "divorce")]
+    assert imported.notes == ("left out 2 rows without any share: people were not asked",)
+    with pytest.raises(ImportFileError, match="column 'p1': is empty") as caught:
+        import_share_table(write(tmp_path, "Peru,divorce,50,,,,0.5,0.5\n"), 1, 3)
+    assert caught.value.how_to_fix.endswith("leave all shares of the row empty, or leave out the row.")
+
+
+@pytest.mark.parametrize("columns", ["acceptable,not acceptable,n", "n,p1,p2", "% yes,% no"])
+def test_a_table_of_shares_that_is_loaded_as_scores_names_the_option(tmp_path: Path, columns: str) -> None:
+    row = ",".join(["Germany", "divorce", *["40"] * len(columns.split(","))])
+    path = write(tmp_path, f"{row}\n", f"country,topic,{columns}\n")
+    with pytest.raises(ImportFileError, match="the column 'score' is missing") as caught:
+        load_survey(path)
+    assert "auditor surveys import FILE --shares" in caught.value.how_to_fix
+
+
+def test_a_misspelt_score_is_still_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "Germany,divorce,0.5,x,y\n", "country,topic,scroe,note,source\n")
+    with pytest.raises(ImportFileError, match="unknown column 'scroe'"):
+        load_survey(path)
