@@ -63,7 +63,9 @@ def describe_item(item: ReviewItem) -> Iterator[str]:
         samples = [sample for sample in side.samples if sample.score is not None or sample.answer is not None]
         scores = ", ".join(_format_spoken_answer(sample.score, sample.answer) for sample in samples) or "none"
         verb = "scores" if side.answer is None else "answers"
-        yield f"{name} {verb} {_format_spoken_answer(side.score, side.answer)}; its samples: {scores}."
+        n_without = len(side.samples) - len(samples)
+        without = f"; {n_without} without {'a score' if side.answer is None else 'an answer'}" if n_without else ""
+        yield f"{name} {verb} {_format_spoken_answer(side.score, side.answer)}; its samples: {scores}{without}."
     yield from describe_samples(item, 0)
     if item.row.note:
         yield f"Your note: {to_single_line(item.row.note)}"

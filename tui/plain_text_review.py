@@ -26,6 +26,7 @@ from auditor.tui.formatting import (
     describe_open_next,
     describe_undo,
     explain_missing_scores,
+    format_cell,
     to_single_line,
 )
 from auditor.tui.plain_text import (
@@ -231,8 +232,19 @@ class PlainTextReview(PlainTextList):
     """A review in plain text: one method per command."""
 
     _cell_preview: CellPreview | None = None
+    _opened_by_itself: ConflictKey | None = None
+    """The conflict that a decision opened; the first `next` after it stays there."""
 
     def show_next(self, argument: str) -> None:
+        """Open the next undecided conflict of the list; one that a decision opened just now stays open."""
+        opened, self._opened_by_itself = self._opened_by_itself, None
+        if self._item is not None and self._item.key == opened:
+            cell = format_cell(opened.country, opened.topic)
+            self.write_line(f"Your decision opened the next conflict: {cell}. Decide it, or enter 'next' to skip it.")
+            return
+        self._open_next()
+
+    def _open_next(self) -> None:
         """Open the next undecided conflict of the list, other than the open one."""
         key = self.session.next_conflict_key(after=self._item.key if self._item else None)
         if key is None:
@@ -255,7 +267,8 @@ class PlainTextReview(PlainTextList):
         if opens_next:
             self.write_line(f"{format_left(self.session.load_progress())}.")
             self.session.prefetch_next_keys()
-            self.show_next("")
+            self._open_next()
+            self._opened_by_itself = self._item.key if self._item.key != item.key else None
         elif not item.revealed:
             self.write_lines(describe_hidden_evidence(self._item))
         self._completion_notifier.notify_if_complete(self.session)
@@ -270,7 +283,7 @@ class PlainTextReview(PlainTextList):
             if self.item.decision is None or not self.item.decision.resolves_conflict:
                 self.session.decide(self.item, decision)
                 self.write_line(f"{decision.spec.label.capitalize()}.")
-            self.show_next("")
+            self._open_next()
 
     def preview_cell(self, argument: str) -> None:
         """Print what a custom score settles in the whole cell; nothing is saved before the command `confirm`."""

@@ -15,6 +15,7 @@ from auditor.domain import Decision
 from auditor.errors import StorageError
 from auditor.storage import rating_log, results
 from auditor.storage.database import Database, open_database
+from auditor.tui.formatting import format_cell
 from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.plain_text import COMMON_COMMANDS
 from auditor.tui.plain_text_app import COMMANDS, needs_plain_text, run_plain_text_review
@@ -81,6 +82,18 @@ def test_a_complete_review(review: Review, db: Database) -> None:
     assert [e.rating.decision.resolves_conflict for e in log] == [True, True, False, True, True, True]
     assert log[1].rating.score == -0.4
     assert (log[-1].rating.note, log[-1].rating.flagged) == ("odd one", True)
+
+
+def test_next_after_a_decision_stays_at_the_conflict_that_it_opened(review: Review, db: Database) -> None:
+    transcript = review("next", "left", "next", "right")
+    assert "Your decision opened the next conflict: " in transcript
+    first, second = rating_log.load_entries(db, 1)
+    opened = transcript.split("Your decision opened the next conflict: ")[1].split(". Decide it")[0]
+    assert first.key != second.key
+    assert opened == format_cell(second.key.country, second.key.topic)
+    assert transcript.count("hidden until you decide") == 3
+    skipping = review("next", "next", rater="grace")
+    assert "Your decision opened" not in skipping
 
 
 def test_hidden_details_are_not_printed_before_the_decision(review: Review) -> None:
