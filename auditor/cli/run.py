@@ -34,7 +34,7 @@ from auditor.errors import RunInterrupted, UsageError
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.cost import describe_savings
 from auditor.reports.sections.forecast import build_forecast_document
-from auditor.reports.sections.run_summary import build_run_summary
+from auditor.reports.sections.run_summary import build_run_summary, describe_low_coverage
 from auditor.run import load_planned_survey, run_audit
 from auditor.run.fingerprints import keep_earlier_defaults
 from auditor.storage import audits
@@ -263,6 +263,8 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     """
     audit_report = audit.report()
     _print_summary(audit_report, progress)
+    for warning in describe_low_coverage(audit_report, config.check.min_coverage):
+        print_message(warning)
     if report_path is not None:
         write_report(audit_report, report_path, resolve_report_format(report_path, None), audit.storage)
     else:

@@ -418,6 +418,11 @@ class CheckSection(ConfigSection):
         threshold: float | None = getattr(self, name, None)
         return threshold
 
+    def list_names(self) -> list[str]:
+        """Names of the thresholds that are set, sorted; those of other packages' probes as `probe.threshold`."""
+        names = [name for name, value in self if value is not None and name not in ("confident", "probes")]
+        return sorted([*names, *(f"{probe}.{name}" for probe, limits in self.probes.items() for name in limits)])
+
     @classmethod
     def list_further_fields(cls) -> dict[str, Any]:
         """Types of the thresholds that built-in probes declare, by name."""

@@ -48,7 +48,7 @@ def test_without_an_earlier_audit_it_is_taken_from_the_survey_and_labelled() -> 
         f"{planned.mae:.2f} in mean absolute error and about {planned.pearson_r:.2f} in r (80% power, two-sided 5%)."
     ) in text
     assert text.endswith(
-        "The variation is taken from predicting each cell by its topic’s mean and by its country’s mean."
+        "How much models vary is taken from predicting each cell by its topic’s mean and by its country’s mean."
     )
 
 

@@ -209,6 +209,7 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
         config_hash=audit.config_hash,
         imported=config is None,
         samples=config.direct.samples if config and config.probes.direct else None,
+        thresholds=config.check.list_names() if config else [],
         survey=SurveySummary(
             name=survey.name,
             title=survey.title,

@@ -137,6 +137,8 @@ class AuditSummary(ReportModel):
     """Whether the answers were recorded elsewhere and imported."""
     samples: int | None
     """Planned number of samples for each cell and language; null where scores were imported."""
+    thresholds: list[str] = Field(default_factory=list)
+    """Names of the requirements in the configuration's table `[check]`, which `auditor check` tests."""
     survey: SurveySummary
     models: list[ModelSummary]
     cells: list[CellReport]

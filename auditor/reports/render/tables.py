@@ -25,6 +25,7 @@ from auditor.reports.document import (
     Table,
     Text,
 )
+from auditor.reports.document.blocks import flatten_inline
 from auditor.reports.number_format import (
     MISSING_SYMBOL,
     format_cells_interval,
@@ -151,8 +152,8 @@ def _remark(cell: Cell) -> str:
         return cell.reason or ""
     units = " or ".join(cell.resampled) + (", whichever are fewer," if len(cell.resampled) > 1 else "")
     return (
-        f"For a share of 0 or 1, the CI uses the design effect of the other rows. Without one, each {units} counts as "
-        "one case."
+        "A share of 0 or 1 has no variation from which its CI could be computed. The CI assumes that cases are as "
+        f"correlated as in the other rows or, if these do not show it, that each {units} is a single case."
     )
 
 
@@ -378,8 +379,9 @@ def _write_sentence(table: Table) -> Paragraph | None:
     for row, column, cell in missing:
         by_reason.setdefault((str(column.title), _reason_without_value(cell) or ""), []).append((row, column))
     for (_, reason), places in by_reason.items():
-        names: list[Inline] = [node for row, _ in places for node in (", ", *_as_nodes(row))][1:]
-        if len(places) > MAX_NAMES:
+        distinct = {flatten_inline(row): row for row, _ in places}
+        names: list[Inline] = [node for row in distinct.values() for node in (", ", *_as_nodes(row))][1:]
+        if len(distinct) > MAX_NAMES:
             names = [pluralize(len(places), "row")]
         elif len(places) == len(table.rows):
             names = ["all rows"] if len(places) > 1 else names

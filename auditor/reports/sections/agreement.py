@@ -28,6 +28,7 @@ from auditor.reports.document import (
     Table,
 )
 from auditor.reports.number_format import format_count, format_number, pluralize
+from auditor.reports.sections.coverage import get_range
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     build_interval_figure,
@@ -107,9 +108,11 @@ _EXPLANATION = (
     "Rankings are on the cells for which all ranked models have a score. A model of a lower tier is significantly "
     "worse than at least one model of the tier above; no model of the first tier is worse than any. Best and worst "
     "rank are the ends of the 95% CI of the rank. Both are corrected for the number of pairs. “From the best other” is "
-    "the difference from the best other model (Hsu’s method, which cuts CIs off at 0). “May be the best”: the model "
-    "that is significantly the best by that method; without one, all of the first tier. Rankings in regions are also "
-    "corrected for the number of regions."
+    "the difference from the best of the other models. Its CI (Hsu’s method) always includes 0; an end at 0 comes from "
+    "the method, and is no estimate. “May be the best”: the model that is significantly the best by that method; "
+    "without one, all of the first tier. Rankings in regions are also corrected for the number of regions. Tiers test "
+    "the ratio of two errors; auditor compare tests their difference, and may show none between models of two tiers: "
+    "choose by tiers."
 )
 
 
@@ -420,18 +423,14 @@ def _summarize_ordinary(rows: Sequence[AlignmentRow], kind: str = "") -> str:
 def _describe_fragile(rows: Sequence[AlignmentRow]) -> str:
     """A sentence on the models that lost many samples, with a space before it and bounds of MAE; empty without any."""
     labels = SeriesLabels(shows_method=len({row.method for row in rows}) > 1)
-    bounded = [
-        (labels.label(row), row.worst_case.mae)
+    ranges = [
+        f"{labels.label(row)} {format_number(ends[0])} to {format_number(ends[1])}"
         for row in rows
-        if row.worst_case is not None and row.worst_case.mae.bound_low is not None
+        if row.worst_case is not None and (ends := get_range(row.worst_case.mae)) is not None
     ]
-    if not bounded:
+    if not ranges:
         return ""
-    ranges = [f"{name} {format_number(mae.bound_low)} to {format_number(mae.bound_high)}" for name, mae in bounded]
-    return (
-        " Whatever the samples without a usable score would have been, the mean absolute error is within: "
-        f"{', '.join(ranges)}."
-    )
+    return f" Whatever scores the lost samples would have had, the mean absolute error is within: {', '.join(ranges)}."
 
 
 def _has_too_few_clusters(row: AlignmentRow) -> bool:

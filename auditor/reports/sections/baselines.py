@@ -81,7 +81,8 @@ def summarize_guesses(report: Report) -> str:
         claims = [claim for claim in report.guesses if claim.level == level]
         n_closer = sum(claim.is_closer for claim in claims)
         if any(claim.p_value is not None for claim in claims):
-            parts.append(f"{_count_models(n_closer, len(claims))} shown to be closer to people than {name}")
+            closer = f"{_count_models(n_closer, len(claims))} shown to be closer to people than {name}"
+            parts.append(f"{closer}{_format_best_guess(report, level)}")
         else:
             parts.append(f"none can be compared with {name}")
     few = (
@@ -91,6 +92,19 @@ def summarize_guesses(report: Report) -> str:
     )
     first, *others = parts
     return f"{'; '.join([first, *(f'{part[:1].lower()}{part[1:]}' for part in others)])}.{few}"
+
+
+def _format_best_guess(report: Report, level: GuessLevel) -> str:
+    """The mean absolute error of the level's best guess, in brackets; a range where models have different cells."""
+    errors_by_guess: dict[str, list[float]] = {}
+    for row in report.baselines:
+        if row.baseline in BASELINES_BY_LEVEL[level] and row.mae.value is not None:
+            errors_by_guess.setdefault(row.baseline, []).append(row.mae.value)
+    if not errors_by_guess:
+        return ""
+    best = min(errors_by_guess.values(), key=lambda errors: sum(errors) / len(errors))
+    ends = dict.fromkeys(format_number(end) for end in (min(best), max(best)))
+    return f" (the best of these guesses: mean absolute error {' to '.join(ends)})"
 
 
 def _count_models(n: int, n_all: int) -> str:

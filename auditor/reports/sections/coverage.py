@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from auditor.metrics.intervals.estimate import BoundedEstimate
+from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.coverage.build import ReaskRow, RefusalRow, RefusalsReport
 from auditor.reports.data.coverage.counts import CoverageReport, CoverageRow
@@ -330,8 +331,11 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
 def _list_gap_cautions(report: Report, labels: SeriesLabels) -> Iterator[str]:
     """Yield a warning on each two regions between which lost samples leave the sign of a gap open, for any model."""
     bounds_by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
+    too_small = {row.region for row in report.regions.rows if row.countries < MIN_UNITS}
     for gap in report.regions.gaps:
         if gap.worst_case is None or not has_unknown_sign(gap.worst_case.mae):
+            continue
+        if too_small & {gap.first, gap.second}:  # no gap is tested between these, whatever was lost
             continue
         low, high = gap.worst_case.mae.bound_low, gap.worst_case.mae.bound_high
         if low is not None and high is not None:
@@ -347,17 +351,19 @@ def _list_gap_cautions(report: Report, labels: SeriesLabels) -> Iterator[str]:
 
 def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
     """Say between which values r and MAE of all models lie: the ends of intervals, or of bounds without an interval."""
-    known = [(case.pearson_r, case.mae) for case in worst_cases if _get_range(case.mae) or _get_range(case.pearson_r)]
-    unbounded = [case for case in worst_cases if not (_get_range(case.mae) or _get_range(case.pearson_r))]
+    known = [(case.pearson_r, case.mae) for case in worst_cases if get_range(case.mae) or get_range(case.pearson_r)]
+    unbounded = [case for case in worst_cases if not (get_range(case.mae) or get_range(case.pearson_r))]
     if not known:
         return f"no bounds are available: {unbounded[0].pearson_r.reason}"
     texts: list[str] = []
-    names = ("r", "the mean absolute error") if len(worst_cases) == 1 else ("each r", "each mean absolute error")
+    names = ("the correlation (r)", "the mean absolute error")
+    if len(worst_cases) > 1:
+        names = ("each correlation (r)", "each mean absolute error")
     for name, figures in zip(names, zip(*known, strict=True), strict=True):
-        if ranges := [ends for figure in figures if (ends := _get_range(figure)) is not None]:
+        if ranges := [ends for figure in figures if (ends := get_range(figure)) is not None]:
             low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
             texts.append(f"{name} {'' if texts else 'lies '}between {format_number(low)} and {format_number(high)}")
-    has_interval = [figure.ci_low is not None for pair in known for figure in pair if _get_range(figure)]
+    has_interval = [figure.ci_low is not None for pair in known for figure in pair if get_range(figure)]
     note = (
         "ends of the 95% CIs"
         if all(has_interval)
@@ -373,7 +379,7 @@ def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
     return f"{' and '.join(texts)} ({note}){unknown}"
 
 
-def _get_range(figure: BoundedEstimate) -> tuple[float, float] | None:
+def get_range(figure: BoundedEstimate) -> tuple[float, float] | None:
     """The interval of a figure, or its bounds where it has none; None without either."""
     low = figure.bound_low if figure.ci_low is None else figure.ci_low
     high = figure.bound_high if figure.ci_high is None else figure.ci_high

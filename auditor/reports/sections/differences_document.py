@@ -28,6 +28,12 @@ from auditor.reports.sections.over_models import build_attributes_section
 from auditor.reports.sections.phrasing import tabulate
 
 SIDES = ("first", "second")
+TIERS_NOTE = (
+    "To choose among the models of one audit, use the tiers in its report. They test the ratio of two models’ errors, "
+    "on the cells that all models share, with one critical value for all pairs. This page tests the difference of two "
+    "errors, on the cells that both models share (Holm’s correction). So a pair may be in different tiers and not be "
+    "distinguishable here, or the reverse; neither result contradicts the other."
+)
 MAX_TITLE_NAMES = 4
 MAX_LISTED_PAIRS = 6
 MAX_DETAILED_PAIRS = 10
@@ -79,6 +85,8 @@ def _build_opening(differences: DifferenceReport) -> Iterator[Block]:
     n_unlisted = len(differences.pairs) - len(listed_pairs)
     if n_unlisted:
         yield Paragraph(f"The tables have {pluralize(n_unlisted, 'further pair')}.", "note")
+    if differences.pairs and len({series.audit for series in differences.series}) == 1:
+        yield Paragraph(TIERS_NOTE, "note")
     if cautions := list(list_cautions(differences)):
         yield Callout("Reasons for caution", [List(cautions)])
 

@@ -97,7 +97,7 @@ def describe_detectable_differences(detectable: DetectableDifferences) -> str:
     return (
         f"With {size}, the smallest detectable difference between two models is about {format_number(detectable.mae)} "
         f"in mean absolute error{r_text} (80% power, two-sided 5%). Smaller differences are likely to be "
-        f"missed.{caution} The variation is taken from {detectable.basis}."
+        f"missed.{caution} How much models vary is taken from {detectable.basis}."
     )
 
 

@@ -79,11 +79,14 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
     else:
         review = []
     yield from _describe_choice(report)
-    yield [
-        "Test the thresholds that you wrote down before the run: ",
-        Code(f"auditor check {name} {_name_thresholds(report)}"),
-        ".",
-    ]
+    if report.audit.thresholds:
+        yield ["Test the thresholds of the configuration ([check]): ", Code(f"auditor check {name}"), "."]
+    else:
+        yield [
+            "Test the thresholds that you wrote down before the run: ",
+            Code(f"auditor check {name} {_name_thresholds(report)}"),
+            ".",
+        ]
     quality = report.judge_quality
     if quality is not None and not quality.is_measured and quality.reason is None:
         yield [
@@ -125,7 +128,7 @@ def _describe_precision(report: Report) -> Iterator[Text]:
 def _name_thresholds(report: Report) -> str:
     """Options of `auditor check` for what the audit measures: scores, opinions, or whether answers are usable."""
     if report.alignment:
-        return "--max-mae YOURS --max-region-gap YOURS"
+        return "--max-mae YOURS --max-region-gap YOURS" if report.regions.gaps else "--max-mae YOURS"
     if thresholds := list_suggested_thresholds(report):
         return " ".join(f"--{name.replace('_', '-')} YOURS" for name in thresholds)
     return "--min-coverage YOURS" if report.task is None else "--min-accuracy YOURS"
@@ -188,7 +191,7 @@ def _build_overview(report: Report) -> Iterator[Block]:
         Column("Bias", "estimate", style="signed", show_n=False),
         Column("Concordance", "estimate", show_n=False),
         Column("Usable", "share"),
-        *([Column("Refused", "number", style="percent")] if refused else []),
+        *([Column("Refused", "number", style="percent", digits=1)] if refused else []),
         *([Column("Cost", "text")] if report.cost.rows else []),
     ]
     rows: list[list[Cell]] = []
@@ -269,7 +272,10 @@ OVERVIEW_CAPTION = (
     "MAE is the mean absolute difference from people’s scores (lower is better), bias its mean with the sign "
     "(positive: more permissive). The concordance is 1 only if scores are equal to people’s. 95% CIs are for "
 )
-WIDER_WORDS = "words about agreement rest on wider ones, which hold for all models together."
+WIDER_WORDS = (
+    "the words on agreement (hardly: concordance below 0.5; partly: to 0.75; well: to 0.9; closely) rest on wider "
+    "ones, which hold for all models together."
+)
 
 
 def _describe_question(report: Report) -> list[Inline]:
@@ -284,8 +290,8 @@ def _describe_question(report: Report) -> list[Inline]:
         Name(low),
         ") to +1 (",
         Name(high),
-        "). People’s score is the mean of their answers. What most people would say is not the same: where opinions "
-        "are divided, even a right answer about most people differs from the mean.",
+        "). People’s score is the mean of their answers. That is not what most people say: where people are divided, "
+        "a model that states the majority’s opinion correctly still differs from the mean.",
     ]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.config.sections import DEFAULT_MIN_COVERAGE
 from auditor.domain import Purpose
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, CountShare, Table
+from auditor.reports.number_format import format_percent
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.probe_sections import build_probe_tables
 from auditor.reports.sections.requests import NO_MARKS, SamplingMarks
@@ -32,6 +34,19 @@ def build_run_summary(report: Report) -> list[Table]:
     return [*_alignment_table(report), *_task_table(report), *build_probe_tables(report)]
 
 
+def describe_low_coverage(report: Report, min_coverage: float | None) -> Iterator[str]:
+    """Yield a warning on each model with too few usable answers for `auditor check`.
+
+    Args:
+        min_coverage: the configuration's requirement; None for the default one.
+    """
+    threshold = DEFAULT_MIN_COVERAGE if min_coverage is None else min_coverage
+    for row in report.coverage.models:
+        if row.stage != "review" and row.planned and row.ok / row.planned < threshold:
+            share = f"{format_percent(row.ok, row.planned)}, below {threshold:.0%} (min_coverage)"
+            yield f"Too few {row.counted_label} of {row.name} are usable: {share}."
+
+
 def _alignment_table(report: Report) -> Iterator[Table]:
     """Yield agreement with people; one row for each series of scores, with the interval over countries and topics."""
     labels, marks = SeriesLabels.of(report), SamplingMarks.of(report.sampling, Purpose.DIRECT)
@@ -53,7 +68,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
         for row in sorted(report.alignment, key=rank_by_error)
     ]
     columns = build_summary_columns(
-        "cells", "MAE (95% CI)", "concordance", "r (95% CI)", "self-cons.", "VALID", marks=marks
+        "cells", "MAE (95% CI)", "concordance", "r (95% CI)", "consistency", "share VALID", marks=marks
     )
     if rows:
         yield Table("alignment", "Agreement with people", "", columns, rows)
@@ -78,5 +93,5 @@ def _task_table(report: Report) -> Iterator[Table]:
         ]
         for row in report.task.models
     ]
-    columns = build_summary_columns("accuracy (95% CI)", "MAE", "samples agree", "VALID", marks=marks)
+    columns = build_summary_columns("accuracy (95% CI)", "MAE", "samples agree", "share VALID", marks=marks)
     yield Table("task", "Answers to the items", "", columns, rows)

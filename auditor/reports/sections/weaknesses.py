@@ -81,7 +81,7 @@ def describe_cultural_finding(row: CulturalFinding) -> str:
     figures = f"({describe_estimate('mean difference', row.bias, style='signed')}){lost}"
     general = _describe_generality(row)
     if general:
-        return f"is {direction} than people {general}, most clearly {preposition} {row.name} {figures}"
+        return f"is {direction} than people {general}, with the strongest evidence {preposition} {row.name} {figures}"
     return f"is {direction} than people {preposition} {row.name}, {scope} {same_sign} {figures}"
 
 

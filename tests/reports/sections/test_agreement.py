@@ -113,7 +113,7 @@ def test_the_headline_counts_models_by_kind_of_agreement() -> None:
         make_alignment_row(**make_concordance(0.4)),
     ]
     assert summarize_alignment(rows) == (
-        "Of 4 models, 2 agree with people at least partly (mean absolute error 0.20 to 0.20), 1 may agree with "
+        "Of 4 models, 2 agree with people at least partly (mean absolute error 0.20), 1 may agree with "
         "people at least partly, or hardly at all (mean absolute error 0.20) and 1 cannot be judged without a 95% CI "
         "(mean absolute error 0.20)."
     )
@@ -125,10 +125,7 @@ def test_the_headline_counts_models_by_kind_of_agreement() -> None:
 def test_the_headline_has_the_bounds_of_models_that_lost_samples() -> None:
     mae = BoundedEstimate(0.2, 40, 0.1, 0.8, resampled=("country", "topic"), bound_low=0.15, bound_high=0.7)
     lossy = make_alignment_row(model="elm", worst_case=WorstCaseFigures(pearson_r=mae, mae=mae, bias=mae))
-    bounds = (
-        " Whatever the samples without a usable score would have been, the mean absolute error is within: elm 0.15 to "
-        "0.70."
-    )
+    bounds = " Whatever scores the lost samples would have had, the mean absolute error is within: elm 0.10 to 0.80."
     assert summarize_alignment([lossy, make_alignment_row()]).endswith(bounds)
     assert summarize_alignment([lossy]).endswith(bounds)
     assert "Whatever" not in summarize_alignment([make_alignment_row()])

@@ -189,20 +189,19 @@ def test_a_model_is_compared_with_two_levels_of_guesses(
 
 
 def test_claims_are_counted_by_level(report: Report) -> None:
-    _, claims = make_guesses(report, ((-0.1, 0.01, True), (-0.01, 0.6, False)))
+    baselines, claims = make_guesses(report, ((-0.1, 0.01, True), (-0.01, 0.6, False)))
     both = [*claims, *(claim.model_copy(update={"model": "b"}) for claim in claims)]
-    for guesses, text in (
-        (
-            claims,
-            "The model is shown to be closer to people than people’s means of a topic, a country or a region; the",
-        ),
-        (
-            both,
-            "Both models are shown to be closer to people than people’s means of a topic, a country or a region; no",
-        ),
+    best = "(the best of these guesses: mean absolute error 0.20)"
+    for guesses, subject, other in (
+        (claims, "The model is", "the model is not"),
+        (both, "Both models are", "no model is"),
     ):
-        update = {"guesses": guesses, "donor_countries": 54}
-        assert summarize_guesses(report.model_copy(update=update)).startswith(text)
+        update = {"guesses": guesses, "donor_countries": 54, "baselines": baselines}
+        assert summarize_guesses(report.model_copy(update=update)) == (
+            f"{subject} shown to be closer to people than people’s means of a topic, a country or a region {best}; "
+            f"{other} shown to be closer to people than an estimate from similar countries, which uses the country’s "
+            f"other answers {best}."
+        )
     few = report.model_copy(update={"guesses": claims, "donor_countries": 7})
     assert summarize_guesses(few).endswith("Similar countries were looked for among 7 others only.")
     untested = [claim.model_copy(update={"p_value": None}) for claim in claims]

@@ -41,8 +41,8 @@ def test_a_warning_is_on_the_first_page_and_names_the_range(report: Report) -> N
     [warning] = list_lost_sample_cautions(lossy)
     assert warning == (
         "12% of the planned samples of model 1 have no usable score, and may differ from the others. Whatever the "
-        "missing scores are, r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (ends of "
-        "the 95% CIs)."
+        "missing scores are, the correlation (r) lies between 0.25 and 0.80 and the mean absolute error between 0.10 "
+        "and 0.50 (ends of the 95% CIs)."
     )
     assert warning in list_cautions(lossy)
     assert warning in text_of(build_report_document(lossy).sections[0])
@@ -60,7 +60,8 @@ def test_bounds_without_an_interval_are_named_as_such(report: Report) -> None:
     worst_case = WorstCaseFigures(pearson_r=r, mae=mae, bias=BIAS)
     [warning] = list_lost_sample_cautions(with_losses(report, 0.3, worst_case=worst_case))
     assert warning.endswith(
-        "r lies between 0.40 and 0.70 and the mean absolute error between 0.15 and 0.40 (without sampling error)."
+        "the correlation (r) lies between 0.40 and 0.70 and the mean absolute error between 0.15 and 0.40 "
+        "(without sampling error)."
     )
     unbounded = BoundedEstimate(None, 40, reason="nothing is known")
     worst_case = WorstCaseFigures(pearson_r=unbounded, mae=unbounded, bias=unbounded)
@@ -76,7 +77,7 @@ def test_several_models_share_one_warning(report: Report) -> None:
     [warning] = list_lost_sample_cautions(lossy.model_copy(update={"alignment": rows}))
     assert warning == (
         "6% to 40% of the planned samples of model 1, model 4, model 3, model 2 and 2 more models have no usable "
-        "score, and may differ from the others. Whatever the missing scores are, each r lies between "
+        "score, and may differ from the others. Whatever the missing scores are, each correlation (r) lies between "
         "\N{MINUS SIGN}0.10 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends of the 95% CIs). “What "
         "if the lost samples differ?” has each model."
     )
@@ -136,6 +137,12 @@ def test_a_gap_of_unknown_sign_is_named(report: Report) -> None:
         f"Because of lost samples, it is not known in which of two regions, {gap.first} or {gap.second}, the mean "
         f"absolute error of {gap.model} is larger: the difference lies between −0.20 and +0.30."
     )
+
+    rows = [row.model_copy(update={"countries": 4}) for row in report.regions.rows if row.region == gap.second]
+    assert rows
+    too_small = gaps.model_copy(update={"rows": rows})
+    lossless = report.model_copy(update={"alignment": [], "regions": too_small})
+    assert not list(list_lost_sample_cautions(lossless)), "regions below five countries are not compared at all"
 
 
 def test_gaps_between_the_same_regions_are_one_warning(report: Report) -> None:

@@ -75,6 +75,8 @@ def test_pairs_of_one_model_are_labelled_by_the_model_and_others_by_both(db: Dat
     assert plot_labels(document) == [f"{pair.second} – {pair.first}" for pair in within_one_audit.pairs]
     lead = text_of(document.opening)
     assert lead.startswith("By mean absolute error, one model is closer to people than the other in 0 of 3 pairs.")
+    assert "To choose among the models of one audit, use the tiers in its report." in lead
+    assert "use the tiers" not in text_of(build_document(compare(db, "before", "afterwards")).opening)
 
 
 def test_the_later_audit_is_named_and_the_brief_document_has_the_overall_figures(db: Database) -> None:

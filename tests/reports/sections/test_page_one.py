@@ -11,7 +11,14 @@ from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Paragraph, Section, Table
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.page_one import MAX_FINDINGS, MAX_STEPS, PAGE_ONE, build_summary_section, list_next_steps
+from auditor.reports.sections.page_one import (
+    MAX_FINDINGS,
+    MAX_STEPS,
+    PAGE_ONE,
+    _iterate_steps,
+    build_summary_section,
+    list_next_steps,
+)
 from auditor.reports.sections.report import build_report_document
 from auditor.reports.sections.weaknesses import (
     build_findings_block,
@@ -36,7 +43,7 @@ def test_page_one_has_its_parts_in_the_fixed_order(report: Report) -> None:
     assert str(lead.content).startswith("Closest to people: alder. Of 3 models, ")
     assert "mean absolute error" in str(lead.content)
     assert report.audit.survey.wording in text_of(question)
-    assert "What most people would say is not the same" in text_of(question)
+    assert "That is not what most people say: where people are divided, " in text_of(question)
     assert isinstance(overview, Table)
     assert isinstance(cautions, Callout)
     assert cautions.title == "Reasons for caution"
@@ -86,16 +93,16 @@ def test_the_brief_report_is_page_one_and_short_with_eight_models(report: Report
                 "kind": "country", "name": "Japan", "bias": Estimate(0.3, 10, 0.2, 0.4), "n_same_sign": 10,
                 "n_places": 12, "n_places_same_sign": 12,
             },
-            "is more permissive than people in all 12 countries, most clearly in Japan (mean difference = +0.30, "
-            "95% CI +0.20 to +0.40)",
+            "is more permissive than people in all 12 countries, with the strongest evidence in Japan (mean "
+            "difference = +0.30, 95% CI +0.20 to +0.40)",
         ),
         (
             {
                 "kind": "topic", "name": "divorce", "bias": Estimate(0.3, 10, 0.2, 0.4), "n_same_sign": 10,
                 "n_places": 8, "n_places_same_sign": 3,
             },
-            "is more permissive than people on 3 of 8 topics, most clearly on divorce (mean difference = +0.30, "
-            "95% CI +0.20 to +0.40)",
+            "is more permissive than people on 3 of 8 topics, with the strongest evidence on divorce (mean "
+            "difference = +0.30, 95% CI +0.20 to +0.40)",
         ),
         (
             {
@@ -159,6 +166,18 @@ def test_steps_name_commands_and_are_few(report: Report) -> None:
     )
     assert decide in steps
     assert any(step.startswith("If you choose one model, prefer alder") for step in steps)
+
+
+def test_the_step_on_thresholds_names_only_what_can_be_tested(report: Report) -> None:
+    def find_step(changed: Report) -> str:
+        [step] = [text_of(step) for step in _iterate_steps(changed) if "auditor check" in text_of(step)]
+        return step
+
+    without_gaps = report.model_copy(update={"regions": report.regions.model_copy(update={"gaps": []})})
+    assert find_step(without_gaps).endswith("auditor check population --max-mae YOURS.")
+    audit = report.audit.model_copy(update={"thresholds": ["max_mae"]})
+    configured = report.model_copy(update={"audit": audit})
+    assert find_step(configured) == "Test the thresholds of the configuration ([check]): auditor check population."
 
 
 def test_an_unfinished_and_a_small_audit_have_their_own_first_steps(db: Database, report: Report) -> None:

@@ -36,8 +36,8 @@ from auditor.reports.data.report_source import FloatArray, ReportSource
 
 NO_PADDING_REASON = "no trace was padded: run `auditor experiment bias`"
 NO_TRUTH_REASON = "no trace has a known truth: human decisions cover only conflicts, which are no random sample"
-
-
+ONE_OTHER_REASON = "without this judge there is only one other"
+"""Why a panel of two judges has no alpha without one of them."""
 BIASES = [name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference]
 """Fields of `JudgeRow` that are one family of tests."""
 
@@ -192,7 +192,8 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
         mean_over_units(trace_scores, matrix.units, (0.0, 1.0), empty_reason="the judge stated no confidence")
         for trace_scores in matrix.confidence  # stated confidence on each trace
     ]
-    asked_judges = {count.judge for count in source.judge_counts}
+    asked_judges, is_pair = {count.judge for count in source.judge_counts}, len(matrix.judges) == 2
+    alphas_without = [agreement_estimate(influence.agreement) for influence in left_out]
     return [
         _build_judge_row(
             source,
@@ -200,11 +201,11 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
             valid_share=valid_shares[i],
             agreement=agreement_shares[i],
             confidence=confidence[i],
-            alpha_without=agreement_estimate(left_out[i].agreement),
-            alpha_change=alpha_changes[i],
+            alpha_without=replace(alpha_without, reason=ONE_OTHER_REASON) if is_pair else alpha_without,
+            alpha_change=replace(alpha_changes[i], reason=ONE_OTHER_REASON) if is_pair else alpha_changes[i],
             biases={field: differences[i] for field, differences in biases.items()},
         )
-        for i, name in enumerate(matrix.judges)
+        for i, (name, alpha_without) in enumerate(zip(matrix.judges, alphas_without, strict=True))
         if name in asked_judges
     ]
 

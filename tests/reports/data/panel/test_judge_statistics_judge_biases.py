@@ -68,3 +68,9 @@ def test_padding_is_compared_with_the_same_traces(db: Database) -> None:
     assert row.padding.n == len(as_written)
     assert row.padding.value == pytest.approx(1 - np.mean(as_written))
     assert panel.faults == []
+
+
+def test_a_panel_of_two_says_why_it_has_no_alpha_without_a_judge(db: Database) -> None:
+    report = build_report(db, populate(db, models=2, countries=3, topics=2, samples=1).name)
+    reasons = {estimate.reason for row in report.panel.judges for estimate in (row.alpha_without, row.alpha_change)}
+    assert reasons == {"without this judge there is only one other"}
