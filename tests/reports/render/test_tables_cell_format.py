@@ -99,12 +99,12 @@ def test_shares_of_0_and_1_have_a_note_on_their_intervals() -> None:
     others = [ShareEstimate(0.5, 953, 0.4, 0.6, resampled=units), Estimate(1.0, 9, 0.9, 1.1, resampled=units)]
     notes = label_notes(Table("t", "t", "", [column], [[cell] for cell in (full, *others)]))
     [rule] = notes
-    assert "each country or topic, whichever are fewer, counts as one case" in rule
+    assert "each country or topic, whichever are fewer, is a single case" in rule
     assert format_figure(full, column, notes).in_line() == "1.00 (0.63 to 1.00; n 953; note a)"
     assert [format_figure(other, column, notes).note for other in others] == ["", ""]
     items = ShareEstimate(0.0, 40, 0.0, 0.1, resampled=("item",))
     [rule] = label_notes(Table("t", "t", "", [column], [[items]]))
-    assert "each item counts as one case" in rule
+    assert "each item is a single case" in rule
 
 
 def test_spanning_reasons_that_repeat_are_notes_but_short_ones_are_not() -> None:
