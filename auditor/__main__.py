@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _interrupt_at_once() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt wherever the program is.
+    """Let Ctrl-C, SIGTERM and a closed terminal raise KeyboardInterrupt wherever the program is.
 
     asyncio replaces only Python's own handler: by one that waits for a task, which may be loading weights for seconds.
     """
@@ -74,8 +74,11 @@ def _interrupt_at_once() -> None:
         raise KeyboardInterrupt
 
     with suppress(ValueError):  # not in the main thread, where no signal arrives
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if SIGINT is ignored, as by nohup
-            signal.signal(signal.SIGINT, raise_interrupt)
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            # Not if it is ignored, as by nohup.
+            if number is not None and signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                signal.signal(number, raise_interrupt)
 
 
 def _move_program_options(words: list[str]) -> list[str]:

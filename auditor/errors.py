@@ -75,6 +75,12 @@ class UsageError(AuditorError):
     exit_code = 2
 
 
+class UnfinishedAuditError(UsageError):
+    """An audit has not got as far as a command needs."""
+
+    exit_code = 4
+
+
 class ConfigError(UsageError):
     """The audit's configuration is wrong; no request has been sent."""
 

@@ -230,8 +230,11 @@ for words in {COMMANDS!r}:
     assert shell_output.stderr.splitlines() == [lines[0]]
 
 
-def test_an_interrupt_while_modules_are_loaded_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_an_interrupt_while_modules_are_loaded_is_one_line(tmp_path: Path, signal_name: str) -> None:
+    """Commands listen to signals from their first moment, not only while they ask."""
+    stop = f"import signal, time; signal.raise_signal(signal.{signal_name}); time.sleep(60)"
+    (tmp_path / "typer.py").write_text(stop, encoding="utf-8")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from auditor.__main__ import main; main()"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (completed.returncode, completed.stdout, completed.stderr) == (130, "", "stopped.\n")

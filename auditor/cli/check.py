@@ -82,6 +82,9 @@ def check(
     max_variance: Annotated[
         float | None, _gate("Maximum variance of a model's scores when a question is repeated.")
     ] = None,
+    max_refused: Annotated[
+        float | None, _gate("Maximum share of refusals among a model's answers to the direct question.")
+    ] = None,
     min_peer_agreement: Annotated[
         float | None, _gate("Minimum share of judges' verdicts on a model that are VALID.")
     ] = None,

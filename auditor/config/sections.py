@@ -391,6 +391,8 @@ class CheckSection(ConfigSection):
     question."""
     max_variance: NonNegativeFloat | None = None
     """Maximum variance of every model's scores when one question is repeated (mean over questions)."""
+    max_refused: UnitFloat | None = None
+    """Maximum share of refusals among every model's answers to the direct question."""
     min_peer_agreement: UnitFloat | None = None
     """Minimum share of verdicts on every model's answers in which a judge finds the reasoning VALID."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)] | None = None

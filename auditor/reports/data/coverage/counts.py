@@ -83,7 +83,7 @@ ASK_UNANSWERED_ADVICE = (
 def describe_unanswered(row: CoverageRow) -> str:
     """Which items of a row were never asked for or got no answer, and why, such as "19 of 50 answers of gpt …"."""
     causes = {"never asked for": row.never_asked, "lost with their requests": row.lost_requests}
-    counts = " and ".join(f"{n} {cause}" for cause, n in causes.items() if n)
+    counts = " and ".join(f"{n} {'was' if n == 1 else 'were'} {cause}" for cause, n in causes.items() if n)
     outcomes = [f"{n} {outcome}" for outcome, n in row.losses.items() if not Outcome(outcome).is_answer]
     outcomes += [f"{row.missing} not recorded"] if row.missing else []
     return f"of {row.planned} {row.counted_label} of {row.name or 'the audit'}, {counts} ({', '.join(outcomes)})"

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method, Survey
-from auditor.errors import UsageError
+from auditor.errors import UnfinishedAuditError, UsageError
 from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
 from auditor.reports.data.requests import SamplingSettingsRow, build_sampling_rows
 from auditor.storage import audits, results
+from auditor.storage.audits import Audit
 from auditor.storage.capabilities import load_direct_alterations
 from auditor.storage.database import Database
 
@@ -162,6 +163,7 @@ def match_series_pairs(
 
     Raises:
         StorageError: there is no such audit.
+        UnfinishedAuditError: an audit has no scores yet.
         UsageError: nothing can be paired, a target is named twice, or a renamed model is in no pair; the message names
             the models there are.
     """
@@ -176,6 +178,8 @@ def match_series_pairs(
     series_by_audit = {
         name: load_series(db, name, methods, label_prefix=f"{name}:" * has_several_audits) for name in audit_names
     }
+    for name, series in series_by_audit.items():
+        _require_scores(audits.get_audit(db, name), series)
     if len(targets) == 1:
         same_method_pairs = list(itertools.combinations(_select_series(series_by_audit, targets[0]), 2))
         same_method_pairs = [
@@ -209,6 +213,15 @@ def match_series_pairs(
                 "Write --map OLD=NEW with the names of the models that `auditor report` shows.",
             )
     return pairs
+
+
+def _require_scores(audit: Audit, series: Sequence[ScoreSeries]) -> None:
+    """Raise UnfinishedAuditError if an audit has no scores since its run has not finished."""
+    if not any(one_series.scores for one_series in series) and audit.stage not in audits.FINAL_STAGES:
+        raise UnfinishedAuditError(
+            f"'{audit.name}' is not finished (stage: {audit.stage}), so it has no scores to compare.",
+            "Run it again with the same command: recorded answers are not asked for again.",
+        )
 
 
 def _match_by_model(

@@ -195,6 +195,21 @@ def count_lost(report: Report, stage: str, model: str | None = None, method: str
     )
 
 
+def refusal_estimates(report: Report) -> list[GatedFigure]:
+    """Share of refusals among each model's answers, bounded by all that were not asked for or got lost."""
+    unanswered, planned = Counter[str](), Counter[str]()
+    for coverage in report.coverage.models:
+        if coverage.stage == "direct" and coverage.name is not None:
+            unanswered[coverage.name] += coverage.never_asked + coverage.lost_requests
+            planned[coverage.name] += coverage.planned
+    figures = []
+    for row in report.refusals.models if report.refusals else []:
+        n_refused = round((row.share.value or 0.0) * row.share.n)
+        low = n_refused / planned[row.name] if planned[row.name] else None
+        figures.append(GatedFigure(row.name, row.share, row.name, unanswered[row.name], low))
+    return figures
+
+
 def peer_agreement_estimates(report: Report) -> list[GatedFigure]:
     """Peer agreement of each model, with its interval over countries and topics.
 
@@ -354,6 +369,12 @@ def column_label(report: Report, row: object) -> str:
 BoundKind = Literal["min", "max"]
 NOT_MEASURED = GatedFigure("audit", Estimate(value=None, n=0, reason="the audit does not measure it"))
 """The figure of a threshold that the audit has no figure for."""
+NOT_SCORED_REASON = "not scored yet: the run is not finished"
+SCORE_GATES = frozenset({
+    "min_pearson", "min_concordance", "max_mae", "max_region_gap", "max_topic_mae",
+    "min_self_consistency", "max_variance", "max_refused", "min_peer_agreement",
+})  # fmt: skip
+"""Thresholds of figures that every audit of a survey has for each model once it has finished."""
 CORRECTED_GATE = "min_peer_agreement"
 """The threshold of a share of VALID, which labels correct."""
 
@@ -384,6 +405,7 @@ def build_estimate_gates(
         "max_topic_mae": ("max", lambda report: worst_topic_estimates(report, thresholds.confident)),
         "min_self_consistency": ("min", lambda report: consistency_estimates(report, "cosine")),
         "max_variance": ("max", lambda report: consistency_estimates(report, "variance")),
+        "max_refused": ("max", refusal_estimates),
         "min_peer_agreement": ("min", peer_agreement_estimates),
         "min_accuracy": ("min", accuracy_estimates),
         **{
@@ -400,7 +422,7 @@ def build_estimate_gates(
         corrected = corrected_estimates(report) if name == CORRECTED_GATE and use_corrections else []
         figures = corrected or list_figures(report)
         is_testable = any(figure.estimate.reason != RESCALED_SCORES_REASON for figure in figures)
-        for figure in figures or [NOT_MEASURED]:
+        for figure in figures or _list_missing_figures(report, name):
             gate = build_estimate_gate(name, bound_kind, threshold, figure, thresholds.confident)
             if corrected:
                 message = f"{gate.message} (corrected by people’s labels)"
@@ -409,6 +431,14 @@ def build_estimate_gates(
                 yield gate.model_copy(update={"verdict": GateStatus.SKIPPED})
             else:
                 yield _decide_with_losses(gate, bound_kind, figure, low_coverage_models)
+
+
+def _list_missing_figures(report: Report, name: str) -> list[GatedFigure]:
+    """The figures of a threshold that the audit has none for: those of each model, if its run has not finished."""
+    models = dict.fromkeys(row.name for row in report.coverage.models if row.name is not None)
+    if report.audit.complete or name not in SCORE_GATES or not models:
+        return [NOT_MEASURED]
+    return [GatedFigure(model, Estimate(None, 0, reason=NOT_SCORED_REASON), model) for model in models]
 
 
 def build_probe_gates(

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.config.sections import CompareSection, NonInferioritySection
 from auditor.domain import Cell, CellScore, Grouping, Region, Survey, SurveyCell
-from auditor.errors import UsageError
+from auditor.errors import UnfinishedAuditError, UsageError
 from auditor.metrics.intervals.estimate import Tested
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.two_way import paired_jackknife
@@ -251,3 +251,15 @@ def test_the_command_compare_ends_with_the_exit_code_of_its_gate(tmp_path: Path)
         assert json.loads(shown.stdout).get("gate", {}).get("verdict") == ("failed" if code else None)
     better = auditor("compare", "after", "before", "--fail-if-worse", "--storage", url, cwd=tmp_path)
     assert (better.returncode, "Gate: passed." in better.stderr) == (0, True)
+
+
+def test_an_audit_without_scores_yet_is_said_to_be_unfinished(db: Database) -> None:
+    store_audits(db, rise_in_south=0.0)
+    stored = audits.get_audit(db, "before")
+    survey = audits.load_audit_survey(db, stored)
+    audit = audits.save_audit(db, name="stopped", config=None, config_hash=None, survey=survey, environment={})
+    audits.set_stage(db, audit.id, "direct")
+    with pytest.raises(UnfinishedAuditError, match="'stopped' is not finished") as raised:
+        compare_targets(db, [SeriesTarget("before", None), SeriesTarget("stopped", None)])
+    assert raised.value.exit_code == 4
+    assert "--map" not in str(raised.value)

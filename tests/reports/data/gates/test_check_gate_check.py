@@ -73,7 +73,7 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
         "max_topic_mae": 2,
         "min_self_consistency": -1,
     }
-    easy |= {"max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
+    easy |= {"max_refused": 1, "max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
     hard = {
         "min_pearson": 1,
         "min_concordance": 1,
@@ -82,7 +82,7 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
         "min_self_consistency": 1,
         "max_variance": 0,
     }
-    hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
+    hard |= {"max_refused": 0, "min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
     # Tested below, in tests/e2e/test_tasks.py, and in tests/e2e/test_distribution_probe.py.
     others = {"max_cost_usd", "max_served_models", "min_accuracy", "probes"}
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
@@ -359,5 +359,28 @@ def test_what_the_model_causes_counts_against_it(report: Report) -> None:
     assert both.exit_code == 3, "refusals alone miss the requirement"
     lost = check_report(change_coverage(report, 47, {"refused": 1, "timeout": 2}), CheckSection(min_coverage=0.95))
     assert lost.exit_code == 4, "the lost answers decide"
-    assert "2 lost with their requests (2 timeout)" in str(lost)
+    assert "2 were lost with their requests (2 timeout)" in str(lost)
     assert check_report(change_coverage(report, 48, {"timeout": 2}), CheckSection(min_coverage=0.95)).exit_code == 0
+
+
+def test_refusals_have_a_gate_that_fails_only_whatever_the_lost_answers_are(report: Report) -> None:
+    assert report.refusals is not None
+    row = report.refusals.models[0]
+    assert row.share.value is not None
+    for limit, status in ((row.share.value - 0.001, GateStatus.FAILED), (row.share.value + 0.001, GateStatus.PASSED)):
+        check = check_report(report, make_thresholds(max_refused=limit), models=[row.name])
+        [gate] = [gate for gate in check.gates if gate.name == "max_refused"]
+        assert (gate.verdict, gate.model) == (status, row.name), gate.message
+    low_coverage = check_report(report, CheckSection(max_refused=row.share.value - 1e-6), models=[row.name])
+    [gate] = [gate for gate in low_coverage.gates if gate.name == "max_refused"]
+    assert gate.verdict is GateStatus.UNDECIDED, "the lost answers need not be refusals"
+
+
+def test_figures_of_an_unfinished_audit_are_said_to_be_not_scored_yet(report: Report) -> None:
+    audit = report.audit.model_copy(update={"complete": False, "stage": "direct"})
+    unfinished = report.model_copy(update={"audit": audit, "alignment": [], "peer_agreement": []})
+    check = check_report(unfinished, make_thresholds(max_mae=0.5, min_accuracy=0.5))
+    gates = {name: [gate for gate in check.gates if gate.name == name] for name in ("max_mae", "min_accuracy")}
+    assert [gate.model for gate in gates["max_mae"]] == [row.model for row in report.alignment]
+    assert all("not scored yet: the run is not finished" in gate.message for gate in gates["max_mae"])
+    assert "does not measure it" in gates["min_accuracy"][0].message
