@@ -253,7 +253,7 @@ def test_the_command_compare_ends_with_the_exit_code_of_its_gate(tmp_path: Path)
     assert (better.returncode, "Gate: passed." in better.stderr) == (0, True)
 
 
-def test_an_audit_without_scores_yet_is_said_to_be_unfinished(db: Database) -> None:
+def test_an_audit_without_scores_yet_is_called_unfinished(db: Database) -> None:
     store_audits(db, rise_in_south=0.0)
     stored = audits.get_audit(db, "before")
     survey = audits.load_audit_survey(db, stored)

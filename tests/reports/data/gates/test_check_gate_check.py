@@ -376,7 +376,7 @@ def test_refusals_have_a_gate_that_fails_only_whatever_the_lost_answers_are(repo
     assert gate.verdict is GateStatus.UNDECIDED, "the lost answers need not be refusals"
 
 
-def test_figures_of_an_unfinished_audit_are_said_to_be_not_scored_yet(report: Report) -> None:
+def test_the_reason_of_a_missing_figure_is_that_the_audit_is_unfinished(report: Report) -> None:
     audit = report.audit.model_copy(update={"complete": False, "stage": "direct"})
     unfinished = report.model_copy(update={"audit": audit, "alignment": [], "peer_agreement": []})
     check = check_report(unfinished, make_thresholds(max_mae=0.5, min_accuracy=0.5))
