@@ -35,7 +35,7 @@ def test_hostile_texts_of_models_and_users_stay_texts(db: Database) -> None:
     assert {token.type for token in tokens} & (ACTIVE_TOKENS | {"ordered_list_open"}) <= OWN_TOKENS
     assert all(str(token.attrs["href"]).startswith("#") for token in tokens if token.type == "link_open")
     commands = {
-        "auditor check hostile --max-mae YOURS --max-region-gap YOURS",
+        "auditor check hostile --max-mae YOURS",
         "auditor errors hostile",
         "auditor export tables",
     }

@@ -108,11 +108,10 @@ _EXPLANATION = (
     "Rankings are on the cells for which all ranked models have a score. A model of a lower tier is significantly "
     "worse than at least one model of the tier above; no model of the first tier is worse than any. Best and worst "
     "rank are the ends of the 95% CI of the rank. Both are corrected for the number of pairs. “From the best other” is "
-    "the difference from the best of the other models. Its CI (Hsu’s method) always includes 0; an end at 0 comes from "
-    "the method, and is no estimate. “May be the best”: the model that is significantly the best by that method; "
-    "without one, all of the first tier. Rankings in regions are also corrected for the number of regions. Tiers test "
-    "the ratio of two errors; auditor compare tests their difference, and may show none between models of two tiers: "
-    "choose by tiers."
+    "the difference from the best of the other models (Hsu’s method: an end of the CI at 0 is no estimate). “May be "
+    "the best”: the model that is significantly the best by that method; without one, all of the first tier. Rankings "
+    "in regions are also corrected for the number of regions. Tiers test ratios of errors, auditor compare their "
+    "differences: choose by tiers."
 )
 
 

@@ -104,7 +104,7 @@ def _format_best_guess(report: Report, level: GuessLevel) -> str:
         return ""
     best = min(errors_by_guess.values(), key=lambda errors: sum(errors) / len(errors))
     ends = dict.fromkeys(format_number(end) for end in (min(best), max(best)))
-    return f" (the best of these guesses: mean absolute error {' to '.join(ends)})"
+    return f" (the best guess: mean absolute error {' to '.join(ends)})"
 
 
 def _count_models(n: int, n_all: int) -> str:

@@ -36,9 +36,9 @@ RANGE_COLUMNS = (
 )
 RANGE_CAPTION = (
     "r is smaller where people’s scores vary less, even if a model errs equally. Corrected for range, it is r at the "
-    "mean of both variances of people’s scores (Thorndike’s case 2). The slope is the change of the model’s score when "
-    "people’s rises by 1, the residual SD the scatter around that line: if both are equal, the model agrees equally "
-    "well with both regions. Regions are named “second minus first”. These differences are not tested."
+    "mean of both variances of people’s scores (Thorndike’s case 2). If slopes (change of the model’s score when "
+    "people’s rises by 1) and residual SDs (scatter around that line) are equal, so is agreement. Regions are named "
+    "“second minus first”. Nothing here is tested."
 )
 BOUNDS_CAPTION = (
     "The smallest and largest possible gaps hold whatever the lost samples would have scored. They are shown if a "

@@ -191,7 +191,7 @@ def test_a_model_is_compared_with_two_levels_of_guesses(
 def test_claims_are_counted_by_level(report: Report) -> None:
     baselines, claims = make_guesses(report, ((-0.1, 0.01, True), (-0.01, 0.6, False)))
     both = [*claims, *(claim.model_copy(update={"model": "b"}) for claim in claims)]
-    best = "(the best of these guesses: mean absolute error 0.20)"
+    best = "(the best guess: mean absolute error 0.20)"
     for guesses, subject, other in (
         (claims, "The model is", "the model is not"),
         (both, "Both models are", "no model is"),

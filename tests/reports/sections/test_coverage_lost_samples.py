@@ -90,13 +90,13 @@ def test_models_without_bounds_or_an_interval_are_named_as_such(report: Report) 
     for figure, text in (
         (
             unbounded,
-            "each r lies between 0.25 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends of the 95% "
-            "CIs). For 1 of these models, bounds are not available: a lost comparison may have any value.",
+            "each correlation (r) lies between 0.25 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends "
+            "of the 95% CIs). For 1 of these models, bounds are not available: a lost comparison may have any value.",
         ),
         (
             bounded_only,
-            "each r lies between 0.15 and 0.80 and each mean absolute error between 0.10 and 0.60 (ends of the 95% CIs "
-            "where available",
+            "each correlation (r) lies between 0.15 and 0.80 and each mean absolute error between 0.10 and 0.60 (ends "
+            "of the 95% CIs where available",
         ),
     ):
         worst_case = WorstCaseFigures(pearson_r=figure, mae=figure, bias=figure)
