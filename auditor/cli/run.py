@@ -31,8 +31,9 @@ from auditor.console.progress import RunProgress
 from auditor.cost_estimation.planned_calls import find_first_call
 from auditor.domain import Outcome
 from auditor.errors import RunInterrupted, UsageError
-from auditor.reports.number_format import pluralize
-from auditor.reports.sections.cost import describe_savings
+from auditor.reports.data.coverage.counts import ASK_UNANSWERED_ADVICE
+from auditor.reports.number_format import format_usd, pluralize
+from auditor.reports.sections.cost import describe_lost_requests, describe_savings
 from auditor.reports.sections.forecast import build_forecast_document
 from auditor.reports.sections.run_summary import build_run_summary, describe_low_coverage
 from auditor.run import load_planned_survey, run_audit
@@ -163,6 +164,9 @@ def run(
     usable second answer; coverage and the share of refusals count the first one, and page one of the report says how
     many there are.
 
+    A run that ends with a part of the answers missing, as when its budget is used up, is no error: `auditor check` says
+    4 then, and the same command asks for the rest.
+
     Exit codes: 0 finished; 1 not started; 2 invalid command or configuration; 4 no usable answer from some or all
     models, with the main reason; 130 interrupted, with everything saved.
 
@@ -262,7 +266,7 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
         NoUsableAnswerError: there is no usable answer of some or all models.
     """
     audit_report = audit.report()
-    _print_summary(audit_report, progress)
+    _print_summary(audit_report, progress, config.limits.budget_usd)
     for warning in describe_low_coverage(audit_report, config.check.min_coverage):
         print_message(warning)
     if report_path is not None:
@@ -277,14 +281,16 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     report_run_failures(audit, config)
 
 
-def _print_summary(report: Report, progress: RunProgress) -> None:
+def _print_summary(report: Report, progress: RunProgress, budget_usd: float | None) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
     for table in build_run_summary(report):
         print_document_table(table, data=False)
+    unsent = f", {progress.n_unsent} not sent" if progress.n_unsent else ""
     print_message(
-        f"{pluralize(progress.n_calls, 'call')} in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} already "
-        f"recorded; cost {progress.cost_text}."
+        f"{pluralize(progress.n_calls, 'call')} in {progress.elapsed_seconds:.1f} s{unsent}, {progress.n_recorded} "
+        f"already recorded; cost {progress.cost_text}."
     )
+    _print_cost_notes(report, progress, budget_usd)
     if n_unplanned := report.coverage.unplanned_cells:
         print_message(f"Not planned: {pluralize(n_unplanned, 'cell')} beyond --limit (limits.max_cells).")
     for saving in report.savings:
@@ -298,3 +304,17 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
                 f"  {row.planned - row.ok} of {row.planned} {row.counted_label} are not usable. Causes: "
                 f"{', '.join(losses)}"
             )
+    if any(row.is_incomplete for row in report.coverage.models):
+        print_message(f"The audit is not complete, so `auditor check` leaves it undecided. {ASK_UNANSWERED_ADVICE}.")
+
+
+def _print_cost_notes(report: Report, progress: RunProgress, budget_usd: float | None) -> None:
+    """Print what an earlier run may have paid for without an answer, and what the budget still covers."""
+    if lost_note := describe_lost_requests(report.cost):
+        print_message(lost_note)
+    if budget_usd is not None and progress.outcomes[Outcome.OVER_BUDGET]:
+        print_message(
+            f"Budget: {format_usd(report.cost.total.usd or 0.0)} of {format_usd(budget_usd)} are spent. Before a "
+            "request is sent, its largest possible cost is reserved; what was left did not cover it beside those in "
+            "flight, so the same command may send more."
+        )

@@ -130,7 +130,7 @@ class RunProgress:
     """Shows the progress of a run; implements `auditor.agents.run_context.ProgressReporter`."""
 
     def __init__(self, *, expected_answers: int = 0, expected_reviews: int = 0) -> None:
-        """Prepare the bars.
+        """Prepare the bars. `n_calls` counts calls that were sent, `n_unsent` those that a limit kept back.
 
         Args:
             expected_answers: expected calls of the stage that asks models, whose plan grows batch by batch.
@@ -138,6 +138,7 @@ class RunProgress:
         """
         self.outcomes: Counter[str] = Counter()
         self.n_calls = 0
+        self.n_unsent = 0
         self.n_recorded = 0
         self.cost_usd = 0.0
         self.n_unpriced = 0
@@ -199,7 +200,9 @@ class RunProgress:
         progress.n_answers += 1
         progress.n_unusable += answer.outcome is not Outcome.OK
         progress.cost_usd += answer.cost_usd or 0.0
-        self.n_calls += 1
+        is_unsent = not answer.attempts and answer.outcome in (Outcome.OVER_BUDGET, Outcome.CLIENT_ERROR)
+        self.n_calls += not is_unsent
+        self.n_unsent += is_unsent
         self.outcomes[answer.outcome.value] += 1
         self.cost_usd += answer.cost_usd or 0.0
         self.n_unpriced += answer.outcome.is_answer and answer.cost_usd is None

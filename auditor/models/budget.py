@@ -223,6 +223,10 @@ def join_names(models: Sequence[ModelSection]) -> str:
     return ", ".join(repr(model.name) for model in models)
 
 
+OVER_BUDGET_ERROR = "the budget left does not cover the largest possible cost of another request"
+"""Why a call was not sent; the same for all calls, so that they are one group of failures."""
+
+
 class Budget:
     """Spending limit in US dollars that also holds for all requests in flight together.
 

@@ -16,7 +16,13 @@ from dataclasses import replace
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome
 from auditor.errors import AuditorError
-from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
+from auditor.models.budget import (
+    OVER_BUDGET_ERROR,
+    Budget,
+    charge_unknown_attempts,
+    estimate_max_tokens,
+    require_prices,
+)
 from auditor.models.capability_registry import (
     CapabilityRegistry,
     CapabilityStore,
@@ -232,7 +238,7 @@ class Gateway:
         Raises:
             AuditorError: no request can be sent; its `answer` has the earlier attempts.
         """
-        over_budget = ProviderReply(Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent"), None)
+        over_budget = ProviderReply(Answer(call.key, Outcome.OVER_BUDGET, error=OVER_BUDGET_ERROR), None)
         estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
         if not self.budget.allows(estimated_usd):
             return over_budget

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,29 @@ def test_unknown_countries_of_a_survey_file_are_named_before_anything_is_paid(
     assert check["found"].startswith(message)
     known = write_config(server, tmp_path, **DIRECT_ONLY)
     assert "Unknown" not in auditor("estimate", known, cwd=tmp_path).stderr
+
+
+def test_a_run_whose_budget_ends_says_so_and_leaves_the_audit_incomplete(server: FakeServer, tmp_path: Path) -> None:
+    probes = {"direct": {"samples": 3}}
+    path = write_config(server, tmp_path, models=1, judges=[], probes=probes, limits={"budget_usd": 0.1})
+    settings = json.loads(path.read_text())
+    for model in settings["models"]:
+        model["price"] = {"input": 10.0, "output": 100.0}
+    path.write_text(json.dumps(settings))
+    ended = auditor("run", path, "--no-preflight", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    message = " ".join(ended.stderr.split())
+    [(n_sent, n_unsent)] = [
+        (int(sent), int(unsent)) for sent, unsent in re.findall(r"(\d+) calls? in [\d.]+ s, (\d+) not sent", message)
+    ]
+    assert (n_sent, n_sent + n_unsent) == (len(server.requests), 27)
+    assert f"{n_unsent} over_budget" in message
+    assert "of $0.1000 are spent. Before a request is sent" in message
+    assert "The audit is not complete" in message
+    assert "the budget is spent" not in message
+    check = auditor("check", "--min-coverage", "0.95", "--json", cwd=tmp_path)
+    assert (check.returncode, json.loads(check.stdout)["complete"]) == (4, False)
+    assert f"{n_unsent} were never asked for" in auditor("status", cwd=tmp_path).stderr
+    raised = auditor("run", path, "--set", "limits.budget_usd=9", cwd=tmp_path)
+    assert "27 calls" not in raised.stderr
+    assert auditor("check", "--min-coverage", "0.95", cwd=tmp_path).returncode == 0

@@ -63,6 +63,14 @@ def follow_run(run_progress: RunProgress) -> None:
     run_progress.on_calls_planned("review", 2, 0)
 
 
+def test_calls_that_a_limit_kept_back_are_counted_apart() -> None:
+    with RunProgress() as run_progress:
+        run_progress.on_stage_entered("elicit")
+        for outcome in (Outcome.OK, Outcome.OVER_BUDGET, Outcome.CLIENT_ERROR):
+            run_progress.on_answer("elicit", Answer("key", outcome))
+    assert (run_progress.n_calls, run_progress.n_unsent) == (1, 2)
+
+
 def test_totals_are_counted_for_the_summary() -> None:
     with RunProgress(expected_reviews=10) as run_progress:
         follow_run(run_progress)

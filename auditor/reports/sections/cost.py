@@ -69,12 +69,19 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
             f"Of the completion tokens, {format_percent(sums.reasoning_tokens, sums.completion_tokens)} were hidden "
             f"reasoning, {amount}, as far as providers report it."
         )
-    if cost.lost:
-        amount = "the amount is unknown" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
-        yield (
-            f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}. They were "
-            "in flight, or about to be sent, when a run was interrupted, or are so now."
-        )
+    if lost_note := describe_lost_requests(cost):
+        yield lost_note
+
+
+def describe_lost_requests(cost: CostReport) -> str:
+    """Say how many requests an interrupted run may have paid for without an answer; empty if there are none."""
+    if not cost.lost:
+        return ""
+    amount = "the amount is unknown" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
+    return (
+        f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}. They were "
+        "in flight, or about to be sent, when a run was interrupted, or are so now."
+    )
 
 
 def _describe_known_cost(total: CostRow) -> Iterator[str]:

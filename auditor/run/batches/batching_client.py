@@ -15,6 +15,7 @@ from auditor.errors import AuditorError, ModelSetupError, RunInterrupted, plural
 from auditor.failpoints import failpoint
 from auditor.models.batches import find_batch_provider, needs_bucket
 from auditor.models.batches.provider import BatchClient, BatchRequestFailed, PreparedRequest, prepare_request
+from auditor.models.budget import OVER_BUDGET_ERROR
 from auditor.models.endpoint import resolve_endpoint
 from auditor.models.provider_request import ProviderReply
 from auditor.run.batches.collection import start_collecting
@@ -34,9 +35,6 @@ from auditor.storage.call_records import ProviderBatch
 if TYPE_CHECKING:
     from auditor.agents.call_runner import CallRecorder
     from auditor.models.gateway import Gateway
-
-
-OVER_BUDGET_ERROR = "the budget is spent"
 
 
 async def submit_calls(manager: BatchManager, queue: ModelBatchQueue, pending_calls: list[PendingCall]) -> None:
