@@ -75,8 +75,8 @@ MAX_NEVER_ASKED_SHARE = 0.05
 MAX_UNANSWERED_SHARE = 0.1
 """Shares of planned items above which an audit is not complete; the second counts lost requests too."""
 ASK_UNANSWERED_ADVICE = (
-    "To ask for them, run `auditor run CONFIG` again; recorded answers cost nothing. If the budget ended the run, raise "
-    "limits.budget_usd first"
+    "To ask for them, run `auditor run CONFIG` again; recorded answers cost nothing. If the budget ended the run, "
+    "raise limits.budget_usd first"
 )
 
 
