@@ -156,7 +156,10 @@ def group_findings(findings: Iterable[tuple[str, str, Status]]) -> list[ListItem
         ListItem(
             name_finding(group[0], predicate)
             if len(group) == 1
-            else [*join_texts([Strong(Name(name)) for name in group]), f": each {predicate}."],
+            else [
+                *join_texts([Strong(Name(name)) for name in group]),
+                f": {'' if predicate.startswith('cannot') else 'each '}{predicate}.",
+            ],
             status,
         )
         for (predicate, status), group in names.items()

@@ -80,7 +80,7 @@ def test_pages_report_no_errors_of_stretched_scores(two_method_report: Report) -
     assert "m (direct): score minus people’s score" in page
     assert "m (logprob): score minus people’s score" not in page
     assert re.search(
-        r"n \(logprob\).*m \(logprob\).*: has no mean absolute error, and orders countries and topics", text
+        r"n \(logprob\).*m \(logprob\).*: each has no mean absolute error, and orders countries and topics", text
     )
     topics = next(
         line for line in dict(render_paper_files(two_method_report))["topics.csv"].splitlines() if ",logprob," in line
