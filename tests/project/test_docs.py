@@ -137,6 +137,39 @@ def test_the_workflow_in_the_docs_keeps_the_database_of_every_run_and_shows_what
     assert (tmp_path / "summary.md").read_text() == "# Check"
 
 
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ({}, 0), ({"check": 3}, 3), ({"check": 4}, 4), ({"compare": 3}, 3), ({"check": 4, "compare": 3}, 3),
+        ({"run": 4, "check": 4}, 4), ({"run": 130}, 130), ({"run": 2}, 2), ({"doctor": 1}, 1), ({"compare": 1}, 1),
+    ],
+)  # fmt: skip
+def test_the_script_in_the_docs_ends_with_the_worst_exit_code(
+    tmp_path: Path, codes: dict[str, int], expected: int
+) -> None:
+    [script] = blocks("bash", read_page("github-actions"))
+    cases = " ".join(f"{command}) exit {code};;" for command, code in codes.items())
+    program = tmp_path / "auditor"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\ncase $1 in {cases} *) exit 0;; esac\n')
+    program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    ended = subprocess.run(["bash", "-c", script, "gate.sh", "v2", "v1"], cwd=tmp_path, env=environment, check=False)
+    assert ended.returncode == expected
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [line.split()[0] for line in calls] == ["doctor", "run", "check", "compare"][: len(calls)]
+    if expected in (0, 3):
+        assert calls[1] == "run audit.toml --set name=gate-v2 --set models.candidate.model=openai/v2"
+        assert calls[3] == "compare gate-v1 gate-v2 --fail-if-worse"
+
+
+@pytest.mark.parametrize("page", ["commands", "configuration"])
+def test_a_page_that_the_website_fills_says_where_else_its_contents_are(page: str) -> None:
+    before, _, _ = read_page(page).partition(f"<!-- {page} -->")
+    last_paragraph = before.rstrip().split("\n\n")[-1]
+    assert "The website" in last_paragraph
+    assert "`auditor " in last_paragraph
+
+
 def test_the_tutorial_is_of_readable_length() -> None:
     prose = re.sub(r"```.*?```", "", read_page("tutorial"), flags=re.DOTALL)
     assert 1000 <= len(prose.split()) <= 1500
