@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,6 +26,7 @@ from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.probe_results import PROBE_RECORDS
 from auditor.storage.row_classes import DerivedRow, conversion_of, table_of
+from auditor.storage.sqlite_file import insert_from_file
 
 COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry)
 """Records besides the answers that results are derived from."""
@@ -195,16 +195,12 @@ def _copy_within_sqlite(source: Path, target: Path, table: Table, condition: Col
     """Copy rows between files, in a sixth of the time of reading them here; False if SQLite cannot read the source."""
     conditions = condition.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     columns = ", ".join(f'"{column.name}"' for column in table.columns)
-    with closing(sqlite3.connect(target, isolation_level=None, uri=True)) as connection:
-        try:
-            connection.execute("ATTACH DATABASE ? AS source", [f"{source.absolute().as_uri()}?mode=ro"])
-            connection.execute(
-                f'INSERT INTO main."{table.name}" ({columns}) '
-                f'SELECT {columns} FROM source."{table.name}" AS "{table.name}" WHERE {conditions}'
-            )
-        except sqlite3.Error:  # such as a database in a folder that cannot be written to
-            return False
-    return True
+    return insert_from_file(
+        source,
+        target,
+        f'INSERT INTO main."{table.name}" ({columns}) '
+        f'SELECT {columns} FROM source."{table.name}" AS "{table.name}" WHERE {conditions}',
+    )
 
 
 def _insert_rows(db: Database, table: Table, rows: list[dict[str, Any]]) -> None:

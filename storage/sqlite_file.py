@@ -341,6 +341,26 @@ def copy_database(source: Path, target: Path) -> None:
         ) from None
 
 
+def insert_from_file(source: Path, target: Path, statement: str) -> bool:
+    """Insert rows of one database file in another within SQLite.
+
+    Args:
+        source: the file that is read; the statement names it `source`.
+        target: the file that is written; the statement names it `main`.
+        statement: an INSERT without values of a user.
+
+    Returns:
+        False if SQLite cannot read the source, such as a database in WAL mode in a folder that cannot be written to.
+    """
+    with closing(sqlite3.connect(target, isolation_level=None, uri=True)) as connection:
+        try:
+            connection.execute("ATTACH DATABASE ? AS source", [f"{source.absolute().as_uri()}?mode=ro"])
+            connection.execute(statement)
+        except sqlite3.Error:
+            return False
+    return True
+
+
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     """Open a database for reading, also in a folder where SQLite cannot create its log files."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
