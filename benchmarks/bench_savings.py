@@ -2,7 +2,7 @@
 
 Draws populations of models whose true r with people is known, asks them everything, and replays that as if less had
 been asked. Models differ in how far they agree with people, and waver more on some cells than on others; judges differ
-in leniency, are milder or stricter with some models, and share a view of each trace. The table goes into
+in leniency, are milder or stricter with some models, and share a view of each trace. The first table goes into
 docs/savings.md; what it says of bias and intervals holds for such populations, not for every model there is.
 """
 
@@ -175,7 +175,7 @@ def _stop_once(rng: np.random.Generator, r: float, width: float, cells: int) -> 
 
 
 def main() -> None:
-    """Print the table, and write it to docs/savings.md if no size is given."""
+    """Print the tables, and write the first one to docs/savings.md if no size is given."""
     populations, models, countries = (
         int(argument) for argument in (*sys.argv[1:], *("6", "20", "59")[len(sys.argv) - 1 :])
     )
@@ -203,10 +203,8 @@ def main() -> None:
         f"{populations} populations of {models} models over {countries} countries and {TOPICS} topics, {SAMPLES} "
         "samples a cell, every model judged by all others; means over models and populations."
     )
-    table = "\n".join(
-        [BEGIN, "", caption, "", *study_lines, "", TRUTH_HEADING, "", *truth_lines, "", *measure_stopping(), "", END]
-    )
-    print(table)
+    table = "\n".join([BEGIN, "", caption, "", *study_lines, "", END])
+    print("\n".join([table, "", TRUTH_HEADING, "", *truth_lines, "", *measure_stopping()]))
     if PAGE.exists() and len(sys.argv) == 1:
         text = PAGE.read_text(encoding="utf-8")
         before, after = text.split(BEGIN)[0], text.split(END)[1]

@@ -108,6 +108,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "mae difference": (
         ".languages.agreement[].mae",
+        "compare.non_inferiority[].overall.change",
         "compare.non_inferiority[].regions[].change",
         "compare.pairs[].mae.difference",
         "compare.pairs[].regions[].difference",
