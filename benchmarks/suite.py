@@ -65,8 +65,8 @@ def _format_time(machine: dict[str, Any]) -> str:
 def build_table(figures_by_benchmark: dict[str, Any]) -> str:
     """Format the figures as a Markdown table, and how the benchmarks were measured."""
     lines = [
-        "| What | Figure | Median | Turns | Goal | |",
-        "|---|---|---|---|---|---|",
+        "| What | Figure | Median | Goal | |",
+        "|---|---|---|---|---|",
     ]
     for name, figures in figures_by_benchmark.items():
         for figure in SUITE[name].figures:
@@ -75,7 +75,6 @@ def build_table(figures_by_benchmark: dict[str, Any]) -> str:
                 figure.label,
                 "not measured" if value is None else _format_value(figure, value),
                 "" if median is None else _format_value(figure, median),
-                "" if value is None else str(figures["run"]["turns"]),
                 _format_goal(figure),
                 _verdict(figure, value),
             )
@@ -99,7 +98,7 @@ def _describe_runs(figures_by_benchmark: dict[str, Any]) -> str:
     loads = [float(machine["load_before"]) for machine in machines]
     return (
         f"{'; '.join(systems)}. Versions: {', '.join(versions)}. From {days[0]} to {days[-1]}, after a load of "
-        f"{min(loads):g} to {max(loads):g}; each command, its time and its load are in `docs/benchmarks.json`."
+        f"{min(loads):g} to {max(loads):g}; each command, its turns, time and load are in `docs/benchmarks.json`."
     )
 
 
