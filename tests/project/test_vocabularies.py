@@ -33,6 +33,7 @@ from auditor.probes.logic.questions import load_comparison_wording, load_english
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.differences.schema import ChangeLabel, ResolutionFlipRow
 from auditor.reports.data.failures import JUDGE_PURPOSES
+from auditor.reports.data.gates.estimates import GateStatus
 from auditor.reports.data.panel.certificate import PHRASES
 from auditor.reports.data.panel.schema import JudgeRow, PairVerdict
 from auditor.reports.data.sampling import SamplingExperiment
@@ -41,6 +42,7 @@ from auditor.reports.sections.experiments import sampling
 from auditor.storage.conflict_status import ConflictStatus
 
 OMITTED: Mapping[str, set[Enum]] = {
+    "EXIT_CODES": {GateStatus.SKIPPED},  # a series is skipped, never a check as a whole
     "OPENTELEMETRY_NAMES": {FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # the conventions have no name for them
     "OUTCOME_BY_CATEGORY": {FinishCategory.COMPLETE, FinishCategory.TOOL_CALL, FinishCategory.UNKNOWN},  # the text says
     "STAGES": {Task.GUESS, Task.RESTATE, Task.REVIEW_RESTATED},  # they run within the stage of reviews
