@@ -235,6 +235,10 @@ def test_an_interrupt_while_modules_are_loaded_is_one_line(tmp_path: Path, signa
     """Commands listen to signals from their first moment, not only while they ask."""
     stop = f"import signal, time; signal.raise_signal(signal.{signal_name}); time.sleep(60)"
     (tmp_path / "typer.py").write_text(stop, encoding="utf-8")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from auditor.__main__ import main; main()"
+    # Tests that run in the background, or under nohup, hand on signals that are ignored.
+    code = (
+        f"import signal, sys; signal.signal(signal.{signal_name}, signal.SIG_DFL); "
+        f"sys.path.insert(0, {str(tmp_path)!r}); from auditor.__main__ import main; main()"
+    )
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (completed.returncode, completed.stdout, completed.stderr) == (130, "", "stopped.\n")
