@@ -53,14 +53,14 @@ def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
     models = [model for model in source.models if model in judged_models]
     counts = _CellCounts(source.votes, models)
     is_valid = source.votes.valid == 1
-    valid, given = counts.count_verdicts(is_valid), counts.count_verdicts(np.ones_like(is_valid))
-    agreement = counts.estimate_shares(valid, given, "no verdict is usable")
+    n_valid, n_usable = counts.count_verdicts(is_valid), counts.count_verdicts(np.ones_like(is_valid))
+    agreement = counts.estimate_shares(n_valid, n_usable, "no verdict is usable")
     aspects = {aspect.name: _aspect_shares(source.votes, counts, aspect.name) for aspect in REVIEW_ASPECTS}
     return [
         PeerAgreementRow(
             model=model,
-            given=int(given[counts.positions[model]].sum()),
-            valid=int(valid[counts.positions[model]].sum()),
+            given=int(n_usable[counts.positions[model]].sum()),
+            valid=int(n_valid[counts.positions[model]].sum()),
             agreement=agreement[i],
             **{name: shares[i] for name, shares in aspects.items()},
         )
@@ -74,8 +74,8 @@ def estimate_valid_shares(source: ReportSource, confidence_level: float) -> dict
     models = [model for model in source.models if model in judged_models]
     counts = _CellCounts(source.votes, models)
     is_valid = source.votes.valid == 1
-    valid, given = counts.count_verdicts(is_valid), counts.count_verdicts(np.ones_like(is_valid))
-    shares = counts.estimate_shares(valid, given, "no verdict is usable", confidence_level)
+    n_valid, n_usable = counts.count_verdicts(is_valid), counts.count_verdicts(np.ones_like(is_valid))
+    shares = counts.estimate_shares(n_valid, n_usable, "no verdict is usable", confidence_level)
     return dict(zip(models, shares, strict=True))
 
 
