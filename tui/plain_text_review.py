@@ -162,7 +162,7 @@ class PlainTextList:
     def apply_filter(self, argument: str) -> None:
         """Restrict the list to a filter; an empty argument shows all conflicts."""
         self._set_filter(parse_filter(argument))
-        self.write_line(f"{len(self._conflict_keys)} conflicts match.")
+        self.write_line(f"{pluralize(len(self._conflict_keys), 'conflict matches', 'conflicts match')}.")
 
     def change_sort(self, argument: str) -> None:
         """Sort the list by the named order, or by the next one if none is named."""

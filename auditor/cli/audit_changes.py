@@ -224,7 +224,7 @@ def reread(
     """
     if undo:
         n_restored = undo_reread(audit, storage=storage)
-        print_message(f"{n_restored} results of '{audit}' are as they were before the last rereading.")
+        print_message(f"Restored as before the last rereading of '{audit}': {pluralize(n_restored, 'result')}.")
         return
     rereading = reread_audit(audit, storage=storage, is_preview=preview)
     if as_json:
@@ -235,7 +235,7 @@ def reread(
     for name, (earlier, present) in rereading.readers.items():
         print_message(f"{name}: read by reader version {earlier}; the present one is {present}.")
     for table, n_rows in rereading.n_by_table.items():
-        print_message(f"{table}: {n_rows} results {'would change' if preview else 'changed'}.")
+        print_message(f"{table}: {pluralize(n_rows, 'result')} {'would change' if preview else 'changed'}.")
     if not rereading.readers and not rereading.n_by_table:
         others = "other results" if rereading.missing_probes else "results"
         print_message(f"All {others} of '{audit}' were read by the present readers: nothing changed.")

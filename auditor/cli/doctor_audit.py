@@ -147,7 +147,7 @@ def _describe_plan(config: AuditConfig) -> str:
     plan_parts = [pluralize(len(config.models), "model")]
     if config.survey is not None:
         cells = config.samples_by_cell(survey)
-        plan_parts += [pluralize(len(cells), "cell"), f"{sum(cells.values()) * len(config.models)} samples"]
+        plan_parts += [pluralize(len(cells), "cell"), pluralize(sum(cells.values()) * len(config.models), "sample")]
     plan_parts += check_probe_input(config, survey)
     return f"{config.name}: {', '.join(plan_parts)}"
 

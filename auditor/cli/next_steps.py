@@ -70,7 +70,7 @@ def _continue_audit(overview: AuditOverview, configs: Mapping[str, AuditConfig])
         return
     n_open = sum(overview.conflicts.get(status, 0) for status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED))
     if n_open:
-        yield format_command("review", name), f"decide the {n_open} open conflicts of '{name}'"
+        yield format_command("review", name), f"decide {pluralize(n_open, 'open conflict')} of '{name}'"
     yield format_command("report", name), f"write the report of '{name}'"
 
 

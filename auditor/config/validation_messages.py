@@ -29,7 +29,7 @@ from auditor.config.value_checks import (
     type_at_step,
     unwrap_annotation,
 )
-from auditor.errors import did_you_mean
+from auditor.errors import did_you_mean, pluralize
 from auditor.text_safety import truncate_text
 
 MAX_PROBLEMS = 10
@@ -83,7 +83,8 @@ def explain_validation_error(
         for error_details, location in _locate_specific_errors(error, root_model)
     )
     n_unlisted = len(problems) - MAX_PROBLEMS
-    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{n_unlisted} more problems."] if n_unlisted > 0 else [])])
+    more = [f"{pluralize(n_unlisted, 'more problem')}."] if n_unlisted > 0 else []
+    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *more])
 
 
 def list_wrong_settings(error: pydantic.ValidationError, data: Any, root_model: type[BaseModel]) -> list[str]:
@@ -197,8 +198,7 @@ def _format_setting(value: object, *, is_secret: bool = False) -> str:
         case str():
             return "this string" if is_secret else f'"{truncate_text(value)}"' if value else "an empty string"
         case list() | tuple():
-            items = "1 item" if len(value) == 1 else f"{len(value)} items"
-            return f"a list of {items}" if value else "an empty list"
+            return f"a list of {pluralize(len(value), 'item')}" if value else "an empty list"
         case dict():
             return "a table"
         case date() | time():

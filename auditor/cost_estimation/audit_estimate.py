@@ -20,7 +20,7 @@ from auditor.cost_estimation.planned_calls import (
     sample_evenly,
 )
 from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey, Trace
-from auditor.errors import UsageError
+from auditor.errors import UsageError, pluralize
 from auditor.models.batches import find_batch_provider
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.litellm_client import TokenPrice
@@ -111,7 +111,7 @@ def _estimate_answer_tokens(
     if recorded_length is not None and recorded_length.n >= MIN_RECORDED_ANSWERS:
         return ForecastRange.from_bounds(
             0.7 * recorded_length.mean_tokens, recorded_length.mean_tokens, max(max_tokens, recorded_length.mean_tokens)
-        ), f"{recorded_length.n} recorded answers"
+        ), pluralize(recorded_length.n, "recorded answer")
     if planned.purpose is Purpose.LOGPROB:
         return ForecastRange.from_bounds(max_tokens), "token limit"
     expected = planned.expected_words / WORDS_PER_TOKEN + ANSWER_OVERHEAD_TOKENS

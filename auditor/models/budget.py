@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Capability, total_cost
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, pluralize
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.litellm_client import TokenPrice, listed_max_output
 from auditor.models.model_prices import token_price
@@ -287,8 +287,9 @@ class Budget:
         if self.limit_usd is None or excess_usd <= 2 * self._announced_usd.get(call.name, 0.0):
             return None
         self._announced_usd[call.name] = excess_usd
+        tokens = pluralize(answer.completion_tokens or 0, "token")
         return (
-            f"'{call.name}' exceeds its limit: an answer with {answer.completion_tokens or 0:,} tokens, where at most "
+            f"'{call.name}' exceeds its limit: an answer with {tokens}, where at most "
             f"{_max_output_tokens(call, capability):,.0f} were allowed, cost ${excess_usd:.4g} more than was reserved. "
             "From now on, this excess is reserved for each request to it too."
         )

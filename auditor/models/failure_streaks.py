@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from auditor.domain import Answer, Call, Outcome, Purpose
 from auditor.error_messages import CONTEXT_LENGTH, TOO_LARGE, how_to_fix, normalize_message
+from auditor.errors import pluralize
 
 
 class FailureNotices:
@@ -32,7 +33,7 @@ class FailureNotices:
             fix = how_to_fix(status, answer.error)
             self._notify(f"{describe_failure(call, answer, status)}{f' How to fix: {fix}' if fix else ''}")
         elif str(n_failures).strip("0") == "1":
-            self._notify(f"{n_failures:,} calls so far: {describe_failure(call, answer, status)}")
+            self._notify(f"{pluralize(n_failures, 'call')} so far: {describe_failure(call, answer, status)}")
 
 
 def describe_failure(call: Call, answer: Answer, status: int | None) -> str:

@@ -16,7 +16,7 @@ from auditor.config.loader import describe_unset_variable
 from auditor.config.trust import require_trust
 from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMeasure, Outcome, Purpose, Survey
 from auditor.error_messages import how_to_fix
-from auditor.errors import AuditorError, ConfigError, ModelSetupError
+from auditor.errors import AuditorError, ConfigError, ModelSetupError, pluralize
 from auditor.lazy_imports import import_when_used
 from auditor.models.budget import Budget, require_prices
 from auditor.models.capability_discovery import THINKING_STEPS_TOKENS
@@ -163,7 +163,7 @@ def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, st
     status = answer.attempts[-1].http_status if answer.attempts else None
     is_failed_request = status is None or status >= HTTPStatus.BAD_REQUEST
     if answer.outcome is Outcome.TRUNCATED and not is_failed_request:
-        tokens = "" if answer.completion_tokens is None else f" ({answer.completion_tokens:,} tokens)"
+        tokens = "" if answer.completion_tokens is None else f" ({pluralize(answer.completion_tokens, 'token')})"
         return "FAIL", f"it reached its token limit before its answer was complete{tokens}.", TRUNCATED_FIX
     if answer.outcome is Outcome.REFUSED and not is_failed_request:
         return (

@@ -114,7 +114,7 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
         """Read both files; describe what is asked."""
         units = self.plan(audit)
         n = sum(unit[0] != ITEM_UNIT and unit[1] not in MADE_UP_TOPICS for unit in units)
-        return f"{n} published figures" if n else None
+        return ap.pluralize(n, "published figure") if n else None
 
     def unmeasurable(self, audit: ap.ProbeAudit[MemorySettings]) -> Iterator[str]:
         """Say which figures an audit cannot have."""

@@ -94,7 +94,8 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
                 "Add a chat model, or remove the probe.",
             )
         n_conversations = len(ARMS) * len(audit.settings.contexts) * len(list(self.plan(audit)))
-        return f"{n_conversations} conversations of {audit.settings.n_turns} questions under pressure"
+        conversations = ap.pluralize(n_conversations, "conversation")
+        return f"{conversations} of {ap.pluralize(audit.settings.n_turns, 'question')} under pressure"
 
     def unmeasurable(self, audit: Audit) -> Iterable[str]:
         """Name the models without turns, and regions with too few countries."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from auditor.errors import pluralize
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.agreement.baselines import BASELINES_BY_LEVEL
@@ -86,7 +87,7 @@ def summarize_guesses(report: Report) -> str:
         else:
             parts.append(f"none can be compared with {name}")
     few = (
-        f" Similar countries were looked for among {report.donor_countries} others only."
+        f" Similar countries were looked for among {pluralize(report.donor_countries, 'other')} only."
         if report.donor_countries < MIN_DONOR_COUNTRIES
         else ""
     )

@@ -478,7 +478,7 @@ def build_failures_section(report: Report) -> Section | None:
     if failures.not_listed:
         remark: Text = [
             f"To list {pluralize(failures.not_listed, 'further reason')} of "
-            f"{format_count(failures.requests_not_listed)} failed requests: ",
+            f"{pluralize(failures.requests_not_listed, 'failed request')}: ",
             Code(f"auditor errors {report.audit.name}"),
         ]
         blocks.append(Paragraph(remark, "note"))

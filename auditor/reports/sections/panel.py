@@ -145,7 +145,7 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         "Share of equal verdicts, and how much more the errors of two judges are correlated than those of other pairs "
         "on labelled traces. With a 95% CI above 0 they are more alike, by copying or by shared training; these CIs "
         "hold for all pairs jointly."
-        + (f" {n_left_out} further pairs are only in the JSON report." if n_left_out else "")
+        + (f" Only in the JSON report: {pluralize(n_left_out, 'further pair')}." if n_left_out else "")
     )
     derived = {"verdict": lambda pair: FINDING_TITLES[pair.verdict], "metadata": describe_metadata}
     yield tabulate(

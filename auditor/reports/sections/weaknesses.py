@@ -144,7 +144,7 @@ def _describe_peer_agreement(report: Report) -> Iterator[str]:
         return
     rows = sorted(_select(report, "valid share"), key=lambda row: row.figure.value or 0.0)
     labels = [
-        f"{row.model} ({format_share(row.figure.value)} of {format_count(row.figure.n)} verdicts, at most "
+        f"{row.model} ({format_share(row.figure.value)} of {pluralize(row.figure.n, 'verdict')}, at most "
         f"{format_share(row.figure.ci_high)})"
         for row in rows
     ]
