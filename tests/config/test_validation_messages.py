@@ -196,7 +196,7 @@ def test_ten_problems_are_listed_and_the_rest_are_counted() -> None:
     data = {"name": "a", "models": [1] * 10_000}
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
-    assert explain_validation_error(caught.value, data, AuditConfig).endswith("also: 9,990 more problems.")
+    assert explain_validation_error(caught.value, data, AuditConfig).endswith("also: 9\u202f990 more problems.")
 
 
 def explain_changes(**changes: Any) -> str:
