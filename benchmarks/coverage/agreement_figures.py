@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from auditor.metrics.intervals.estimate import SHARED_LEVEL
 from auditor.metrics.intervals.two_way import crossed_jackknife, gap_jackknife
 from auditor.metrics.people.alignment import MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.people.structure import Structure, compare_structure
@@ -104,12 +105,12 @@ def _test_structure(sample: AgreementSample) -> Structure:
 
 def state_structure(sample: AgreementSample) -> set[int]:
     """Whether the report says that the model relates topics as people do."""
-    return {0} if _test_structure(sample).is_found else set()
+    return {0} if _test_structure(sample).p_value <= SHARED_LEVEL else set()
 
 
 def state_raw_structure(sample: AgreementSample) -> set[int]:
     """The same by the raw form alone."""
-    return {0} if (_test_structure(sample).raw.p_value or 1.0) <= 0.05 else set()
+    return {0} if (_test_structure(sample).raw.p_value or 1.0) <= SHARED_LEVEL else set()
 
 
 def state_recall(sample: AgreementSample) -> set[int]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, UPPER_QUANTILE, Floats, Tested, complete_cases
+from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Floats, Tested, complete_cases
 from auditor.metrics.intervals.jackknife_interval import jackknife_variance
+from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.two_way import build_two_way_table
 
@@ -35,10 +36,10 @@ class Structure:
     without_country_means: Tested
 
     @property
-    def is_found(self) -> bool:
-        """Whether both forms are nearer to people than 95% of permutations of the model's scores over countries."""
-        p_values = (self.raw.p_value, self.without_country_means.p_value)
-        return all(p_value is not None and p_value <= SIGNIFICANCE_LEVEL for p_value in p_values)
+    def p_value(self) -> float:
+        """Of a common structure in both forms (intersection-union); nan where they have no test."""
+        forms = (self.raw, self.without_country_means)
+        return intersection_union([np.nan if form.p_value is None else form.p_value for form in forms])
 
 
 def compare_structure(

@@ -42,7 +42,7 @@ def test_the_distance_is_the_jackknife_by_hand() -> None:
             (corrected + 2.119905 * (16 / 17 * ((without - without.mean()) ** 2).sum()) ** 0.5) ** 0.5
         )
         assert form.p_value == pytest.approx(0.001)
-    assert result.is_found
+    assert result.p_value == pytest.approx(0.001)
 
 
 def test_structure_is_not_found_where_there_is_none() -> None:
@@ -56,7 +56,7 @@ def test_structure_is_not_found_where_there_is_none() -> None:
             "people and noise": people + 0.15 * rng.normal(size=people.shape),
         }
         for name, model in models.items():
-            n_found[name] += compare(model, people).is_found
+            n_found[name] += compare(model, people).p_value <= 0.05
     assert n_found["shuffled"] <= 3
     assert n_found["country effect"] <= 3
     assert n_found["people and noise"] >= 12
@@ -69,7 +69,7 @@ def test_missing_cells_leave_out_countries_by_pair() -> None:
     complete = compare(model, people)
     model[0, 0], people[3, 4] = np.nan, np.nan
     incomplete = compare(model, people)
-    assert incomplete.is_found
+    assert incomplete.p_value == pytest.approx(0.001)
     assert incomplete.raw.value == pytest.approx(complete.raw.value, abs=0.05)
 
 
@@ -79,10 +79,10 @@ def test_few_countries_and_constant_scores_have_a_reason() -> None:
     few = compare(people[:11], people[:11])
     assert few.raw.value is None
     assert "at least 12 countries" in (few.raw.reason or "")
-    assert not few.is_found
+    assert np.isnan(few.p_value)
     assert compare(np.full_like(people, 0.3), people).raw.value is None
     perfect = compare(people, people)
-    assert (perfect.raw.value, perfect.is_found) == (0.0, True)
+    assert (perfect.raw.value, perfect.p_value) == (0.0, pytest.approx(0.001))
 
 
 def test_more_permutations_are_made_where_few_are_as_near() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from auditor.domain import Survey
 from auditor.errors import AuditorError
 from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate
-from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.two_way import crossed_jackknife
 from auditor.metrics.people.alignment import MAE
 from auditor.metrics.people.structure import compare_structure
@@ -53,12 +52,6 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
         )
         for scores in source.score_matrix
     ]  # fmt: skip
-    p_values = [
-        intersection_union(
-            [np.nan if form.p_value is None else form.p_value for form in (each.raw, each.without_country_means)]
-        )
-        for each in structures
-    ]
     return [
         StructureRow(
             model=model,
@@ -68,7 +61,10 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
             **dict(test),
         )
         for (method, model), structure, test in zip(
-            source.columns, structures, adjust_claims(p_values, TEST_FAMILY), strict=True
+            source.columns,
+            structures,
+            adjust_claims([structure.p_value for structure in structures], TEST_FAMILY),
+            strict=True,
         )
     ]
 
