@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Boolean, Float, Integer, RowMapping, Select, Table, func, insert, select, union
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import SQLModel
 
 from auditor.domain import Verdict
 from auditor.domain.audit_records import Audit
 from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.domain.labels import LabelEntry
+from auditor.domain.records import table_declaration
 from auditor.errors import ImportFileError, StorageError
 from auditor.storage import hash_chain
 from auditor.storage.call_records import (
@@ -29,8 +29,8 @@ from auditor.storage.call_records import (
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import ROWS_PER_CHUNK
 from auditor.storage.hash_chain import WITHHELD, chain_digest
-from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow, table_of
-from auditor.storage.tables import VERSION_TABLE
+from auditor.storage.row_classes import table_of
+from auditor.storage.tables import VERSION_TABLE, list_record_classes, load_metadata, load_tables
 
 ColumnKind = Literal["integer", "number", "boolean", "text"]
 
@@ -62,14 +62,14 @@ class DumpTable(NamedTuple):
 def list_tables() -> list[DumpTable]:
     """List all tables that can have rows of an audit."""
     return [
-        DumpTable(name, inspect.getdoc(row_class) or "", _table_columns(table_of(row_class)))
-        for name, row_class in _audit_row_classes().items()
+        DumpTable(name, _describe(record_class), _table_columns(table_of(record_class)))
+        for name, record_class in _list_audit_record_classes().items()
     ]
 
 
 def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
     """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
-    table = table_of(_audit_row_classes()[table_name])
+    table = table_of(_list_audit_record_classes()[table_name])
     convert_row = _expand_aspects if table_name in ASPECT_TABLES else dict
     query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
@@ -88,32 +88,30 @@ def _expand_aspects(row: RowMapping) -> dict[str, Any]:
 
 def list_excluded_tables() -> dict[str, str]:
     """Descriptions by name of the tables that belong to the database and not to an audit."""
-    excluded_classes = {
-        name: row_class for name, row_class in _all_row_classes().items() if name not in _audit_row_classes()
-    }
     descriptions = {
-        name: _DATABASE_TABLE_DESCRIPTIONS.get(name) or (inspect.getdoc(row_class) or "")
-        for name, row_class in excluded_classes.items()
+        name: _DATABASE_TABLE_DESCRIPTIONS.get(name) or _describe(record_class)
+        for name, record_class in _list_record_classes().items()
+        if name not in _list_audit_record_classes()
     }
     return descriptions | {VERSION_TABLE: "the revision that the database is at"}
 
 
-def _all_row_classes() -> dict[str, type[SQLModel]]:
-    """Row classes of all tables of the database, by table name, in the order of `auditor.storage.tables`."""
-    row_classes = {
-        str(row_class.__tablename__): row_class
-        for base in (AppendOnlyRow, MutableRow, DerivedRow)
-        for row_class in base.__subclasses__()
-    }
-    return {name: row_classes[name] for name in SQLModel.metadata.tables}
+def _describe(record_class: type) -> str:
+    """The docstring of a class of records, without its attributes."""
+    return (inspect.getdoc(record_class) or "").partition("\n\nAttributes:")[0]
 
 
-def _audit_row_classes() -> dict[str, type[SQLModel]]:
-    """Row classes by table name, of the tables with rows of an audit: its own, and `SHARED_TABLES`."""
+def _list_record_classes() -> dict[str, type]:
+    """Classes of records of all tables of the database, by table name, in the order of `auditor.storage.tables`."""
+    return {table_declaration(record_class).name: record_class for record_class in list_record_classes()}
+
+
+def _list_audit_record_classes() -> dict[str, type]:
+    """Classes of records by table name, of the tables with rows of an audit: its own, and `SHARED_TABLES`."""
     return {
-        name: row_class
-        for name, row_class in _all_row_classes().items()
-        if name == "audit" or name in SHARED_TABLES or "audit_id" in table_of(row_class).c
+        name: record_class
+        for name, record_class in _list_record_classes().items()
+        if name == "audit" or name in SHARED_TABLES or "audit_id" in table_of(record_class).c
     }
 
 
@@ -133,8 +131,8 @@ def is_call_key(column_name: str) -> bool:
 
 def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
     """Yield a query for each column with call keys in the audit's own tables."""
-    for row_class in _audit_row_classes().values():
-        c = table_of(row_class).c
+    for record_class in _list_audit_record_classes().values():
+        c = table_of(record_class).c
         for column in c:
             if is_call_key(column.name) and "audit_id" in c:
                 yield select(column).where(c.audit_id == audit_id, column.is_not(None))
@@ -169,7 +167,7 @@ BYTES_KEY = "base64"
 def list_kinds() -> list[str]:
     """Kinds of rows in an archive, those first that others refer to."""
     left_out = {table_of(ChainLink).name, table_of(Payload).name}
-    return [table.name for table in SQLModel.metadata.sorted_tables if table.name not in left_out]
+    return [table.name for table in load_metadata().sorted_tables if table.name not in left_out]
 
 
 def is_withheld(link: Sequence[Any]) -> bool:
@@ -201,7 +199,7 @@ class AuditRows:
 
     def iterate(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a kind by their key: their columns that are not NULL, without folders of the machine."""
-        table = SQLModel.metadata.tables[kind]
+        table = load_tables()[kind]
         query = select(table).order_by(*table.primary_key)
         if table is table_of(Audit):
             query = query.where(table.c.id == self._audit.id)
@@ -278,7 +276,7 @@ def restore_rows(db: Database, kind: str, rows: Iterable[Any], source: str) -> N
     Raises:
         ImportFileError: a row is not one of its table; the message names `source`.
     """
-    table = SQLModel.metadata.tables.get(kind)
+    table = load_tables().get(kind)
     if table is None:
         raise _make_error(source, f"has rows of the unknown table '{kind}'")
     chunk: list[dict[str, Any]] = []

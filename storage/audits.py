@@ -29,6 +29,7 @@ from auditor.domain import (
 )
 from auditor.domain.audit_records import Audit as Audit, Registration
 from auditor.domain.labels import LabelEntry
+from auditor.domain.records import RowPolicy
 from auditor.errors import StorageError, UsageError, did_you_mean
 from auditor.storage import hash_chain
 from auditor.storage.call_records import ProviderBatch
@@ -36,7 +37,8 @@ from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_results import count_probe_answers, name_answers
 from auditor.storage.records import load_records, read_records, replace_records
-from auditor.storage.row_classes import DerivedRow, MutableRow, replace_rows, select_records, table_of
+from auditor.storage.row_classes import replace_rows, select_records, table_of
+from auditor.storage.tables import list_record_classes
 from auditor.text_safety import truncate_text
 
 
@@ -350,8 +352,8 @@ def _find_audit_id(connection: Connection, name: str) -> int:
 
 def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
     """Delete all rows of an audit that are rebuilt from the ledger."""
-    for row_class in DerivedRow.__subclasses__():
-        replace_rows(connection, row_class, audit_id, [])
+    for record_class in list_record_classes(RowPolicy.DERIVED):
+        replace_rows(connection, record_class, audit_id, [])
 
 
 def _serialize_survey(survey: Survey) -> str:
@@ -469,7 +471,7 @@ def delete_audit(db: Database, audit: Audit) -> None:
     The row of the audit stays under a name that no command shows: human decisions refer to it, and they cannot be
     deleted without breaking the hash chain.
     """
-    row_classes = [*DerivedRow.__subclasses__(), *MutableRow.__subclasses__()]
+    record_classes = (*list_record_classes(RowPolicy.DERIVED), *list_record_classes(RowPolicy.MUTABLE))
 
     def job(connection: Connection) -> None:
         hash_chain.append_act(connection, audit.id, act="delete", audit=audit.name, at=utc_now())
@@ -478,9 +480,9 @@ def delete_audit(db: Database, audit: Audit) -> None:
             empty_audit(connection)
 
     def empty_audit(connection: Connection) -> None:
-        for row_class in row_classes:
-            if "audit_id" in table_of(row_class).c:
-                replace_rows(connection, row_class, audit.id, [])
+        for record_class in record_classes:
+            if "audit_id" in table_of(record_class).c:
+                replace_rows(connection, record_class, audit.id, [])
         table = table_of(Audit)
         values = {
             "name": deleted_name(audit.id),

@@ -24,13 +24,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from auditor.domain.records import CallKey
+from auditor.domain.records import CallKey, RowPolicy
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.storage import hash_chain
 from auditor.storage.call_records import Dispatch, NotedCall, StoredAnswer, StoredAttempt
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
-from auditor.storage.row_classes import DerivedRow, insert_new, table_of
+from auditor.storage.row_classes import insert_new, table_of
+from auditor.storage.tables import list_record_classes
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
 
@@ -313,8 +314,7 @@ def select_audit_calls(audit_id: int) -> Subquery:
 
 def _referenced_calls(audit_id: int) -> Iterator[Select[Any]]:
     """Yield for each column with a `CallKey` the query of its calls: model name, purpose, key."""
-    tables = sorted(map(table_of, DerivedRow.__subclasses__()), key=lambda table: table.name)  # not by order of import
-    for table in tables:
+    for table in sorted(map(table_of, list_record_classes(RowPolicy.DERIVED)), key=lambda table: table.name):
         for key in table.columns:
             reference: CallKey | None = key.info.get(CallKey)
             if reference is not None:

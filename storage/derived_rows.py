@@ -19,13 +19,13 @@ from sqlalchemy.dialects import sqlite
 from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
 from auditor.domain.audit_records import Audit, ExcludedContent, Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
-from auditor.domain.records import CallKey
+from auditor.domain.records import CallKey, RowPolicy
 from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, exclusions, tables
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.probe_results import PROBE_RECORDS
-from auditor.storage.row_classes import DerivedRow, conversion_of, table_of
+from auditor.storage.row_classes import conversion_of, table_of
 from auditor.storage.sqlite_file import insert_from_file
 
 COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry)
@@ -236,8 +236,7 @@ def compare_derived_rows(
     """
     check = RowCheck()
     order = STAGES_BY_ORDER.index(audit.stage) if audit.stage in STAGES_BY_ORDER else -1
-    for row_class in DerivedRow.__subclasses__():
-        table = table_of(row_class)
+    for table in map(table_of, tables.list_record_classes(RowPolicy.DERIVED)):
         is_over = order >= _order_of_last_stage(table)
         if not is_over and table in (table_of(CellScore), table_of(Conflict)):
             continue

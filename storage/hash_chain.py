@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, Select, Table, and_, func, insert, or_, select
-from sqlmodel import SQLModel
 
 from auditor.domain import CellScore, SurveyCell, TaskItem, Verdict, canonical_hash, canonical_json
 from auditor.domain.audit_records import Audit
+from auditor.domain.records import RowPolicy
 from auditor.storage.call_records import ChainLink, Dispatch, Payload, ProviderBatch, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
-from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, coerce_values, conversion_of, table_of
+from auditor.storage.row_classes import coerce_values, conversion_of, table_of
+from auditor.storage.tables import list_record_classes, load_tables
 
 START_DIGEST = "0" * 64
 LINKS_PER_QUERY = 500
@@ -59,14 +60,14 @@ TEXTS_WITH_FOLDERS = {"audit": ("config", "survey", "environment")}
 @functools.cache
 def append_only_kinds() -> frozenset[str]:
     """Kinds of records each of which has one link."""
-    names = {table_of(row_class).name for row_class in AppendOnlyRow.__subclasses__()}
+    names = {table_of(record_class).name for record_class in list_record_classes(RowPolicy.APPEND_ONLY)}
     return frozenset(names - {table_of(ChainLink).name, table_of(Payload).name})
 
 
 @functools.cache
 def derived_kinds() -> frozenset[str]:
     """Kinds of records that are in the chain only where no answer is recorded behind them, such as imported scores."""
-    return frozenset(table_of(row_class).name for row_class in DerivedRow.__subclasses__())
+    return frozenset(table_of(record_class).name for record_class in list_record_classes(RowPolicy.DERIVED))
 
 
 @functools.cache
@@ -84,7 +85,7 @@ def covered_kinds() -> frozenset[str]:
 
 def _find_table(kind: str) -> Table | None:
     """The table of a kind; None for one that this version does not know."""
-    return SQLModel.metadata.tables.get(_TABLES_OF_MEASURED.get(kind, kind))
+    return load_tables().get(_TABLES_OF_MEASURED.get(kind, kind))
 
 
 def name_row(table: Table, row: StoredRow) -> str:
@@ -665,7 +666,7 @@ def find_uncovered(db: Database, audit_id: int) -> dict[str, int]:
         calls = _hash_rows(connection, audit_id, [dispatch])
         linked = _load_last_contents(connection, audit_id, [dispatch]) if calls else {}
         uncovered[dispatch] = len(set(calls) - set(linked))
-        for name, table in sorted(SQLModel.metadata.tables.items()):
+        for name, table in sorted(load_tables().items()):
             if name not in {*covered, table_of(ChainLink).name} and "audit_id" in table.c:
                 query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
                 uncovered[name] = int(connection.execute(query).scalar_one())

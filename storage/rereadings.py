@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
-from sqlmodel import SQLModel
 
 from auditor.domain import CellScore, canonical_json
 from auditor.domain.audit_records import Audit, ExcludedContent
@@ -20,6 +19,7 @@ from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.row_classes import table_of, upsert
+from auditor.storage.tables import load_tables
 
 REREADING = "rereading"
 AUDIT_COLUMNS = ("config_hash", "environment")
@@ -94,7 +94,7 @@ def undo_rereading(db: Database, audit: Audit) -> int:
             )
         hash_chain.append_act(connection, audit.id, act="undo reread", audit=audit.name, at=utc_now())
         replaced = [
-            (SQLModel.metadata.tables[source.partition("/")[2]], json.loads(key), json.loads(content))
+            (load_tables()[source.partition("/")[2]], json.loads(key), json.loads(content))
             for source, key, content in rows
         ]
         _write_rows(connection, audit.id, [row for row in replaced if row[0] is not audits])

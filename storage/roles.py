@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlmodel import SQLModel
-
-from auditor.storage.row_classes import AppendOnlyRow
-from auditor.storage.tables import VERSION_TABLE
+from auditor.domain.records import RowPolicy, table_declaration
+from auditor.storage.tables import VERSION_TABLE, list_record_classes, load_tables
 
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"
 JUDGEMENT_TABLES = ("rating", "label")
@@ -23,8 +21,10 @@ def build_roles_sql() -> str:
 
 def _sql_lines() -> Iterator[str]:
     """Yield the lines of the SQL: create the roles, revoke all rights, then grant those of each role."""
-    tables = sorted(SQLModel.metadata.tables)
-    append_only_tables = sorted(str(row_class.__tablename__) for row_class in AppendOnlyRow.__subclasses__())
+    tables = sorted(load_tables())
+    append_only_tables = sorted(
+        table_declaration(record_class).name for record_class in list_record_classes(RowPolicy.APPEND_ONLY)
+    )
     mutable_tables = [name for name in tables if name not in append_only_tables]
     runner_tables = [name for name in (*append_only_tables, *mutable_tables) if name not in JUDGEMENT_TABLES]
     yield "-- Roles for a database of auditor. Run it again after each upgrade: it may be run any number of times."
@@ -48,7 +48,7 @@ def _sql_lines() -> Iterator[str]:
 
 def _id_sequences(tables: Iterable[str]) -> list[str]:
     """Names of the sequences that PostgreSQL creates for the ids of tables."""
-    table_objects = (SQLModel.metadata.tables[name] for name in tables)
+    table_objects = (load_tables()[name] for name in tables)
     return [f"{table.name}_id_seq" for table in table_objects if table.autoincrement_column is not None]
 
 

@@ -1,16 +1,15 @@
-"""SQLModel row classes made from the declarations of records, and values in the types of their columns."""
+"""Tables made from the declarations of records, and values in the types of their columns."""
 
 from __future__ import annotations
 
 import functools
 import json
 import math
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from inspect import getdoc, isclass, signature
+from inspect import isclass, signature
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -27,6 +26,7 @@ from sqlalchemy import (
     Insert,
     Integer,
     LargeBinary,
+    MetaData,
     String,
     Table,
     Text,
@@ -35,9 +35,7 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.types import TypeEngine
-from sqlmodel import SQLModel
 
 from auditor.domain import canonical_json
 from auditor.domain.records import (
@@ -45,9 +43,7 @@ from auditor.domain.records import (
     ColumnMark,
     References,
     RowOwner,
-    RowPolicy,
     StoredAs,
-    is_stored,
     table_declaration,
 )
 from auditor.errors import StorageError, UnstorableError
@@ -55,33 +51,8 @@ from auditor.errors import StorageError, UnstorableError
 R = TypeVar("R")
 
 
-class _Row(DeferredReflection, SQLModel):
-    """Base of all rows.
-
-    Rows are written and read by SQLAlchemy Core (`row_writing.table_of`), without pydantic and without its ORM: no
-    validator is built, and a mapping that is deferred is never made. Both would take time at every start.
-    """
-
-    model_config = {"defer_build": True}
-
-
-class AppendOnlyRow(_Row):
-    """Base of rows that are never changed or deleted; in a team's database, no role has the right to."""
-
-
-class MutableRow(_Row):
-    """Base of rows that a run changes or deletes, and that cannot be rebuilt from the ledger."""
-
-
-class DerivedRow(_Row):
-    """Base of an audit's rows that a run rebuilds from the ledger; they are deleted when its configuration changes."""
-
-
-ROW_BASES: Mapping[RowPolicy, type[SQLModel]] = {
-    RowPolicy.APPEND_ONLY: AppendOnlyRow,
-    RowPolicy.MUTABLE: MutableRow,
-    RowPolicy.DERIVED: DerivedRow,
-}
+METADATA = MetaData()
+"""Of the tables that were used so far; `auditor.storage.tables.load_metadata` makes the others."""
 
 
 class ServerText(TypeDecorator[str]):
@@ -111,29 +82,18 @@ _LONG_TEXT = Text().with_variant(ServerText(collation="C"), "postgresql")
 
 
 @functools.cache
-def row_class_of(record_class: type) -> type[SQLModel]:
-    """The SQLModel class of the rows of a record, with its table; made by the first call.
+def table_of(record_class: type) -> Table:
+    """The SQLAlchemy Core table of a class of records; made by the first call, since no command needs all tables.
 
     This is all that a new table needs besides a migration: the frozen dataclass with its `stored` declaration, in a
-    module that `auditor.storage.tables` or a probe lists. `row_writing.table_of` returns the table for queries, and
-    `records` has the functions that write and read.
+    module that `auditor.storage.tables` or a probe lists. `records` has the functions that write and read.
 
     Raises:
         TypeError: the class has no declaration, or a field has a type that cannot be stored.
     """
     declaration = table_declaration(record_class)
     indexes = [Index(name, *names) for name, names in declaration.indexes.items()]
-    namespace = {
-        "__module__": __name__,
-        "__qualname__": f"{record_class.__name__}Row",
-        "__doc__": (getdoc(record_class) or "").partition("\n\nAttributes:")[0],
-        "__tablename__": declaration.name,
-        # A table that is given as it is: that SQLModel derives it from fields takes twice the time.
-        "__table__": Table(declaration.name, SQLModel.metadata, *make_columns(record_class), *indexes),
-    }
-    name, bases = f"{record_class.__name__}Row", (ROW_BASES[declaration.policy],)
-    row_class: type[SQLModel] = types.new_class(name, bases, {"table": True}, lambda body: body.update(namespace))
-    return row_class
+    return Table(declaration.name, METADATA, *make_columns(record_class), *indexes)
 
 
 def make_columns(record_class: type) -> list[Column[Any]]:
@@ -432,14 +392,6 @@ def conversion_of(record_class: type[R]) -> RecordConversion[R]:
     if record_class not in _conversions:
         _conversions[record_class] = RecordConversion(record_class)
     return _conversions[record_class]
-
-
-def table_of(record_class: type) -> Table:
-    """Return the SQLAlchemy Core table of a class of records, or of a row class."""
-    row_class = row_class_of(record_class) if is_stored(record_class) else record_class
-    table = row_class.__table__  # type: ignore[attr-defined]
-    assert isinstance(table, Table)
-    return table
 
 
 def select_records(

@@ -22,14 +22,13 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlmodel import SQLModel
 
 from auditor.errors import EmptyStorageError, StorageError
 from auditor.storage import migrations
 from auditor.storage.engine import REDACTED, make_engine, read_only_options, redact_url
 from auditor.storage.migrations import FIRST_REVISION, LAST_SQUASHED_REVISION, UPGRADING_COMMIT
 from auditor.storage.sqlite_file import copy_database, find_unused_path
-from auditor.storage.tables import REVISION, VERSION_TABLE
+from auditor.storage.tables import REVISION, VERSION_TABLE, load_metadata
 
 VERSION_TABLE_DEFINITION = Table(
     VERSION_TABLE,
@@ -131,7 +130,7 @@ def create_tables(engine: Engine) -> None:
     """Create the current tables in an empty database; safe if another process does the same."""
     with engine.begin() as connection:
         if _detect_schema(connection).state is SchemaState.EMPTY:
-            SQLModel.metadata.create_all(connection)
+            load_metadata().create_all(connection)
             VERSION_TABLE_DEFINITION.create(connection)
             connection.execute(insert(VERSION_TABLE_DEFINITION), [{"version_num": REVISION}])
 

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from alembic import context
 from alembic.autogenerate.api import AutogenContext
 from sqlalchemy import Connection, String, Text
-from sqlmodel import SQLModel
 
 from auditor.storage import tables
 
@@ -23,7 +22,7 @@ def run_migrations(connection: Connection) -> None:
     """Run the migrations that the alembic command selected."""
     context.configure(
         connection=connection,
-        target_metadata=SQLModel.metadata,
+        target_metadata=tables.load_metadata(),
         version_table=tables.VERSION_TABLE,
         render_as_batch=True,  # SQLite can alter little in place: alembic copies the table
         render_item=render_type,

@@ -14,7 +14,6 @@ import numpy
 import pytest
 from pydantic import ValidationError
 from sqlalchemy import select
-from sqlmodel import SQLModel
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Purpose
@@ -28,6 +27,7 @@ from auditor.run import run_audit
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
+from auditor.storage.tables import load_metadata
 from auditor.surveys import load_survey
 from tests.support.cli_runner import auditor, run
 from tests.support.fixed_address import word_encoder
@@ -111,7 +111,7 @@ def load_outcomes(storage: str) -> tuple[set[str], dict[str, set[str]]]:
         purposes = set(connection.execute(select(table_of(StoredAnswer).c.purpose)).scalars())
         outcomes = {
             table.name: set(connection.execute(select(table.c.outcome)).scalars())
-            for table in SQLModel.metadata.sorted_tables
+            for table in load_metadata().sorted_tables
             if "outcome" in table.c
         }
     return purposes, {name: values for name, values in outcomes.items() if values}

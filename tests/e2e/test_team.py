@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import insert, select
-from sqlmodel import SQLModel
 
 from auditor.domain import RatingAction, canonical_json
 from auditor.errors import StorageError
@@ -22,6 +21,7 @@ from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock, upgrade_database
 from auditor.storage.roles import build_roles_sql
+from auditor.storage.tables import load_metadata
 from tests.e2e.test_killed import small, without_times
 from tests.e2e.test_run import stored
 from tests.storage.test_rating_log import continue_deciding, start_deciding_process
@@ -99,14 +99,14 @@ def test_a_killed_run_resumes_while_others_review(
         with run_lock(db, "scripted"), pytest.raises(StorageError, match="is already being run by process") as refused:
             run_audit(small(server), storage=url)
         assert PASSWORD not in str(refused.value)
-        for table in SQLModel.metadata.sorted_tables:
+        for table in load_metadata().sorted_tables:
             with db.read() as connection:
                 assert PASSWORD not in str(connection.execute(select(table)).all()), table.name
 
 
 def copy_rows(old: Database, new: Database) -> None:
     """Copy all rows of one database into the empty tables of another."""
-    for table in SQLModel.metadata.sorted_tables:
+    for table in load_metadata().sorted_tables:
         with old.read() as connection:
             rows = [dict(row) for row in connection.execute(select(table)).mappings()]
         if rows:

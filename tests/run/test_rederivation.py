@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, Table, event
-from sqlmodel import SQLModel
 
 from auditor import run_audit
 from auditor.agents.cell_scoring import evidence_hash
@@ -29,7 +28,7 @@ from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
 from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
-from auditor.storage.row_classes import DerivedRow, table_of
+from auditor.storage.tables import load_tables
 from tests.support.answer_forms import answer_all_forms
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config as scripted_config
 from tests.support.cli_runner import auditor
@@ -169,7 +168,7 @@ class Changes:
     def of(cls, connection: sqlite3.Connection, table: Table) -> Changes:
         rows = [dict(row) for row in connection.execute(f'SELECT rowid AS "@", * FROM "{table.name}" ORDER BY 1')]
         columns = [column.name for column in table.c if column is not table.autoincrement_column]
-        return cls(table, rows, columns, table.name in {table_of(kind).name for kind in DerivedRow.__subclasses__()})
+        return cls(table, rows, columns, table.name in hash_chain.derived_kinds())
 
     def take(self) -> Iterator[tuple[dict[str, Any], str, Any]]:
         """Take as many columns as there are rows: each is changed in a row of its own."""
@@ -213,7 +212,7 @@ def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database, monk
                 row_problems = [p for t, r, p in problems if (t, r) == (table, row)]
                 assert any(p.startswith(problem) for p in row_problems), (table, row, problem, row_problems)
 
-        tables = [Changes.of(connection, t) for name, t in SQLModel.metadata.tables.items() if name not in NOT_COVERED]
+        tables = [Changes.of(connection, t) for name, t in load_tables().items() if name not in NOT_COVERED]
         tables = [changes for changes in tables if changes.rows]
         names = {changes.table.name for changes in tables}
         assert names >= {"answer", "attempt", "audit", "survey_cell", "comparison", "comparison_item", "comparison_set"}
@@ -440,7 +439,7 @@ def test_reports_exports_and_experiments_read_covered_tables_only(
     assert tables >= {"answer", "attempt", "audit", "score", "verdict", "conflict", "survey_cell", "trial", "rating"}
     assert tables >= {"task_item", "design_run", "design_answer"}
     assert tables - hash_chain.covered_kinds() <= {*NOT_COVERED}
-    columns = {(name, column.name) for name, table in SQLModel.metadata.tables.items() for column in table.c}
+    columns = {(name, column.name) for name, table in load_tables().items() for column in table.c}
     assert {(table, column) for table, column in read if table not in NOT_COVERED} - columns <= {
         (t, "ROWID") for t in tables
     }
@@ -455,4 +454,4 @@ def test_reports_exports_and_experiments_read_covered_tables_only(
 
 def test_every_table_is_covered() -> None:
     """Also a table that nothing reads yet: its rows are chained, derived or named by their hash."""
-    assert set(SQLModel.metadata.tables) - hash_chain.covered_kinds() == {"link"}
+    assert set(load_tables()) - hash_chain.covered_kinds() == {"link"}

@@ -13,12 +13,14 @@ from sqlalchemy import update
 
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
 from auditor.domain.audit_records import DesignAnswer
+from auditor.domain.records import RowPolicy
 from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, PairVerdict
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
-from auditor.storage.row_classes import DerivedRow, table_of
+from auditor.storage.row_classes import table_of
+from auditor.storage.tables import list_record_classes
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call
@@ -99,9 +101,8 @@ def test_failed_calls_without_a_request_were_not_sent(db: Database) -> None:
 
 
 def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
-    tables_with_outcomes = {
-        table for row_class in DerivedRow.__subclasses__() if "outcome" in (table := table_of(row_class)).c
-    }
+    derived_tables = map(table_of, list_record_classes(RowPolicy.DERIVED))
+    tables_with_outcomes = {table for table in derived_tables if "outcome" in table.c}
     listed_by_request = {table_of(record_class) for record_class in LISTED_BY_REQUEST}
     assert {*failure_queries._RESULT_TABLES} | listed_by_request == tables_with_outcomes
     sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRecord)}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Column, Integer, MetaData, Table
-from sqlmodel import SQLModel
+from sqlmodel import Session, SQLModel, select
 
 from auditor.domain import Cell, Outcome, Purpose, Trace
 from auditor.domain.records import (
@@ -26,9 +27,12 @@ from auditor.domain.records import (
     StoredAs,
     stored,
 )
+from auditor.storage.database import open_database
 from auditor.storage.engine import make_engine
-from auditor.storage.row_classes import DerivedRow, conversion_of, make_columns, row_class_of, table_of
-from auditor.storage.tables import RECORDS
+from auditor.storage.row_classes import conversion_of, make_columns, table_of
+from auditor.storage.row_models import row_class_of
+from auditor.storage.tables import list_record_classes
+from tests.support.synthetic_audit import populate
 
 
 @stored("sample_record", position=3)
@@ -161,8 +165,17 @@ def test_classes_that_cannot_be_stored_say_why() -> None:
         make_columns(Cell)
 
 
-def test_row_classes_are_of_sqlmodel_and_made_once() -> None:
-    assert issubclass(row_class_of(Trace), SQLModel)
-    assert issubclass(row_class_of(Trace), DerivedRow)
-    assert row_class_of(Trace) is row_class_of(Trace)
-    assert all(table_of(record_class).name in SQLModel.metadata.tables for record_class in RECORDS)
+def test_rows_are_read_in_a_session_of_sqlmodel(tmp_path: Path) -> None:
+    trace_row: Any = row_class_of(Trace)
+    assert trace_row is row_class_of(Trace)
+    assert issubclass(trace_row, SQLModel)
+    with open_database(f"sqlite:///{tmp_path}/auditor.db") as db, Session(db.engine) as session:
+        populate(db)
+        rows = session.exec(select(trace_row).where(trace_row.model == "alder", trace_row.sample == 0)).all()
+    assert {(row.model, row.country) for row in rows} >= {("alder", "Egypt"), ("alder", "Brazil")}
+
+
+def test_every_table_has_a_row_class_of_sqlmodel() -> None:
+    assert [row_class_of(record_class).__table__ for record_class in list_record_classes()] == [
+        table_of(record_class) for record_class in list_record_classes()
+    ]

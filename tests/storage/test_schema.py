@@ -94,7 +94,6 @@ def describe_schema(url: str) -> dict[str, object]:
 def test_created_tables_equal_migrated_ones(two_storages: list[str]) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
-    from sqlmodel import SQLModel
 
     at_once, step_by_step = two_storages
     open_database(at_once).close()
@@ -103,7 +102,7 @@ def test_created_tables_equal_migrated_ones(two_storages: list[str]) -> None:
         migrations.upgrade(connection, "head")
         settings = {"version_table": tables.VERSION_TABLE, "compare_type": True}
         context = MigrationContext.configure(connection, opts=settings)
-        assert compare_metadata(context, SQLModel.metadata) == []
+        assert compare_metadata(context, tables.load_metadata()) == []
     engine.dispose()
     assert describe_schema(at_once) == describe_schema(step_by_step)
     assert len(describe_schema(at_once)) > 25

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics.intervals.estimate import LOWER_QUANTILE, UPPER_QUANTILE
+from auditor.metrics.intervals.estimate import LOWER_QUANTILE, UPPER_QUANTILE, NullDistribution
 from auditor.metrics.intervals.items import AveragedEstimate, Averaging, CaseCounts, averaged_share
 
 EntropyVariant = Literal["sage", "sge"]
@@ -124,22 +123,6 @@ def _scaled_entropy(edges: Floats, present: NDArray[np.bool_], alpha: float) -> 
         entropy = -np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0).sum(axis=-1)
         value = edges.sum(axis=(-1, -2)) / (n * (n - 1)) * entropy / np.log(n)
     return np.where(n >= 2, value, np.nan)
-
-
-@dataclass(frozen=True, slots=True)
-class NullDistribution:
-    """The mean score expected by chance: answers of a group are drawn from different questions."""
-
-    mean: float | None
-    """Mean over the shuffles; None, with a reason, if unknown."""
-    low: float | None
-    """2.5% point over the shuffles."""
-    high: float | None
-    """97.5% point over the shuffles."""
-    shuffles: int
-    questions: int
-    """Questions whose answers were shuffled."""
-    reason: str | None = None
 
 
 def shuffled_null(

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from auditor.lazy_imports import import_when_used
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+else:  # commands that show estimates, and compute none, need no numpy
+    np = import_when_used("numpy")
+    Floats = Any
 
 SIGNIFICANCE_LEVEL = 0.05
 """A p-value below it is reported as a difference."""
@@ -174,6 +182,22 @@ class BoundedEstimate(Estimate):
         Estimate.__post_init__(self)
 
 
+@dataclass(frozen=True, slots=True)
+class NullDistribution:
+    """The mean score expected by chance: answers of a group are drawn from different questions."""
+
+    mean: float | None
+    """Mean over the shuffles; None, with a reason, if unknown."""
+    low: float | None
+    """2.5% point over the shuffles."""
+    high: float | None
+    """97.5% point over the shuffles."""
+    shuffles: int
+    questions: int
+    """Questions whose answers were shuffled."""
+    reason: str | None = None
+
+
 def describe_population(resampled: Sequence[str]) -> str:
     """Describe what an interval over these units is a statement about.
 
@@ -252,7 +276,6 @@ def pool_shares(shares: Sequence[Estimate]) -> Estimate:
     return Estimate(sum((value or 0.0) * n_cases for value, n_cases in counted) / n, n, reason=NO_POOLED_INTERVAL)
 
 
-Floats = NDArray[np.float64]
 CONSTANT_TOLERANCE = 1e-12
 """Range of values, as a share of the largest absolute one, up to which they are equal but for rounding."""
 

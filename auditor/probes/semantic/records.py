@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from auditor.domain import Outcome, Purpose
 from auditor.domain.records import Key, LongText, NotStored, Nullable, stored
-from auditor.metrics.answers.semantic import NullDistribution
+from auditor.metrics.intervals.estimate import NullDistribution
 
 PARAPHRASE_PURPOSE = Purpose.declare("paraphrase")
 TRANSLATION_PURPOSE = Purpose.declare("translation")

@@ -12,7 +12,8 @@ import numpy as np
 from auditor.agents.run_context import TextEncoder
 from auditor.agents.vector_cache import VectorCache
 from auditor.domain import canonical_hash, derive_seed
-from auditor.metrics.answers.semantic import NullDistribution, cosine_similarities, shuffled_null
+from auditor.metrics.answers.semantic import cosine_similarities, shuffled_null
+from auditor.metrics.intervals.estimate import NullDistribution
 from auditor.models.text_similarity import consistency_measures
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.encoder import (

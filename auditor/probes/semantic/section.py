@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from auditor.config.probe_section import KeyFinding
-from auditor.metrics.answers.semantic import NullDistribution
-from auditor.metrics.intervals.estimate import Estimate, bound_p_value
+from auditor.metrics.intervals.estimate import Estimate, NullDistribution, bound_p_value
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
 from auditor.probes.semantic.figures.schema import (
     BaselineSimilarityRow,

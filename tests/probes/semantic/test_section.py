@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.answers.semantic import NullDistribution
-from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.estimate import Estimate, NullDistribution, Tested
 from auditor.metrics.intervals.items import AveragedEstimate
 from auditor.probes.semantic.figures.schema import (
     BaselineSimilarityRow,

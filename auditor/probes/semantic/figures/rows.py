@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.domain import Outcome
-from auditor.metrics.answers.semantic import NullDistribution, estimate_consistency_score
+from auditor.metrics.answers.semantic import estimate_consistency_score
+from auditor.metrics.intervals.estimate import NullDistribution
 from auditor.metrics.intervals.items import AveragedEstimate
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.figures.experiment_rows import count_losses

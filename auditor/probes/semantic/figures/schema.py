@@ -10,9 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from auditor.domain import ENGLISH, Survey
-from auditor.metrics.answers.semantic import NullDistribution
 from auditor.metrics.distributions.groups import group_mean_difference
-from auditor.metrics.intervals.estimate import Tested
+from auditor.metrics.intervals.estimate import NullDistribution, Tested
 from auditor.metrics.intervals.items import AveragedEstimate, mean_of_instances
 from auditor.metrics.intervals.paired import paired_difference
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
