@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -107,6 +108,8 @@ class CallCounts(NamedTuple):
         is_current: True if the audit's results use these calls. False for calls from before its configuration
             changed, and for those of an interrupted run that were not processed yet.
         first_at, last_at: when the earliest and the latest of the answers were recorded.
+        counted_once: number of these calls when a call that serves several models or purposes is counted once.
+        unpriced_once: of these, those that were answered at an unknown price.
     """
 
     version: AnswerVersion
@@ -118,6 +121,8 @@ class CallCounts(NamedTuple):
     is_current: bool = True
     first_at: str | None = None
     last_at: str | None = None
+    counted_once: int = 0
+    unpriced_once: int = 0
 
     @property
     def name(self) -> str:
@@ -163,7 +168,10 @@ class UnreturnedCallCount(NamedTuple):
 
 def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     """Count an audit's calls by model, purpose, cost and what served them, in this order."""
-    calls, answers = _join_attempts(select_audit_calls(audit_id)), table_of(StoredAnswer)
+    audit_calls = select_audit_calls(audit_id)
+    # A call that serves several models or purposes lies in several rows, of which the first is counted once.
+    is_first = (func.row_number().over(partition_by=audit_calls.c.key) == 1).label("is_first")
+    calls, answers = _join_attempts(select(*audit_calls.c, is_first).subquery()), table_of(StoredAnswer)
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
     version = (answer.served_model, answer.fingerprint, answer.altered, answer.form)
@@ -182,9 +190,10 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
         count_if(_is_unpriced(call, answer)),
         cast(func.sum(call.estimated), Integer),
     ]
+    once = (count_if(call.is_first), count_if(and_(call.is_first, _is_unpriced(call, answer))))
     columns = (*group, *version, *others)
     query = (
-        select(*columns, func.min(answer.created_at), func.max(answer.created_at), *sums)
+        select(*columns, func.min(answer.created_at), func.max(answer.created_at), *once, *sums)
         .select_from(calls.outerjoin(answers, answer.key == call.key))
         .group_by(*columns)
         .order_by(*(column.nulls_first() for column in columns))
@@ -195,10 +204,10 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
 def _read_counts(row: Iterable[Any]) -> CallCounts:
     """The counts of a row of the query in `count_calls`."""
     name, purpose, cost, served_model, fingerprint, altered, form, estimated_usd, reason, is_current, *others = row
-    first_at, last_at, *sums = others
+    first_at, last_at, counted_once, unpriced_once, *sums = others
     version = AnswerVersion(name, served_model, fingerprint, altered, form)
-    times = (first_at, last_at)
-    return CallCounts(version, purpose, cost, CallSums(*sums), estimated_usd, reason, bool(is_current), *times)
+    rest = (first_at, last_at, counted_once, unpriced_once)
+    return CallCounts(version, purpose, cost, CallSums(*sums), estimated_usd, reason, bool(is_current), *rest)
 
 
 def _sum_or_zero(column: ColumnElement[Any]) -> Any:
@@ -215,21 +224,17 @@ def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
 
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
-    calls, answers = (
-        _join_attempts(select(select_audit_calls(audit_id).c.key).distinct().subquery()),
-        table_of(StoredAnswer),
-    )
-    call, answer = calls.c, answers.c
-    cost = _call_cost(call, answer)
-    query = (
-        select(cost, func.count(), count_if(_is_unpriced(call, answer)))
-        .select_from(calls.outerjoin(answers, answer.key == call.key))
-        .group_by(cost)
-    )
-    with db.read() as connection:
-        costs = [(cost, int(n), int(unpriced)) for cost, n, unpriced in connection.execute(query)]
-    known_costs = [cost * n for cost, n, _ in costs if cost is not None]
-    return AuditCost(math.fsum(known_costs) if known_costs else None, sum(unpriced for *_, unpriced in costs))
+    return sum_cost(count_calls(db, audit_id))
+
+
+def sum_cost(counts: Iterable[CallCounts]) -> AuditCost:
+    """Sum the cost of an audit of which these are all counts; see `sum_audit_cost`."""
+    calls_by_cost, unpriced = Counter[float](), 0
+    for count in counts:
+        unpriced += count.unpriced_once
+        if count.cost_usd is not None:
+            calls_by_cost[count.cost_usd] += count.counted_once
+    return AuditCost(math.fsum(cost * n for cost, n in calls_by_cost.items()) if calls_by_cost else None, unpriced)
 
 
 def _join_attempts(calls: Subquery) -> Subquery:
