@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
@@ -81,8 +82,12 @@ _WORDS = String().with_variant(ServerText(collation="C"), "postgresql")
 _LONG_TEXT = Text().with_variant(ServerText(collation="C"), "postgresql")
 
 
-@functools.cache
-def table_of(record_class: type) -> Table:
+_tables: dict[type, Table] = {}
+_TABLES_LOCK = threading.Lock()
+"""Held while a table is made, since a report runs queries in several threads."""
+
+
+def table_of(record_class: type[Any]) -> Table:
     """The SQLAlchemy Core table of a class of records; made by the first call, since no command needs all tables.
 
     This is all that a new table needs besides a migration: the frozen dataclass with its `stored` declaration, in a
@@ -91,9 +96,14 @@ def table_of(record_class: type) -> Table:
     Raises:
         TypeError: the class has no declaration, or a field has a type that cannot be stored.
     """
-    declaration = table_declaration(record_class)
-    indexes = [Index(name, *names) for name, names in declaration.indexes.items()]
-    return Table(declaration.name, METADATA, *make_columns(record_class), *indexes)
+    if record_class not in _tables:
+        with _TABLES_LOCK:
+            if record_class not in _tables:
+                declaration = table_declaration(record_class)
+                indexes = [Index(name, *names) for name, names in declaration.indexes.items()]
+                columns = make_columns(record_class)
+                _tables[record_class] = Table(declaration.name, METADATA, *columns, *indexes)
+    return _tables[record_class]
 
 
 def make_columns(record_class: type) -> list[Column[Any]]:

@@ -123,7 +123,7 @@ class Answers:
             np.array([_as_number(values.get((key, sample))) for key in keys]) for sample in (ORDINARY, RECALL)
         )
         self.is_unknown = np.array([values.get((key, RECALL)) == UNKNOWN for key in keys], dtype=np.bool_)
-        siblings = [find_siblings(key, figures) for key in keys]
+        siblings = find_siblings(keys, figures)
         waves = sorted({wave for others in siblings for wave in others})
         self.siblings = {
             wave: np.array([others[wave].value if wave in others else np.nan for others in siblings]) for wave in waves
@@ -351,15 +351,16 @@ def _orient(answers: Answers, figures: Figures) -> Floats:
         by_statistic.setdefault(key.statistic, {})[key.cell, key.wave] = figure.value
     reference = by_statistic[min(by_statistic)] if by_statistic else {}
     oriented = np.full(len(answers.keys), np.nan)
-    for i, key in enumerate(answers.keys):
-        values = by_statistic[key.statistic]
+    for statistic in {key.statistic for key in answers.keys}:
+        values = by_statistic[statistic]
         common = [place for place in values if place in reference]
         pair = np.array([[values[place], reference[place]] for place in common])
         spread = float(np.std(list(values.values())))
         if spread == 0:
             continue
         sign = -1.0 if len(pair) > 2 and pair.std(axis=0).min() > 0 and np.corrcoef(pair.T)[0, 1] < 0 else 1.0
-        oriented[i] = sign * (answers.recalled[i] - float(np.mean(list(values.values())))) / spread
+        is_of_it = np.array([key.statistic == statistic for key in answers.keys])
+        oriented[is_of_it] = sign * (answers.recalled[is_of_it] - float(np.mean(list(values.values())))) / spread
     return oriented
 
 

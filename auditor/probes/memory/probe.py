@@ -127,7 +127,7 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
                 f"figures, and {MIN_COUNTRIES} are needed. Name a file as 'published' under [probes.memory]."
             )
             return
-        if not any(find_siblings(key, figures) for key in drawn):
+        if not any(find_siblings(drawn, figures)):
             yield "Recall of another wave is not measurable: the published figures are of one wave."
         if not audit.config.probes.direct:
             yield "Agreement without recall is not measurable: the probe 'direct' is not in the configuration."

@@ -192,13 +192,16 @@ def draw_made_up(audit: ap.ProbeAudit[MemorySettings], drawn: Sequence[FigureKey
     return list(keys)[: audit.settings.made_up]
 
 
-def find_siblings(key: FigureKey, figures: Figures) -> dict[str, PublishedFigure]:
-    """The same statistic of other waves, by wave."""
-    return {
-        other.wave: figure
-        for other, figure in figures.items()
-        if other.wave != key.wave and other._replace(wave=key.wave) == key
-    }
+def find_siblings(keys: Sequence[FigureKey], figures: Figures) -> list[dict[str, PublishedFigure]]:
+    """For each figure the same statistic of other waves, by wave."""
+    by_statistic: dict[FigureKey, dict[str, PublishedFigure]] = {}
+    for key, figure in figures.items():
+        by_statistic.setdefault(key._replace(wave=""), {})[key.wave] = figure
+    every_wave = [by_statistic.get(key._replace(wave=""), {}) for key in keys]
+    return [
+        {wave: figure for wave, figure in waves.items() if wave != key.wave}
+        for key, waves in zip(keys, every_wave, strict=True)
+    ]
 
 
 def date_of_wave(wave: str) -> str | None:

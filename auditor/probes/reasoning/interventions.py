@@ -119,26 +119,32 @@ def plan_arms(audit: Audit, model: str, cells: Sequence[ap.Unit]) -> Iterator[Ar
     asked = set(cells)
     traces = [trace for trace in audit.load_traces(model) if trace.score is not None and split_steps(trace.text or "")]
     first: dict[ap.Cell, ap.Trace] = {}
+    comparable: dict[tuple[str, str], list[ap.Trace]] = {}
     for trace in traces:
         first.setdefault(trace.cell, trace)
+        comparable.setdefault((trace.cell.topic, trace.language), []).append(trace)
     for cell, trace in first.items():
         if tuple(cell) in asked:
             rng = random.Random(f"{audit.config.seed} reasoning {cell.country} {cell.topic}")
             arms = {}
             for kind in audit.settings.interventions:
-                for arm in _intervene(trace, kind, traces, rng):
+                for arm in _intervene(trace, kind, comparable[cell.topic, trace.language], rng):
                     arms[arm.kind] = arm
             yield from arms.values()
 
 
-def _intervene(trace: ap.Trace, kind: Kind, traces: Sequence[ap.Trace], rng: random.Random) -> tuple[Arm, Arm]:
-    """The control and the changed form of an answer. Without a donor, its norms are called wrong."""
+def _intervene(trace: ap.Trace, kind: Kind, comparable: Sequence[ap.Trace], rng: random.Random) -> tuple[Arm, Arm]:
+    """The control and the changed form of an answer. Without a donor, its norms are called wrong.
+
+    Args:
+        comparable: the model's answers on the same topic in the same language, among which a donor is drawn.
+    """
     steps = split_steps(trace.text or "")
     assert steps is not None
     score = trace.score or 0.0
     if kind in ("norms", "opposite"):
         control = Arm(trace, "own norms", score, Steps(steps.norms, ""), False)
-        donors = [other for other in traces if _is_donor(other, trace)] if kind == "norms" else []
+        donors = [other for other in comparable if _is_donor(other, trace)] if kind == "norms" else []
         if donors:
             donor = rng.choice(donors)
             donor_steps = split_steps(donor.text or "")
@@ -165,9 +171,8 @@ def _intervene(trace: ap.Trace, kind: Kind, traces: Sequence[ap.Trace], rng: ran
 
 
 def _is_donor(other: ap.Trace, trace: ap.Trace) -> bool:
-    """Whether another answer of the model, on the same topic and in the same language, has a score far enough away."""
-    is_comparable = other.cell.topic == trace.cell.topic and other.language == trace.language
-    return is_comparable and abs((other.score or 0.0) - (trace.score or 0.0)) >= MIN_DONOR_DISTANCE - 1e-9
+    """Whether the score of a comparable answer is far enough away."""
+    return abs((other.score or 0.0) - (trace.score or 0.0)) >= MIN_DONOR_DISTANCE - 1e-9
 
 
 def split_steps(text: str) -> Steps | None:

@@ -68,7 +68,7 @@ def test_figures_are_drawn_evenly_over_waves_and_have_siblings(tmp_path: Path) -
     audit, figures = open_audit(tmp_path), load_made_up_figures()
     drawn = draw_figures(audit, figures)
     assert {wave: sum(key.wave == wave for key in drawn) for wave in ("2011", "2016")} == {"2011": 30, "2016": 30}
-    assert [*find_siblings(drawn[0], figures)] == [{"2011": "2016", "2016": "2011"}[drawn[0].wave]]
+    assert [*find_siblings(drawn, figures)[0]] == [{"2011": "2016", "2016": "2011"}[drawn[0].wave]]
     made_up = draw_made_up(audit, drawn)
     assert len(set(made_up)) == 10
     assert {key.topic for key in made_up} <= set(MADE_UP_TOPICS)
