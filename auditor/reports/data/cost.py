@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Outcome, total_cost
 from auditor.models.model_prices import token_price
 from auditor.reports.data.report_model import FlatRow, ReportModel, publish
-from auditor.reports.data.report_source import ReportSource
 from auditor.reports.document import Column
 from auditor.storage import audits
 from auditor.storage.costs import CallCounts, CallSums, UnreturnedCallCount
+
+if TYPE_CHECKING:
+    from auditor.reports.data.report_source import ReportSource
 
 
 class CostRow(FlatRow):
