@@ -206,8 +206,10 @@ def _read_counts(row: Iterable[Any]) -> CallCounts:
     name, purpose, cost, served_model, fingerprint, altered, form, estimated_usd, reason, is_current, *others = row
     first_at, last_at, counted_once, unpriced_once, *sums = others
     version = AnswerVersion(name, served_model, fingerprint, altered, form)
-    rest = (first_at, last_at, counted_once, unpriced_once)
-    return CallCounts(version, purpose, cost, CallSums(*sums), estimated_usd, reason, bool(is_current), *rest)
+    times_and_counts = (first_at, last_at, counted_once, unpriced_once)
+    return CallCounts(
+        version, purpose, cost, CallSums(*sums), estimated_usd, reason, bool(is_current), *times_and_counts
+    )
 
 
 def _sum_or_zero(column: ColumnElement[Any]) -> Any:
