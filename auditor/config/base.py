@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import linecache
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
@@ -55,16 +56,39 @@ def read_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
 def read_class_descriptions(model: type) -> dict[str, str]:
     """The strings after the annotated names in the body of a class; none if its source cannot be read."""
     try:
-        source = textwrap.dedent(inspect.getsource(model))
-    except (OSError, TypeError):
-        return {}
-    class_definition = ast.parse(source).body[0]
+        path = inspect.getsourcefile(model)
+    except TypeError:
+        path = None
+    class_definition = _read_classes(path).get(model.__qualname__) if path else None
     descriptions = {}
-    for statement, successor in pairwise(getattr(class_definition, "body", ())):
+    for statement, successor in pairwise(class_definition.body if class_definition else ()):
         match statement, successor:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 descriptions[name] = inspect.cleandoc(text)
     return descriptions
+
+
+@cache
+def _read_classes(path: str) -> dict[str, ast.ClassDef]:
+    """The classes of a source file by their qualified names, the first of several equal ones; none without the file.
+
+    `inspect.getsource` would parse the file again for each class.
+    """
+    classes: dict[str, ast.ClassDef] = {}
+
+    def read_body(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                classes.setdefault(f"{prefix}{child.name}", child)
+                read_body(child, f"{prefix}{child.name}.")
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                read_body(child, f"{prefix}{child.name}.<locals>.")
+            elif not isinstance(child, ast.expr):
+                read_body(child, prefix)
+
+    with suppress(SyntaxError):
+        read_body(ast.parse("".join(linecache.getlines(path))), "")
+    return classes
 
 
 def iterate_leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
