@@ -272,7 +272,8 @@ def blind_text(
     text = mask_authors(text, model_names)
     for code in languages:
         text = mask_terms(text, terms, code)
-    return _REPEATED_LABELS.sub(r"\1", text).strip()  # one label for a run of equal labels
+    # One label for a run of equal labels.
+    return (_REPEATED_LABELS.sub(r"\1", text) if "[" in text else text).strip()
 
 
 def blind_and_truncate(
@@ -332,8 +333,9 @@ def mask_authors(text: str, model_names: Sequence[str]) -> str:
     names = tuple(name for name in dict.fromkeys(model_names) if name.strip())
     # The introduction ("I am ", "model ") stays, and only the name after it is replaced.
     text = _introduction_pattern(names).sub(lambda match: (match["before"] or match["model"]) + AUTHOR_LABEL, text)
-    text = mask_terms(_META_COMPANY.sub(AUTHOR_LABEL, text), _all_author_terms(names), ENGLISH)
-    return _SUFFIXES_AFTER_LABEL.sub(r"\1", text)
+    text = _META_COMPANY.sub(AUTHOR_LABEL, text) if "Meta" in text else text
+    text = mask_terms(text, _all_author_terms(names), ENGLISH)
+    return _SUFFIXES_AFTER_LABEL.sub(r"\1", text) if AUTHOR_LABEL in text else text
 
 
 @functools.lru_cache(maxsize=64)

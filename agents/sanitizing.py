@@ -31,6 +31,9 @@ _FENCE_LINE = re.compile(
     re.MULTILINE,
 )
 """A line of marks, like the delimiters around a text in a judge's prompt."""
+_FENCE_MARKS = ("===", "###", "---", "~~~", "<<<")
+"""What each line of marks has. A look for the characters that a pattern needs takes a hundredth of its time, and most
+texts have none of them."""
 _MAX_PASSES = 5
 
 
@@ -40,11 +43,17 @@ def strip_control_sequences(text: str) -> str:
     Joiners are kept between letters of the scripts that need them. A removal can create a new match, so the last three
     steps are repeated until nothing changes, at most `_MAX_PASSES` times.
     """
-    text = _ANSI_SEQUENCES.sub("", unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n"))
-    text = re.sub("[\u2028\u2029\u0085\x0b\x0c]", "\n", _INVISIBLE_CHARACTERS.sub("", text))
-    text = _strip_disallowed_characters(text)
+    if not (text.isascii() and _is_printable(text)):  # as most texts in English are: nothing is to be removed there
+        text = _ANSI_SEQUENCES.sub("", unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n"))
+        text = re.sub("[\u2028\u2029\u0085\x0b\x0c]", "\n", _INVISIBLE_CHARACTERS.sub("", text))
+        text = _strip_disallowed_characters(text)
     for _ in range(_MAX_PASSES):
-        previous, text = text, _FENCE_LINE.sub("", _strip_speaker_labels(_CHAT_TOKENS.sub("", text)))
+        previous = text
+        if "<" in text or "[" in text:
+            text = _CHAT_TOKENS.sub("", text)
+        text = _strip_speaker_labels(text)
+        if any(marks in text for marks in _FENCE_MARKS):
+            text = _FENCE_LINE.sub("", text)
         if text == previous:
             break
     return text
@@ -52,6 +61,8 @@ def strip_control_sequences(text: str) -> str:
 
 def _strip_speaker_labels(text: str) -> str:
     """Remove speaker labels at the start of a text's lines ("System:"), in time linear in the length of the text."""
+    if not (":" in text or "：" in text or ">" in text):
+        return text
     pieces, end = [], 0
     for label in _SPEAKER_LABEL.finditer(text):
         start = label.start()
@@ -65,9 +76,14 @@ def _strip_speaker_labels(text: str) -> str:
 
 
 def _strip_disallowed_characters(text: str) -> str:
-    if text.translate(_LINE_BREAKS_AND_TABS).isprintable():  # as most texts are; faster than a look at each character
+    if _is_printable(text):  # as most texts are; faster than a look at each character
         return text
     return "".join(char for index, char in enumerate(text) if _is_allowed_character(text, index, char))
+
+
+def _is_printable(text: str) -> bool:
+    """Whether a text has printable characters, line feeds and tabs only."""
+    return text.translate(_LINE_BREAKS_AND_TABS).isprintable()
 
 
 def _is_allowed_character(text: str, index: int, char: str) -> bool:
@@ -87,6 +103,7 @@ _BLOCK_MARKS = re.compile(
     r"^(?:[ \t]*+(?:```.*|~~~.*|[-*_=]{3,}+[ \t]*+)|(?=[^\n]*---)[ \t:|-]++)$",
     re.MULTILINE,
 )
+_THREE_MARKS = re.compile(r"[-*_=`~]{3}")
 _LINE_MARKERS = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•‣◦▪–—·●○■□✓✔➤→][ \t]+|\(?\d{1,2}[.)][ \t]+)+", re.MULTILINE
 )
@@ -106,19 +123,37 @@ _ASCII_PUNCTUATION = str.maketrans(
 def strip_style(text: str) -> str:
     """Remove formatting that can identify a text's author: Markdown, bullets, emoji, curly quotes."""
     # Group 1 of a table row is what stands between its outer bars.
-    text = _TABLE_ROWS.sub(lambda row: row[1].replace("|", ","), _BLOCK_MARKS.sub("", text))
-    text = _LINE_MARKERS.sub("", _BLOCK_MARKS.sub("", _unwrap_links(text)))
+    text = _strip_block_marks(text)
+    if "|" in text:
+        text = _TABLE_ROWS.sub(lambda row: row[1].replace("|", ","), text)
+    text = _LINE_MARKERS.sub("", _strip_block_marks(_unwrap_links(text)))
+    if any(mark in text for mark in "*_~`"):
+        text = _strip_emphasis(text)
+    if not text.isascii():
+        text = _PICTOGRAPHS.sub("", text).translate(_ASCII_PUNCTUATION)
+    if "  " in text or "\t" in text:
+        text = re.sub(r"[ \t]+", " ", text)
+    if " \n" in text or "\n " in text:
+        text = re.sub(r" *\n *", "\n", text)
+    return (re.sub(r"\n{3,}", "\n\n", text) if "\n\n\n" in text else text).strip()
+
+
+def _strip_block_marks(text: str) -> str:
+    """Remove lines of marks; each has three of them in a row."""
+    return _BLOCK_MARKS.sub("", text) if _THREE_MARKS.search(text) else text
+
+
+def _strip_emphasis(text: str) -> str:
+    """Remove marks of emphasis around words; removing one can create another pair."""
     for _ in range(_MAX_PASSES):
-        # Group 2 is the text between the marks of emphasis.
+        # Group 2 is the text between the marks.
         previous, text = text, _SINGLE_EMPHASIS.sub(r"\2", _PAIRED_EMPHASIS.sub(r"\2", text))
         if text == previous:
             break
-    text = _PICTOGRAPHS.sub("", text).translate(_ASCII_PUNCTUATION)
-    text = re.sub(r"[ \t]+", " ", text)
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", text)).strip()
+    return text
 
 
 def _unwrap_links(text: str) -> str:
     """Replace Markdown links by their text; other bracketed text stays as it is."""
     # Group 1 is the text in brackets, group 2 the target, which only a link has; group 0 is the whole match.
-    return _LINKS.sub(lambda link: link[1] if link[2] else link[0], text)
+    return _LINKS.sub(lambda link: link[1] if link[2] else link[0], text) if "[" in text else text
