@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing.forkserver
 import os
 import resource
 import subprocess
@@ -79,6 +80,7 @@ def print_measurement(job: str, url: str) -> None:
     """Run a job in this process, and print its time and memory."""
     start = time.perf_counter()
     JOBS[job](url)
+    multiprocessing.forkserver._forkserver._stop()  # its processes' CPU counts once it has ended
     usages = [resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)]
     bytes_per_unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KiB, macOS in bytes
     figures = {

@@ -1,6 +1,7 @@
 """Processes that read the recorded answers of a large audit side by side, and check its records meanwhile.
 
-Each of them imports the program anew, which takes seconds: small audits are read in one process.
+Where the system can, they are copies of one process that has imported the program. Starting them takes a second or two:
+small audits are read in one process.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from typing import TYPE_CHECKING
 
 from auditor.storage import audits
@@ -26,6 +27,11 @@ MIN_ANSWERS = 20_000
 """Recorded answers of a database from which on several processes are faster than one."""
 MAX_WORKERS = 8
 """Each worker needs some 300 MB of memory."""
+MODULES_OF_WORKERS = (
+    *("auditor.__main__", "auditor.agents.cell_graph", "auditor.run.rederivation"),
+    "auditor.reports.data.verification",
+)
+"""What workers use, and the program's own start, which each of them imports again."""
 
 
 def count_workers(db: Database) -> int:
@@ -43,8 +49,20 @@ def start_verification(db: Database, audit_name: str) -> Iterator[Callable[[], A
     if count_workers(db) == 1:
         yield lambda: _verify(db, audit_name)
         return
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with _start_workers(1) as pool:
         yield pool.submit(_verify_at, _url_of(db), audit_name).result
+
+
+def _start_workers(n_workers: int) -> ProcessPoolExecutor:
+    """Start processes: of a server that has imported what they need, so that it is imported once, or else anew.
+
+    They are not forked from this process, whose open databases and threads a copy must not use.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"))
+    context = get_context("forkserver")
+    context.set_forkserver_preload(list(MODULES_OF_WORKERS))
+    return ProcessPoolExecutor(n_workers, mp_context=context)
 
 
 def _verify(db: Database, audit_name: str) -> AuditVerification:
@@ -54,7 +72,7 @@ def _verify(db: Database, audit_name: str) -> AuditVerification:
 
 
 def _verify_at(url: str, audit_name: str) -> AuditVerification:
-    with open_database(url, create=False) as db:
+    with open_database(url, create=False) as db, collect_garbage_rarely():
         return _verify(db, audit_name)
 
 
@@ -72,7 +90,7 @@ def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int) ->
     Raises:
         AuditorError: they cannot be derived.
     """
-    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
+    with _start_workers(n_workers) as pool:
         slices = [
             pool.submit(_read_slice, _url_of(db), _url_of(copy), audit_name, number, n_workers)
             for number in range(n_workers)
