@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -219,7 +220,7 @@ class LinkEntry(NamedTuple):
     @property
     def hash(self) -> str:
         """Hash of kind, name and content; all that another audit's archive shows of a link."""
-        return canonical_hash([self.kind, self.row_name, self.content])
+        return hash_entry(self.kind, self.row_name, self.content)
 
 
 def make_entry(kind: str, row: StoredRow) -> LinkEntry:
@@ -230,9 +231,17 @@ def make_entry(kind: str, row: StoredRow) -> LinkEntry:
     return LinkEntry(audit_id, kind, name_row(table, row), hash_content(kind, row))
 
 
+def hash_entry(kind: str, row_name: str, content: str) -> str:
+    """Hash of what a link says: the canonical JSON of the three is put together here, in half the encoder's time."""
+    entry = f"[{encode_basestring(kind)},{encode_basestring(row_name)},{encode_basestring(content)}]"
+    return hashlib.sha256(entry.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def chain_digest(previous_digest: str, audit_id: int | None, entry_hash: str) -> str:
-    """Digest of a link: hash of the one before it, and of what it says."""
-    return canonical_hash([previous_digest, audit_id, entry_hash])
+    """Digest of a link: hash of the one before it, and of what it says, as `hash_entry` makes it."""
+    owner = "null" if audit_id is None else audit_id
+    link = f"[{encode_basestring(previous_digest)},{owner},{encode_basestring(entry_hash)}]"
+    return hashlib.sha256(link.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def append_contents(connection: Connection, entries: Sequence[LinkEntry]) -> None:
@@ -464,9 +473,9 @@ def verify_chain(db: Database, max_breaks: int = 10, *, has_payloads: bool = Tru
             (kind, row_name): link_id for kind, row_name, link_id in connection.execute(query.group_by(c.kind, c.row))
         }
         for link, row in _load_linked_rows(connection):
-            check.n_by_kind[link["kind"]] = check.n_by_kind.get(link["kind"], 0) + 1
+            check.n_by_kind[link.kind] = check.n_by_kind.get(link.kind, 0) + 1
             _check_link(check, link, row, last_links)
-            check.head = link["digest"]
+            check.head = link.digest
             if len(check.breaks) >= max_breaks:
                 break
         else:
@@ -480,24 +489,24 @@ def verify_chain(db: Database, max_breaks: int = 10, *, has_payloads: bool = Tru
 
 
 def _check_link(
-    check: ChainCheck, link: RowMapping, row: StoredRow | None, last_links: Mapping[tuple[str, str], int]
+    check: ChainCheck, link: _Link, row: StoredRow | None, last_links: Mapping[tuple[str, str], int]
 ) -> None:
     """Compare a link with the one before it, whose digest is the head so far, and with its row."""
-    kind, row_name, content = link["kind"], link["row"], link["content"]
+    link_id, kind, row_name, digest, content, audit_id = link
     if content is None:  # of an earlier version, which hashed the row itself
         if row is None:
             check.add(kind, row_name, "is gone")
-        elif not _matches_digest(link["digest"], check.head, kind, row):
+        elif not _matches_digest(digest, check.head, kind, row):
             check.add(kind, row_name, "is not as it was written")
         return
-    entry_hash = content if kind == WITHHELD else canonical_hash([kind, row_name, content])
-    if link["digest"] != chain_digest(check.head, link["audit_id"], entry_hash):
+    entry_hash = content if kind == WITHHELD else hash_entry(kind, row_name, content)
+    if digest != chain_digest(check.head, audit_id, entry_hash):
         check.add(kind, row_name, "is not as it was written: its link was changed")
     elif kind == WITHHELD:
         check.n_withheld += 1
     elif kind == ACT:
         check.acts.append(json.loads(row_name))
-    elif last_links.get((kind, row_name), link["id"]) != link["id"]:
+    elif last_links.get((kind, row_name), link_id) != link_id:
         check.n_replaced += 1
     elif content == DELETED:
         check.n_replaced += 1
@@ -591,17 +600,29 @@ def _is_last_deleted(connection: Connection, kind: str, row_name: str) -> bool:
     return bool(connection.execute(query).scalar_one() == DELETED)
 
 
-def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, StoredRow | None]]:
+class _Link(NamedTuple):
+    """A row of the table `link`."""
+
+    id: int
+    kind: str
+    row: str
+    digest: str
+    content: str | None
+    audit_id: int | None
+
+
+def _load_linked_rows(connection: Connection) -> Iterator[tuple[_Link, StoredRow | None]]:
     """Yield each link in order with the row that it refers to, or None if the row no longer exists."""
-    table = table_of(ChainLink)
-    query = select(table).order_by(table.c.id).execution_options(yield_per=LINKS_PER_QUERY)
-    for links in connection.execute(query).mappings().partitions(LINKS_PER_QUERY):
+    c = table_of(ChainLink).c
+    query = select(*(c[name] for name in _Link._fields)).order_by(c.id).execution_options(yield_per=LINKS_PER_QUERY)
+    for partition in connection.execute(query).partitions(LINKS_PER_QUERY):
+        links = list(map(_Link._make, partition))
         names_by_kind: dict[str, list[str]] = {}
         for link in links:
-            names_by_kind.setdefault(link["kind"], []).append(link["row"])
+            names_by_kind.setdefault(link.kind, []).append(link.row)
         rows = {kind: _load_rows(connection, kind, names) for kind, names in names_by_kind.items()}
         for link in links:
-            yield link, rows[link["kind"]].get(link["row"])
+            yield link, rows[link.kind].get(link.row)
 
 
 def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, StoredRow]:
@@ -617,7 +638,8 @@ def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[
         keys = [json.loads(name) for name in dict.fromkeys(names)]
         condition = or_(*(and_(*(c == value for c, value in zip(key, values, strict=True))) for values in keys))
     names_of_columns = table.c.keys()
-    rows = (dict(zip(names_of_columns, row, strict=True)) for row in connection.execute(select(table).where(condition)))
+    stored = connection.execute(select(table).where(condition)).all()
+    rows = [dict(zip(names_of_columns, row, strict=True)) for row in stored]
     return {name_row(table, row): row for row in rows}
 
 
