@@ -422,6 +422,7 @@ def build_stand_in(config: AuditConfig, survey: Survey, judge: ModelSection, cel
     return replace(build_review_call(config, survey, judge, trace, stand_in.text), purpose=Purpose.PREFLIGHT)
 
 
+@functools.cache
 def describe_aspects(*, for_task: bool) -> str:
     """The part of the review prompt that asks for the aspects, as keys of the judge's JSON."""
     questions = aspect_questions(for_task=for_task).values()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Literal, Self
@@ -170,7 +172,8 @@ REVIEW_ASPECTS: tuple[ReviewAspect, ...] = (
 """All aspects, in the order in which judges rate them and in which they are shown."""
 
 
-def aspect_questions(*, for_task: bool) -> dict[str, AspectQuestion]:
+@functools.cache
+def aspect_questions(*, for_task: bool) -> Mapping[str, AspectQuestion]:
     """Questions of an audit of a survey, or of a task, by name of the aspect, in order."""
     questions = {aspect.name: aspect.task if for_task else aspect.survey for aspect in REVIEW_ASPECTS}
     return {name: question for name, question in questions.items() if question is not None}

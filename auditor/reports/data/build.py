@@ -73,7 +73,7 @@ from auditor.reports.data.report_schema import (
     RewordingReport,
     SurveySummary,
 )
-from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.report_source import ReportSource, count_addressing_traces, load_source
 from auditor.reports.data.requests import build_requests_report, build_sampling_report
 from auditor.reports.data.robustness import build_design_averages
 from auditor.reports.data.task import build_task_report
@@ -130,7 +130,9 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     return Report(
         audit=_summarize_audit(source),
-        coverage=build_coverage_report(source, [*measure_probe_coverage(db, source, probe_reports)]),
+        coverage=build_coverage_report(
+            source, [*measure_probe_coverage(db, source, probe_reports)], count_addressing_traces(db, source)
+        ),
         alignment=alignment,
         sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),

@@ -168,9 +168,6 @@ class ReportSource:
     n_shortened_traces: Mapping[str, int] = field(default_factory=dict)
     """Number of traces that were too long for a judge and were shortened, by model."""
 
-    n_addressing_traces: Mapping[str, int] = field(default_factory=dict)
-    """Number of usable traces that address their judge, by model."""
-
     task_answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
     """Answers to the items of a task, people's included, by model or person, item and sample."""
     probe_models: Sequence[str] = ()
@@ -416,9 +413,14 @@ def _positions(values: Sequence[str], ordered_values: Sequence[str]) -> NDArray[
     return np.array([position[value] for value in values], dtype=np.intp)
 
 
-def count_addressing_traces(db: Database, audit_id: int) -> dict[str, int]:
-    """Count each model's usable traces that address their judge."""
-    texts = results.iterate_trace_texts(db, audit_id, usable_only=True)
+def count_addressing_traces(db: Database, source: ReportSource) -> dict[str, int]:
+    """Count each model's usable traces that address their judge; none in an audit without verdicts.
+
+    It reads all texts, so that only the report does it, and not what else loads a source.
+    """
+    if not source.verdict_counts:
+        return {}
+    texts = results.iterate_trace_texts(db, source.audit.id, usable_only=True)
     return dict(Counter(row.model for row in texts if addresses_judge(row.text, row.language)))
 
 
@@ -475,8 +477,6 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
     with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
         futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
         records = {field_name: future.result() for field_name, future in futures.items()}
-    if records["verdict_counts"]:
-        records["n_addressing_traces"] = count_addressing_traces(db, audit.id)
     if survey.task and survey.task.people:
         people = set(survey.task.people)
         records["trace_counts"] = [count for count in records["trace_counts"] if count.model not in people]

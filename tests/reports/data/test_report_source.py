@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from auditor.reports.data.report_source import SOURCE_QUERIES, ReportSource
 
-LOADED_IF_NEEDED = {"n_addressing_traces", "n_shortened_traces", "sample_scores", "scored_traces", "task_answers"}
+LOADED_IF_NEEDED = {"n_shortened_traces", "sample_scores", "scored_traces", "task_answers"}
 
 
 def test_every_field_is_filled_by_a_query() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from auditor.domain import Outcome
@@ -30,13 +30,16 @@ from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 
 
-def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCoverage]) -> CoverageReport:
+def build_coverage_report(
+    source: ReportSource, probe_stages: Sequence[StageCoverage], n_addressing_traces: Mapping[str, int]
+) -> CoverageReport:
     """Compute coverage of scores, verdicts and the other probes, by model, country, topic and judge.
 
     Args:
         source: the stored records of the audit.
         probe_stages: coverage of probes with a stage of their own. Answers that belong to no cell are counted by model
             only.
+        n_addressing_traces: number of usable traces that address their judge, by model.
     """
     probe_stages = [_count_first_outcomes(stage, source) for stage in probe_stages]
     cell_stages = measure_coverage(source)
@@ -72,9 +75,7 @@ def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCove
         shortened_traces={
             name: source.n_shortened_traces[name] for name in source.models if name in source.n_shortened_traces
         },
-        addressing_traces={
-            name: source.n_addressing_traces[name] for name in source.models if name in source.n_addressing_traces
-        },
+        addressing_traces={name: n_addressing_traces[name] for name in source.models if name in n_addressing_traces},
     )
 
 
