@@ -128,7 +128,7 @@ def _print_derivation(derivation: Rederivation) -> None:
     """Print which results were derived again from the recorded answers, and which of them say something else."""
     check = derivation.check
     if check is None:
-        print_message(f"Results were not derived again: {derivation.reason}.")
+        print_message(f"Results were not derived again: {str(derivation.reason).rstrip('.')}.")
         return
     for name, reason in derivation.missing_probes.items():
         n_left_out = pluralize(check.left_out.get(name, 0), "result")

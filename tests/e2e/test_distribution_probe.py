@@ -297,3 +297,4 @@ def test_opinions_are_not_derived_without_the_survey(tmp_path: Path) -> None:
     verified = auditor("verify", config.name, "--storage", storage)
     assert verified.returncode == 4, verified.stderr
     assert "Results were not derived again" in verified.stderr
+    assert ".." not in verified.stderr
