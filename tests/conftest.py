@@ -8,9 +8,11 @@ import traceback
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores already: their threads would spin while waiting
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -21,6 +23,9 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer
 from tests.support.inspect_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running
+
+if TYPE_CHECKING:
+    from auditor.reports.data.report_schema import Report
 
 KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 
@@ -70,6 +75,14 @@ def no_unexpected_error(request: pytest.FixtureRequest) -> Iterator[None]:
     error = unhandled_errors[0]
     unhandled_errors.clear()
     pytest.fail(f"{UNEXPECTED_ERROR_PREFIX}: {''.join(traceback.format_exception(error))}")
+
+
+@pytest.fixture(scope="session")
+def whole_report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Report]:
+    """A function that returns the report of a kind of `WHOLE_REPORTS`, which is built once; reports are read-only."""
+    from tests.support.whole_reports import WHOLE_REPORTS  # loads the program
+
+    return cache(lambda kind: WHOLE_REPORTS[kind](tmp_path_factory.mktemp("report")))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,12 +14,8 @@ from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.metrics.intervals.multiple_testing import MaxGap
 from auditor.metrics.people.alignment import TwoWayEstimate
 from auditor.metrics.people.survey_error import CorrectedCorrelation
-from auditor.reports.data.build import build_report
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report
-from auditor.run import open_audit, run_audit
-from auditor.storage.audits import Audit
-from auditor.storage.database import Database, open_database
 from benchmarks.coverage.figures import Study
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.paths import iterate_estimates, iterate_schema_paths
@@ -37,54 +33,13 @@ from benchmarks.coverage.unit_kinds import (
     list_simulated_kinds,
 )
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
-from tests.support.audit_configs import KEY, KEY_VARIABLE
-from tests.support.consistency_audits import save_logic_audit, save_semantic_audit
-from tests.support.fake_server import FakeServer
-from tests.support.judge_test_audits import save_judge_test_audit
-from tests.support.scripted_tasks import audit, solver
-from tests.support.synthetic_audit import populate
+from tests.support.document_figures import iterate_values
 
-SYNTHETIC_AUDITS: Mapping[str, Callable[[Database], Audit]] = {
-    "survey": populate,
-    "judges": save_judge_test_audit,
-    "logic": save_logic_audit,
-    "semantic": save_semantic_audit,
-}
-AUDIT_KINDS = (*SYNTHETIC_AUDITS, "task")
-
-
+AUDIT_KINDS = ("survey", "judges", "logic", "semantic", "task")
+"""Whole reports in which every table is filled."""
+Reports = Callable[[str], Report]
 STATED_BY_ROWS = (Tested, TwoWayEstimate, MaxGap, CorrectedCorrelation)
 """Classes whose further figures rows state in fields of their own, such as `p_value` and `reliability`."""
-
-
-@pytest.fixture(scope="module")
-def full_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
-    """One report of each kind of audit, in which every table is filled."""
-    folder = tmp_path_factory.mktemp("coverage")
-    reports = {"task": report_on_task(folder)}
-    for kind, save in SYNTHETIC_AUDITS.items():
-        with open_database(f"sqlite:///{folder}/{kind}.db") as db:
-            reports[kind] = build_report(db, save(db).name)
-    return reports
-
-
-def report_on_task(folder: Path) -> Report:
-    """The report of a task whose answers are scores, solved by scripted models."""
-    storage = f"sqlite:///{folder}/task.db"
-    with FakeServer(solver) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv(KEY_VARIABLE, KEY)
-        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-        run_audit(audit(server.url, folder, "score", probes={"direct": {"samples": 2}}), storage=storage)
-    return open_audit("sums", storage=storage).report()
-
-
-def iterate_values(value: Any) -> Iterator[Any]:
-    """A value, or those of a list or mapping."""
-    if isinstance(value, Mapping | list | tuple):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from iterate_values(item)
-    else:
-        yield value
 
 
 def iterate_rows(row: ReportModel) -> Iterator[ReportModel]:
@@ -121,19 +76,19 @@ def test_each_entry_of_the_registry_is_a_figure_of_the_study_and_has_a_path() ->
 
 
 @pytest.mark.parametrize("kind", AUDIT_KINDS)
-def test_the_estimates_of_a_full_report_are_those_of_its_schema(kind: str, full_reports: dict[str, Report]) -> None:
-    paths = {path for path, _ in iterate_estimates(full_reports[kind])}
+def test_the_estimates_of_a_full_report_are_those_of_its_schema(kind: str, whole_report: Reports) -> None:
+    paths = {path for path, _ in iterate_estimates(whole_report(kind))}
     assert len(paths) > 15
     assert paths <= set(iterate_all_paths())
 
 
 @pytest.mark.parametrize("kind", AUDIT_KINDS)
 def test_a_field_has_the_type_of_its_estimates_so_that_json_has_all_their_figures(
-    kind: str, full_reports: dict[str, Report]
+    kind: str, whole_report: Reports
 ) -> None:
     narrowed = {
         f"{type(row).__name__}.{name}": type(estimate).__name__
-        for row in iterate_rows(full_reports[kind])
+        for row in iterate_rows(whole_report(kind))
         for name, field in type(row).model_fields.items()
         for estimate in iterate_values(getattr(row, name))
         if isinstance(estimate, Estimate) and type(estimate) not in {*list_classes(field.annotation), *STATED_BY_ROWS}
@@ -141,25 +96,31 @@ def test_a_field_has_the_type_of_its_estimates_so_that_json_has_all_their_figure
     assert narrowed == {}
 
 
-@pytest.mark.parametrize("kind", ["logic", "semantic", "task"])
-def test_a_full_report_has_each_estimate_of_its_section(kind: str, full_reports: dict[str, Report]) -> None:
-    paths = {path for path in iterate_all_paths() if path.startswith(f".{kind}") and not path.endswith("ci_low")}
+@pytest.mark.parametrize(
+    ("kind", "section"),
+    [
+        *((name, name) for name in ("logic", "semantic", "task", "languages", "designs")),
+        ("labels", "judge_quality"), ("designs", "attributes"), ("two methods", "methods"), ("people", "population"),
+    ],
+)  # fmt: skip
+def test_a_full_report_has_each_estimate_of_its_section(kind: str, section: str, whole_report: Reports) -> None:
+    paths = {path for path in iterate_all_paths() if path.startswith(f".{section}") and not path.endswith("ci_low")}
     paths = {path for path in paths if not path.startswith(".semantic.people.")}  # those of `judgements`
-    assert len(paths) > 5
-    assert paths <= {path for path, _ in iterate_estimates(full_reports[kind])}
+    assert paths
+    assert paths <= {path for path, _ in iterate_estimates(whole_report(kind))}
 
 
 @pytest.mark.parametrize("kind", AUDIT_KINDS)
-def test_each_interval_of_a_full_report_says_what_was_resampled(kind: str, full_reports: dict[str, Report]) -> None:
-    silent = {path for path, estimate in iterate_intervals(full_reports[kind]) if not estimate.resampled}
+def test_each_interval_of_a_full_report_says_what_was_resampled(kind: str, whole_report: Reports) -> None:
+    silent = {path for path, estimate in iterate_intervals(whole_report(kind)) if not estimate.resampled}
     assert silent == set()
 
 
 @pytest.mark.parametrize("kind", AUDIT_KINDS)
-def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(kind: str, full_reports: dict[str, Report]) -> None:
+def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(kind: str, whole_report: Reports) -> None:
     other_kinds = {
         path: (figure, estimate.resampled)
-        for path, estimate in iterate_intervals(full_reports[kind])
+        for path, estimate in iterate_intervals(whole_report(kind))
         for figure in find_figures(path)
         if find_simulation(figure, len(estimate.resampled)) is None
     }

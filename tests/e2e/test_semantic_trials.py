@@ -25,7 +25,7 @@ from auditor.run import EMPTY_SURVEY, finish_audit, open_audit, run_audit, store
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
-from tests.reports.sections.node_text import iterate_blocks, text_of
+from tests.reports.sections.node_text import iterate_nodes, text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.families_of_tests import run_checked
 
@@ -189,7 +189,7 @@ def test_rules_of_a_file_are_followed(server: FakeServer, storage: str, tmp_path
         for key in (("answer", "rouge_l"), ("rot", "rouge_l"), ("answer", "sage"), ("mix:0.2", "sage:alpha=1")):
             assert value(by_measure[key].after) == pytest.approx(1.0, abs=1e-6)
             assert value(by_measure[key].before) < 0.9
-    [table] = [block for block in iterate_blocks(result.document.sections[-1]) if isinstance(block, Table)]
+    [table] = [block for block in iterate_nodes(result.document.sections[-1]) if isinstance(block, Table)]
     assert len(table.rows) == sum(len(row.measures) for row in result.data)
 
 

@@ -1,8 +1,9 @@
-"""Every output format shows the same figures; JSON loads neither renderers nor sections."""
+"""Documents and reports in every format have all figures and are safe, whatever models and users wrote."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import is_dataclass
@@ -11,11 +12,20 @@ from typing import get_args
 import pytest
 
 from auditor.errors import UsageError
+from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Cell, Inline, Section, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.output import render_document, render_report
+from auditor.reports.sections.report import build_report_document
+from auditor.storage import audits
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores, survey_of
+from tests.reports.hostile_report import hostile_report
 from tests.support.document_figures import assert_figures_are_shown, iterate_cells, iterate_figures
+from tests.support.html_page import Page, assert_well_formed_and_inert
+from tests.support.markdown_html import render_pages
+from tests.support.markdown_tokens import ACTIVE_TOKENS, parse_markdown
 from tests.support.sample_document import sample_document
 
 FORMATS = ("html", "markdown", "text")
@@ -77,3 +87,106 @@ def test_unknown_formats_are_named_with_the_known_ones(report: Report) -> None:
         render_document(sample_document(), "pdf")
     with pytest.raises(UsageError, match=r"'pdf' is not a report format\. Use html, markdown, text or json\."):
         render_report(report, "pdf")
+
+
+@pytest.fixture(scope="module")
+def html(report: Report) -> str:
+    return render_report(report, "html")
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_the_page_is_well_formed_and_inert(html: str, page: Page) -> None:
+    assert_well_formed_and_inert(html)
+    policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    assert not re.search(r"url\((?!#)|@import|expression\(", html)
+
+
+def test_contents_lead_to_all_sections_but_subsections(report: Report, page: Page) -> None:
+    sections = [f"#{section.id}" for section in build_report_document(report).sections]
+    links = [link["href"] for link in page.all("a")]
+    assert links[: len(sections)] == sections
+    assert len(sections) == 22
+    assert set(sections) <= {f"#{section['id']}" for section in page.all("section")}
+
+
+def test_hostile_texts_of_models_and_users_stay_texts(db: Database) -> None:
+    html = render_report(hostile_report(db), "html")
+    assert_well_formed_and_inert(html)
+    text = Page(html).text
+    assert "<script>alert(1)</script>" in text
+    assert "{{ 7 * 7 }}" in text
+    assert "[/INST] [bold red]x[/]" in text
+    assert "\\u202edesrever" in text
+    assert "␛[2J" in text
+    # U+200E and U+200F are no hostile text's: numbers next to right-to-left names need none in HTML.
+    assert not [c for c in html if not c.isprintable() and c not in "\n\t\u202f\u00a0"]
+
+
+def test_an_audit_without_results_has_a_report(db: Database) -> None:
+    audits.save_audit(
+        db, name="e", config=None, config_hash=None, survey=survey_of({("Egypt", "a"): 0.0}), environment={}
+    )
+    html = render_report(build_report(db, "e"), "html")
+    assert_well_formed_and_inert(html)
+    assert "no scores have been measured" in html
+    assert "All figures below are provisional." in html
+
+
+def test_imported_scores_are_named_as_such(db: Database) -> None:
+    truth = {("Egypt", str(i)): i / 10 for i in range(5)}
+    report = import_scores(db, truth, {("m", *c): v / 2 for c, v in truth.items()})
+    assert "results were imported" in render_report(report, "html")
+
+
+OWN_TOKENS = {"link_open", "em_open", "code_inline"}
+"""Active tokens that the report itself has: links to its sections, remarks on figures, commands and config keys."""
+
+
+def test_markdown_tables_are_parsed_as_tables(report: Report) -> None:
+    tokens = parse_markdown(render_report(report, "markdown"))
+    assert sum(token.type == "table_open" for token in tokens) >= 12
+    assert {token.type for token in tokens} & ACTIVE_TOKENS <= OWN_TOKENS
+
+
+def test_hostile_texts_stay_texts_in_markdown(db: Database) -> None:
+    text = render_report(hostile_report(db), "markdown")
+    tokens = parse_markdown(text)
+    assert {token.type for token in tokens} & (ACTIVE_TOKENS | {"ordered_list_open"}) <= OWN_TOKENS
+    assert all(str(token.attrs["href"]).startswith("#") for token in tokens if token.type == "link_open")
+    commands = {
+        "auditor check hostile --max-mae YOURS",
+        "auditor errors hostile",
+        "auditor export tables",
+    }
+    codes = {token.content for token in tokens if token.type == "code_inline"}
+    names = {"conflict", "report_sensitivity.csv", "survey.regions"}
+    assert codes <= {*commands, "auditor export tables hostile", "auditor review", *names}
+    assert text.count("*Shown in the HTML report") == sum(token.type == "em_open" for token in tokens)
+    headings = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
+    assert not [heading for heading in headings if heading in ("heading", "Setext")]
+    assert not [char for char in text if not char.isprintable() and char not in "\n\u202f"]
+    visible_text = "".join(token.content for token in tokens if token.type == "text")
+    assert "<script>alert(1)</script>" in visible_text
+    assert "**bold** __bold__" in visible_text
+
+
+def test_neither_family_of_parsers_finds_an_element_of_a_model_a_name_or_a_file(db: Database) -> None:
+    for page in render_pages(render_report(hostile_report(db), "markdown")):
+        assert not {element.tag for element in page.elements} & {
+            "script",
+            "img",
+            "svg",
+            "b",
+            "style",
+            "!--",
+            "del",
+            "pre",
+        }
+        attributes = [attribute for element in page.elements for attribute in element.attributes]
+        assert {name for name, _ in attributes} <= {"id", "href", "style", "align"}
+        assert all((value or "").startswith("#") for name, value in attributes if name == "href")

@@ -6,11 +6,14 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from fnmatch import fnmatchcase
 from html import unescape
 
 from auditor.metrics.intervals.estimate import Estimate
+from auditor.reports.data.measurement_schema import BaselineRow
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Column,
@@ -32,7 +35,29 @@ from auditor.reports.output import render_document
 from auditor.reports.render.table_files import render_csv, render_latex
 from auditor.reports.render.tables import shorten_table
 from auditor.reports.sections.report import build_report_document
+from benchmarks.coverage.paths import iterate_estimates
 
+NOT_SHOWN: Mapping[str, tuple[str, str]] = {
+    ".alignment[].concordance_simultaneous": ("survey", "the words on agreement rest on it"),
+    ".topics[].mae_simultaneous": ("survey", "the named findings rest on it"),
+    ".countries[].mae_simultaneous": ("survey", "the named findings rest on it"),
+    ".topics[].mae_ratio": ("survey", "only significant ones are named"),
+    ".countries[].mae_ratio": ("survey", "only significant ones are named"),
+    ".topics[].pearson_r_ci_low": ("survey", "a paper's table has it as CSV"),
+    ".countries[].pearson_r_ci_low": ("survey", "a heat map has its value, a paper's table all of it as CSV"),
+    ".cultural_findings.rows[].bias": ("labels", "only the first three findings are named"),
+    ".over_models.figures[].summary.mean": ("one model", "a mean over one model is no figure over models"),
+    ".conflicts.third_quartile": ("people", "no conflicts are looked for in imported scores"),
+    ".conflicts.between_methods[].difference": ("two methods", "rescaled scores have no distance from others"),
+    ".conflicts.within_noise": ("worked example", "a share of 0 is left out"),
+    ".refusals.*": ("worked example", "a sentence says that there are none"),
+    ".shortfalls.rows[].figure": ("worked example", "a sentence has the end that is beyond the threshold"),
+    ".judge_quality.panel.balanced_accuracy": ("labels", "the gain over the best judge is shown"),
+    ".judge_quality.ceiling.max_accuracy": ("labels", "a function of the agreement of two raters, which is shown"),
+    ".logic.wordings[].instances.*": ("logic", "wordings have the shares of all instances only"),
+    ".task.items[].right": ("task", "of two samples of one item only the value is shown"),
+}
+"""By the path of estimates, a whole report in which a page does not show all of them, and why."""
 _TAG_PATTERN = re.compile(r"<(?:style|svg|table class=\"heat).*?</(?:style|svg|table)>|<[^>]*>", re.DOTALL)
 
 
@@ -93,6 +118,93 @@ def iterate_cells(table: Table) -> Iterator[tuple[int, Column, object]]:
         ]
         for column, cell in zip(table.columns, cells, strict=True):
             yield i, column, cell
+
+
+def assert_estimates_are_shown(report: Report, kind: str = "") -> None:
+    """Check that every estimate of a report is shown with its n and interval in every form, but for `NOT_SHOWN`.
+
+    Args:
+        kind: of the whole report; that no entry of `NOT_SHOWN` for it is dead is checked too.
+
+    Raises:
+        AssertionError: a form lacks an estimate, or a table has it without the names of its row.
+    """
+    document = build_report_document(report)
+    assert_figures_are_shown(document)
+    hidden = set(find_hidden_estimates(report, document))
+    assert {path for path in hidden if not any(fnmatchcase(path, _escape(entry)) for entry in NOT_SHOWN)} == set()
+    for entry, (witness, _) in NOT_SHOWN.items():
+        assert witness != kind or any(fnmatchcase(path, _escape(entry)) for path in hidden), f"{entry} is shown"
+
+
+def _escape(pattern: str) -> str:
+    """A pattern in which brackets stand for themselves."""
+    return pattern.replace("[]", "[[]]")
+
+
+def find_hidden_estimates(report: Report, document: Document) -> Iterator[str]:
+    """The paths of estimates with a value that no table has, nor a sentence; the second has no n.
+
+    A sentence has the interval, or the value and the reason why there is none. A table has the estimate in a row, or a
+    column, with the names of its model, judge, place and others.
+    """
+    shown: dict[tuple[object, ...], list[str]] = {}
+    for table in iterate_blocks(document):
+        if isinstance(table, Table):
+            for row, column, cell in iterate_cells(table):
+                figure = cell.figure if isinstance(cell, Footnoted) else cell
+                if isinstance(figure, Estimate):
+                    shown.setdefault(_key(figure), []).append(f"{table.rows[row]} {column.title} {table.label}")
+    sentences = read_visible_text(render_document(document, "markdown"), "markdown")
+    names = name_estimates(report)
+    for path, estimate in iterate_estimates(report):
+        if estimate.value is not None:
+            places = shown.get(_key(estimate), [])
+            is_named = any(all(name in place for name in names.get(id(estimate), ())) for place in places)
+            if not is_named and (places or not _is_in_sentence(estimate, sentences)):
+                yield path
+
+
+SUBJECTS = ("model", "judge", "name", "region", "topic", "country", "first", "second")
+"""Fields of rows that say what their estimates are about."""
+
+
+def name_estimates(row: ReportModel) -> dict[int, list[str]]:
+    """The names of the rows that estimates within a row are in, by the identity of the estimate."""
+    names = [name for field in SUBJECTS if isinstance(name := getattr(row, field, None), str)]
+    by_id: dict[int, list[str]] = {}
+    for field in type(row).model_fields:
+        for value in iterate_values(getattr(row, field)):
+            if isinstance(value, ReportModel):
+                by_id |= name_estimates(value)
+            elif isinstance(value, Estimate):  # a guess is one row where it is the same for all models
+                by_id[id(value)] = [] if isinstance(row, BaselineRow) else names
+    return by_id
+
+
+def iterate_values(value: object) -> Iterator[object]:
+    """A value, or those of a list or mapping."""
+    if isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from iterate_values(item)
+    else:
+        yield value
+
+
+def _key(estimate: Estimate) -> tuple[object, ...]:
+    """The figures of an estimate."""
+    return estimate.value, estimate.ci_low, estimate.ci_high, estimate.n
+
+
+def _is_in_sentence(estimate: Estimate, text: str) -> bool:
+    """Whether a text has the interval of an estimate, or its value and the reason why it has none."""
+    low, high, value = estimate.ci_low, estimate.ci_high, estimate.value
+    styles: list[tuple[NumberStyle, int]] = [("decimal", 2), ("signed", 2), ("percent", 0), ("percent", 1)]
+    if low is None or high is None:
+        return (estimate.reason or "") in text and any(format_styled(value, *style) in text for style in styles)
+    points = " to ".join(format_styled(100 * end, "signed", 0) for end in (low, high))
+    ends = [" to ".join(format_styled(end, *style) for end in (low, high)) for style in styles]
+    return any(end in text for end in (points, *ends))
 
 
 def assert_report_shows_figures(report: Report, *section_ids: str) -> None:

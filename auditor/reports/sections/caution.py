@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 
 from auditor.config.installed_probes import list_built_in_names, load_built_in
@@ -22,30 +22,6 @@ from auditor.reports.sections.sensitivity import list_influence_cautions
 MIN_COVERAGE = 0.95
 MAX_OBEDIENCE = 0.05
 """Lower limit of a judge's rate of obeying, above which page one names it."""
-
-
-def list_cautions(report: Report) -> list[str]:
-    """Reasons to doubt the figures, not the models, in the fixed order of page one; empty if no check found one."""
-    return [
-        *_completeness_cautions(report),
-        *list_recall_cautions(report),
-        *list_probe_cautions(report),
-        *_repeat_cautions(report),
-        *_exclusion_cautions(report),
-        *_obedience_cautions(report),
-        *_limit_cautions(report),
-        *_coverage_cautions(report),
-        *_refusal_cautions(report),
-        *list_lost_sample_cautions(report),
-        *list_unusable_models(report),
-        *_equal_sample_cautions(report),
-        *describe_equal_series(report),
-        *list_influence_cautions(report),
-        *_sampling_cautions(report),
-        *describe_mixed_forms(report),
-        *_panel_cautions(report),
-        *_design_cautions(report),
-    ]
 
 
 def _completeness_cautions(report: Report) -> Iterator[str]:
@@ -261,3 +237,31 @@ def _panel_cautions(report: Report) -> Iterator[str]:
             f"The agreement of the judges is {finding} ({describe_estimate('Fleiss’ kappa', kappa)}), so their "
             "verdicts are weak evidence."
         )
+
+
+CAUTION_CHECKS: Sequence[Callable[[Report], Iterable[str]]] = (
+    _completeness_cautions,
+    list_recall_cautions,
+    list_probe_cautions,
+    _repeat_cautions,
+    _exclusion_cautions,
+    _obedience_cautions,
+    _limit_cautions,
+    _coverage_cautions,
+    _refusal_cautions,
+    list_lost_sample_cautions,
+    list_unusable_models,
+    _equal_sample_cautions,
+    describe_equal_series,
+    list_influence_cautions,
+    _sampling_cautions,
+    describe_mixed_forms,
+    _panel_cautions,
+    _design_cautions,
+)
+"""Checks that each give the sentences of one kind of reason to doubt the figures, in the order of page one."""
+
+
+def list_cautions(report: Report) -> list[str]:
+    """Reasons to doubt the figures, not the models, in the fixed order of page one; empty if no check found one."""
+    return [caution for check in CAUTION_CHECKS for caution in check(report)]

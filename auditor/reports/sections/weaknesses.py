@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from auditor.domain import Purpose
 from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate, Tested
@@ -111,16 +111,6 @@ def _describe_generality(row: CulturalFinding) -> str:
     return f"{preposition} {'all' if row.holds_everywhere else f'{format_count(row.n_places_same_sign)} of'} {places}"
 
 
-def list_weaknesses(report: Report) -> list[str]:
-    """Weaknesses of the models; empty if no check found one."""
-    return [
-        *_describe_regions(report),
-        *_describe_topics(report),
-        *_describe_variance(report),
-        *_describe_peer_agreement(report),
-    ]
-
-
 def _describe_variance(report: Report) -> Iterator[str]:
     """Yield a sentence that names the models whose samples are shown to vary too much, if any."""
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
@@ -216,3 +206,17 @@ def _name_topics(label: str, rows: Sequence[Shortfall]) -> str:
         if len(rows) == 1
         else f"{label} (on {pluralize(len(rows), 'topic')}, most on {worst.topic}: {size})"
     )
+
+
+WEAKNESS_CHECKS: Sequence[Callable[[Report], Iterable[str]]] = (
+    _describe_regions,
+    _describe_topics,
+    _describe_variance,
+    _describe_peer_agreement,
+)
+"""Checks that each give the sentences of one kind of weakness, in the order of page one."""
+
+
+def list_weaknesses(report: Report) -> list[str]:
+    """Weaknesses of the models; empty if no check found one."""
+    return [weakness for check in WEAKNESS_CHECKS for weakness in check(report)]

@@ -20,8 +20,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.render.figures import export_svg
 from auditor.reports.sections.page_one import build_summary_section
-from tests.reports.sections.block_access import blocks_of
-from tests.reports.sections.node_text import text_of
+from tests.reports.sections.node_text import blocks_of, text_of
 
 NOT_ASKED = Estimate(None, 0, reason="not asked")
 

@@ -22,8 +22,7 @@ from auditor.probes.logic.section import build_logic_section
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, Section
 from tests.reports.hostile_report import NAME
-from tests.reports.sections.block_access import cells_of
-from tests.reports.sections.node_text import assert_consistent, findings_of, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, cells_of, findings_of, tables_of, text_of
 
 
 def make_share(

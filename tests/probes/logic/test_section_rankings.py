@@ -11,8 +11,7 @@ from auditor.reports.charts.tradeoff_plot import TradeoffPoint
 from auditor.reports.document import Figure
 from tests.probes.logic.test_section import MEAN, make_logic, make_row, make_share
 from tests.reports.hostile_report import NAME
-from tests.reports.sections.block_access import cells_of
-from tests.reports.sections.node_text import assert_consistent, tables_of
+from tests.reports.sections.node_text import assert_consistent, cells_of, tables_of
 
 UNKNOWN = Estimate(None, 0, reason="people's order, or the judge's, is not known")
 RHO = Estimate(0.6, 3, 0.2, 0.9)

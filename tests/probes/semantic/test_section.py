@@ -23,8 +23,7 @@ from auditor.probes.semantic.section import MAX_PRINTED_QUESTIONS, build_semanti
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Disclosure, Figure, Quote, Section
 from tests.reports.hostile_report import EVIL, NAME
-from tests.reports.sections.block_access import cells_of
-from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, cells_of, findings_of, iterate_nodes, tables_of, text_of
 
 
 def make_score(
@@ -102,7 +101,7 @@ def test_chance_among_answers_of_similar_length_has_priority(report: Report) -> 
     similar = NullDistribution(mean=0.7, low=0.6, high=0.8, shuffles=20, questions=8)
     section = build(report, [make_model("m", make_score(0.75, 8, 0.7, 0.8), CHANCE, similar)])
     assert "by chance 0.70" in findings_of(section)[0][0]
-    [figure] = [block for block in iterate_blocks(section) if isinstance(block, Figure)]
+    [figure] = [block for block in iterate_nodes(section) if isinstance(block, Figure)]
     assert figure.description == "m 0.75 (0.70 to 0.80); by chance 0.70 (0.60 to 0.80)"
 
 
@@ -173,7 +172,7 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
 def test_answers_are_quoted_with_the_verdict_of_the_judge(report: Report) -> None:
     rows = [make_question(contradict=True, because=EVIL), make_question(contradict=False), make_question()]
     section = build(report, [], worst=rows)
-    contradictory, consistent, unjudged = [block for block in iterate_blocks(section) if isinstance(block, Disclosure)]
+    contradictory, consistent, unjudged = [block for block in iterate_nodes(section) if isinstance(block, Disclosure)]
     quotes = [block for block in contradictory.blocks if isinstance(block, Quote)]
     assert [quote.text for quote in quotes] == [EVIL, "No usable answer.", EVIL]
     assert text_of(quotes[0].note) == "Rule of thumb: Never."
@@ -184,5 +183,5 @@ def test_answers_are_quoted_with_the_verdict_of_the_judge(report: Report) -> Non
 
 def test_only_the_first_questions_are_printed(report: Report) -> None:
     section = build(report, [], worst=[make_question() for _ in range(MAX_PRINTED_QUESTIONS + 1)])
-    shown = [block.in_print for block in iterate_blocks(section) if isinstance(block, Disclosure)]
+    shown = [block.in_print for block in iterate_nodes(section) if isinstance(block, Disclosure)]
     assert shown == ["open"] * MAX_PRINTED_QUESTIONS + ["hidden"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.domain import Outcome
-from auditor.reports.data.examples import HIDDEN_NAME, MAX_EXAMPLES, hide_names, select_sample
+from auditor.reports.data.examples import HIDDEN_NAME, hide_names, select_sample
 from auditor.reports.data.report_schema import Report
 from auditor.storage import evidence
 from auditor.storage.audits import Audit
@@ -11,19 +11,6 @@ from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.evidence import BlindedSample
 from tests.reports.conftest import import_scores
-
-
-def test_examples_are_the_largest_differences(report: Report) -> None:
-    differences = sorted(
-        (
-            abs(score - cell.survey)
-            for cell in report.audit.cells
-            for score in cell.scores["direct"].values()
-            if score is not None and cell.survey is not None
-        ),
-        reverse=True,
-    )
-    assert [abs(example.score - example.survey) for example in report.examples] == differences[:MAX_EXAMPLES]
 
 
 def test_the_quoted_sample_is_nearest_to_the_score_and_has_its_own_verdicts(

@@ -1,4 +1,4 @@
-"""Escaped text keeps every word, and none of it is Markdown or HTML."""
+"""Texts from outside are neither markup nor formulas, and pictures are named in text forms."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Callable
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from auditor.reports.document import Block, Disclosure, Figure, FigureGrid, HeatMap, Paragraph
 from auditor.reports.render.escaping import (
+    describe_pictures,
     escape_html,
     escape_markdown,
     format_markdown_code,
+    group_pictures,
     isolate_rtl,
     quote_markdown,
 )
@@ -105,3 +108,34 @@ def test_right_to_left_names_are_isolated() -> None:
     assert isolate_rtl("العالم العربي less أوروبا") == "<bdi>العالم العربي</bdi> less <bdi>أوروبا</bdi>"
     assert isolate_rtl("a < b & <bdi>שלום</bdi>") == "a &lt; b &amp; &lt;bdi&gt;<bdi>שלום</bdi>&lt;/bdi&gt;"
     assert isolate_rtl("only \u202eLatin") == "only \\u202eLatin"
+
+
+HEAT_MAP = HeatMap("Differences", [], [], (), "", "")
+FIGURE = Figure("f", {}, "Agreement", "", table_id="alignment")
+OTHER_FIGURE = Figure("g", {}, "Errors", "", table_id="errors")
+
+
+def test_consecutive_pictures_are_one_group() -> None:
+    blocks: list[Block] = [
+        Paragraph("a"), FIGURE, Disclosure("s", [HEAT_MAP]), FigureGrid([OTHER_FIGURE]),
+        Disclosure("t", [Paragraph("b")]), Disclosure("empty", []),
+    ]  # fmt: skip
+    assert [(are_pictures, len(group)) for are_pictures, group in group_pictures(blocks)] == [
+        (False, 1), (True, 3), (False, 2),
+    ]  # fmt: skip
+
+
+def test_titles_are_listed_with_the_tables_that_the_document_has() -> None:
+    blocks: list[Block] = [Disclosure("s", [HEAT_MAP]), FIGURE, FigureGrid([FIGURE, OTHER_FIGURE])]
+    titles = "Shown in the HTML report: Differences; Agreement; Agreement; Errors."
+    assert describe_pictures(blocks, {}) == titles
+    assert describe_pictures(blocks, {"alignment": "A"}) == f"{titles} For the numbers see the table “A”."
+    assert describe_pictures(blocks, {"alignment": "A", "errors": "B"}) == (
+        f"{titles} For the numbers see the tables “A”, “B”."
+    )
+
+
+def test_of_many_titles_only_the_first_are_listed() -> None:
+    figures: list[Block] = [Figure(f"f{i}", {}, f"Model {i}", "") for i in range(9)]
+    expected = "Shown in the HTML report: Model 0; Model 1; Model 2; Model 3; and 5 more."
+    assert describe_pictures(figures, {}) == expected

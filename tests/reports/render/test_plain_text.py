@@ -1,4 +1,4 @@
-"""Plain text fits into its width, is aligned by the width of characters, and is safe for terminals."""
+"""Plain text: widths, wrapping, and tables that are broken into parts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ import pytest
 from rich.cells import cell_len
 
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.reports.document import Cell, Column, Document, Reason, Row, Section, Table
-from auditor.reports.render.plain_text import render_text, render_text_table
+from auditor.reports.document import Cell, Code, Column, Document, Link, Name, Reason, Row, Section, Strong, Table
+from auditor.reports.render.plain_text import (
+    flatten_text,
+    indent_text,
+    pad_text,
+    render_text,
+    render_text_table,
+    split_table,
+    wrap_text,
+)
 from tests.support.sample_document import hostile_document, sample_document
 
 
@@ -66,3 +74,58 @@ def test_long_texts_are_wrapped_in_their_cell() -> None:
 def test_headings_are_underlined_by_their_level() -> None:
     document = Document("Kind", "Title", "", [Section("a", "A", [Section("b", "B", [])])])
     assert render_text(document, 20) == f"Title\n{'═' * 20}\n\nKind\n\nA\n{'─' * 20}\n\nB\n"
+
+
+def table_of(n_columns: int, *cells: Cell) -> Table:
+    """A table with one row."""
+    columns = [Column(f"c{i}", "number") for i in range(n_columns)]
+    return Table("t", "Label", "Caption.", columns, [cells or range(n_columns)])
+
+
+def test_a_table_that_fits_is_not_broken() -> None:
+    table = table_of(5)
+    assert split_table(table, 5) == [table]
+
+
+def test_parts_are_even_and_each_starts_with_the_first_column() -> None:
+    parts = split_table(table_of(8), 5)
+    assert [[column.title for column in part.columns] for part in parts] == [
+        ["c0", "c1", "c2", "c3", "c4"],
+        ["c0", "c5", "c6", "c7"],
+    ]
+    assert [part.rows for part in parts] == [[Row([0, 1, 2, 3, 4])], [Row([0, 5, 6, 7])]]
+    assert [part.caption for part in parts] == ["Caption.", "Label, continued."]
+
+
+def test_a_reason_spans_its_columns_in_each_part() -> None:
+    parts = split_table(table_of(7, 0, 1, Reason("few", 4), 6), 4)
+    rows = [row.cells for part in parts for row in part.rows if isinstance(row, Row)]
+    assert rows == [[0, 1, Reason("few", 2)], [0, Reason("few", 2), 6]]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("", 5, [""]),
+        ("a bb ccc", 5, ["a bb", "ccc"]),
+        ("abcdefgh", 3, ["abc", "def", "gh"]),
+        ("a abcdef b", 4, ["a", "abcd", "ef b"]),
+        ("日本語", 4, ["日本", "語"]),
+        ("1\u202f254 1\u202f254", 5, ["1\u202f254", "1\u202f254"]),
+    ],
+)
+def test_wrapping(text: str, width: int, lines: list[str]) -> None:
+    assert wrap_text(text, width) == lines
+
+
+def test_padding_counts_wide_characters_twice() -> None:
+    assert pad_text("日", 4) == "日  "
+    assert pad_text("日", 4, is_right_aligned=True) == "  日"
+
+
+def test_indentation_leaves_empty_lines_empty() -> None:
+    assert indent_text("a\n\nb", "- ") == "- a\n\n  b"
+
+
+def test_markup_is_dropped_and_invisible_characters_are_shown() -> None:
+    assert flatten_text([Strong(Name("a\x1b")), "\n b ", Code("c"), Link(" d", "e")]) == "a␛ b c d"

@@ -1,13 +1,15 @@
-"""The words of a document's nodes, for tests of its sentences."""
+"""The words, blocks and cells of a document’s nodes, for tests of what a report says."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from typing import TypeVar
 
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.reports.document import Figure, List, ListItem, Reason, Row, Section, Table
+from auditor.reports.document import Block, Cell, Document, Figure, List, ListItem, Reason, Row, Section, Table
+from auditor.reports.document.blocks import iterate_blocks
 
 
 def text_of(node: object) -> str:
@@ -21,25 +23,25 @@ def text_of(node: object) -> str:
     return "".join(map(text_of, node)) if isinstance(node, Sequence) else ""
 
 
-def iterate_blocks(node: object) -> Iterator[object]:
+def iterate_nodes(node: object) -> Iterator[object]:
     """A node and all nodes in it, in order."""
     yield node
     if isinstance(node, Sequence) and not isinstance(node, str):
         for item in node:
-            yield from iterate_blocks(item)
+            yield from iterate_nodes(item)
     elif is_dataclass(node) and not isinstance(node, Mapping):
         for field in fields(node):
-            yield from iterate_blocks(getattr(node, field.name))
+            yield from iterate_nodes(getattr(node, field.name))
 
 
 def tables_of(node: object) -> dict[str, Table]:
     """The tables within a node, by id."""
-    return {block.id: block for block in iterate_blocks(node) if isinstance(block, Table)}
+    return {block.id: block for block in iterate_nodes(node) if isinstance(block, Table)}
 
 
 def findings_of(node: object) -> list[tuple[str, str]]:
     """Text and status of each finding within a node."""
-    lists = [block for block in iterate_blocks(node) if isinstance(block, List) and block.is_findings]
+    lists = [block for block in iterate_nodes(node) if isinstance(block, List) and block.is_findings]
     return [
         (text_of(item.content), item.status) for block in lists for item in block.items if isinstance(item, ListItem)
     ]
@@ -47,7 +49,7 @@ def findings_of(node: object) -> list[tuple[str, str]]:
 
 def assert_consistent(node: object) -> None:
     """Check ids, links from figures to tables, the width of rows, and that no text has a Python value in it."""
-    blocks = list(iterate_blocks(node))
+    blocks = list(iterate_nodes(node))
     ids = [(type(block), block.id) for block in blocks if isinstance(block, Section | Table | Figure)]
     assert len(ids) == len(set(ids))
     for figure in (block for block in blocks if isinstance(block, Figure)):
@@ -61,3 +63,16 @@ def assert_consistent(node: object) -> None:
             assert sum(widths) == len(table.columns), table.id
     texts = [block for block in blocks if isinstance(block, str)]
     assert not [text for text in texts if re.search(r"\b(None|nan)\b", text)]
+
+
+BlockT = TypeVar("BlockT", bound=Block)
+
+
+def blocks_of(section: Section, kind: type[BlockT]) -> list[BlockT]:
+    """The blocks of one type in a section, at any depth."""
+    return [block for block in iterate_blocks(Document("", "", "", [section])) if isinstance(block, kind)]
+
+
+def cells_of(table: Table) -> list[Sequence[Cell]]:
+    """The cells of each row of a table, the total row included."""
+    return [row.cells if isinstance(row, Row) else row for row in table.rows]

@@ -1,28 +1,30 @@
-"""Findings on agreement with people claim no more than the two-way intervals support."""
+"""Findings on agreement with people, and on the model to prefer, claim no more than intervals and tiers support."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate
-from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, TierRow
 from auditor.reports.data.coverage.lost_samples import WorstCaseFigures
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure, Paragraph, Table
+from auditor.reports.document import Reason
 from auditor.reports.sections.agreement import (
-    build_agreement_section,
+    build_alignment_remarks,
+    build_alignment_table,
     classify_alignment,
     describe_alignment,
     describe_preference,
+    list_preferences,
     summarize_alignment,
 )
-from auditor.storage.database import Database
-from tests.reports.conftest import import_scores
-from tests.reports.hostile_report import hostile_report
+from auditor.reports.sections.phrasing import SeriesLabels
 from tests.reports.sections.alignment_rows import make_alignment_row, make_concordance
+from tests.reports.sections.node_text import cells_of
+from tests.support.report_changes import change
 
 
 @pytest.mark.parametrize(
@@ -148,39 +150,80 @@ def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
     assert "too small" not in summarize_alignment([small, no_r])
 
 
-def test_the_closest_model_is_named_after_its_tiers_only(report: Report) -> None:
-    section = build_agreement_section(report)
-    assert section is not None
-    rankings = [ranking for ranking in report.tiers if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES]
-    paragraphs = [str(block.content) for block in section.blocks if isinstance(block, Paragraph)]
-    assert rankings
-    assert [text for text in paragraphs if text.startswith("Over all countries")] == [
-        describe_preference(ranking) for ranking in rankings
-    ]
+def test_a_missing_r_is_one_reason_across_its_columns(report: Report) -> None:
+    reason = "fewer than 3 pairs (2)"
+    row = make_alignment_row(None, None, None, reason=reason, ceiling=0.9)
+    [cells] = cells_of(build_alignment_table(report, [row], SeriesLabels(shows_method=False)))
+    assert Reason(reason, 2) in cells
 
 
-def test_the_section_starts_with_the_model_that_agrees_best(report: Report) -> None:
-    section = build_agreement_section(report)
-    assert section is not None
-    assert (section.id, section.contents_title) == ("answer", "Agreement with people")
-    finding = section.blocks[0]
-    assert isinstance(finding, Paragraph)
-    assert finding.role == "finding"
-    assert str(finding.content).startswith("Over all countries, prefer alder")
+@pytest.mark.parametrize(
+    ("n_unasked", "text"),
+    [(0, "are dropped. People were asked in every cell."), (3, "In 3 cells, people were not asked.")],
+)
+def test_the_remark_counts_cells_without_people_only_where_there_are_any(
+    report: Report, n_unasked: int, text: str
+) -> None:
+    changed = change(report, audit__survey__asked=report.audit.survey.cells - n_unasked)
+    assert text in str(build_alignment_remarks(changed).content)
 
 
-def test_a_section_without_scores_has_no_plot(report: Report) -> None:
-    section = build_agreement_section(report.model_copy(update={"alignment": [], "tiers": []}))
-    assert section is not None
-    assert not [block for block in section.blocks if isinstance(block, Figure | Table)]
+CELLS = "The comparison uses the 40 cells that all models share."
 
 
-def test_an_audit_without_a_survey_has_no_section(report: Report) -> None:
-    survey = report.audit.survey.model_copy(update={"title": ""})
-    audit = report.audit.model_copy(update={"survey": survey})
-    assert build_agreement_section(report.model_copy(update={"audit": audit})) is None
+def make_tier_row(
+    model: str, tier: int | None = 1, value: float | None = 0.2, may_be_best: bool | None = True
+) -> TierRow:
+    units = ("country", "topic")
+    equal, worse = Estimate(-0.05, 40, -0.1, 0.0, None, units), Estimate(0.1, 40, 0.0, 0.2, None, units)
+    from_best = Estimate(-0.05, 40, reason="too few") if tier is None else equal if may_be_best else worse
+    return TierRow(
+        model=model, value=value, tier=tier, rank_low=tier, rank_high=tier, from_best=from_best, may_be_best=may_be_best
+    )
 
 
-def test_a_section_of_one_cell_and_one_of_hostile_names_can_be_built(db: Database) -> None:
-    assert build_agreement_section(import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2}))
-    assert build_agreement_section(hostile_report(db))
+def make_ranking(
+    *rows: TierRow, scope: str = ALL_COUNTRIES, by: Literal["r", "MAE"] = "MAE", **more: Any
+) -> TierRanking:
+    values: dict[str, Any] = {"cells": 40, "countries": 8, "topics": 5, "left_out": {}, "reason": None}
+    return TierRanking(scope=scope, method="direct", by=by, rows=list(rows), **(values | more))
+
+
+PREFERRED = (
+    "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is shown to be "
+    f"worse: by 0.05, and by at most 0.10 (95% CI). {CELLS}"
+)
+A, B, C = make_tier_row("a"), make_tier_row("b"), make_tier_row("c", 2, may_be_best=False)
+BEST_BY_R = change(make_tier_row("a", value=0.96), from_best=Estimate(0.09, 40, 0.0, 0.15, None, ("country", "topic")))
+
+
+@pytest.mark.parametrize(
+    ("ranking", "text"),
+    [
+        (make_ranking(A, make_tier_row("b", 2, may_be_best=False)), PREFERRED),
+        (make_ranking(A, make_tier_row("b", may_be_best=False)), PREFERRED),  # the comparison with the best tells them
+        (make_ranking(A, B, C, scope="Western"),
+         "For Western countries, a has the lowest mean absolute error (0.20), but b may be the best as well. The other "
+         f"model is worse. {CELLS}"),
+        (make_ranking(*map(make_tier_row, "abcdefg"), scope="Europe"),
+         "For Europe, a has the lowest mean absolute error (0.20), but b, c, d, e and 2 more may be the best as well. "
+         f"{CELLS}"),
+        (make_ranking(make_tier_row("a", None, may_be_best=None), reason="too few"),
+         "Over all countries, a has the lowest mean absolute error (0.20). It is not known whether it is the best: too "
+         f"few. {CELLS}"),
+        (make_ranking(BEST_BY_R, make_tier_row("b", 2, 0.87, may_be_best=False), by="r", left_out={"c": "has few"}),
+         "Over all countries, a has the highest r (0.96). The next model, b, is shown to be worse: by 0.09, and by at "
+         "most 0.15 (95% CI). The comparison uses the 40 cells that all ranked models share."),
+        (make_ranking(A),
+         "Over all countries, a is the only model with enough scores (mean absolute error 0.20, 40 cells)."),
+        (make_ranking(), "Over all countries, no model can be preferred: none has scores on enough cells."),
+        (make_ranking(make_tier_row("a", None, None, None), reason="rescaled"),
+         "Over all countries, no model can be preferred: rescaled."),
+    ],
+)  # fmt: skip
+def test_a_preference_claims_no_more_than_the_tiers(ranking: TierRanking, text: str) -> None:
+    assert describe_preference(ranking) == text
+
+
+def test_preferences_are_by_error_and_unclear_without_tiers(report: Report) -> None:
+    assert [item.status for item in list_preferences(report)] == ["positive", "unclear", "unclear"]

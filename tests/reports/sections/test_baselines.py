@@ -13,12 +13,9 @@ from auditor.reports.data.measurement_schema import (
     GainRow,
     GuessClaim,
     GuessLevel,
-    NonresponseBoundsRow,
-    NonresponseReport,
-    NonresponseTreatmentRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Paragraph, Section, Table
+from auditor.reports.document import Table
 from auditor.reports.sections.baselines import (
     build_baselines_section,
     describe_ceiling,
@@ -26,9 +23,6 @@ from auditor.reports.sections.baselines import (
     list_guess_findings,
     summarize_guesses,
 )
-from auditor.storage.database import Database
-from tests.reports.hostile_report import hostile_report
-from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import text_of
 
 
@@ -67,16 +61,6 @@ def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report
     )
 
 
-def test_tables_have_r_within_topics_and_every_guess(report: Report) -> None:
-    section = build_baselines_section(report)
-    assert section is not None
-    gains, guesses = (block for block in section.blocks if isinstance(block, Table))
-    assert cells_of(gains) == [[row.model, row.within_topics] for row in report.gain or []]
-    shown = [(row[0], *row[-2:]) for row in guesses.rows if isinstance(row, list)]
-    assert len(shown) == len(set(shown))
-    assert set(shown) == {(row.baseline, row.pearson_r, row.mae) for row in report.baselines}
-
-
 def test_a_guess_that_is_the_same_for_all_models_is_one_row(report: Report) -> None:
     first = report.baselines[0].model
     of_first = [row for row in report.baselines if row.model == first]
@@ -87,37 +71,6 @@ def test_a_guess_that_is_the_same_for_all_models_is_one_row(report: Report) -> N
     table = next(block for block in section.blocks if isinstance(block, Table) and block.id == "baselines")
     assert [column.title for column in table.columns] == ["Guess", "r", "MAE"]
     assert table.rows == [[row.baseline, row.pearson_r, row.mae] for row in of_first]
-
-
-def test_nonresponse_is_a_subsection(report: Report) -> None:
-    ranking = [row.model for row in report.alignment]
-    treatments = [
-        NonresponseTreatmentRow(treatment=treatment, alignment=report.alignment, ranking=ranking)
-        for treatment in ("as audited", "drop")
-    ]
-    bounds = NonresponseBoundsRow(model="alder", method="direct", n=40, mae_best=0.1, mae_worst=0.4)
-    nonresponse = NonresponseReport(
-        treatments=treatments,
-        not_possible={"impute": "no respondents"},
-        bounds=[bounds],
-        ranking_holds=True,
-        reason=None,
-    )
-    section = build_baselines_section(report.model_copy(update={"nonresponse": nonresponse}))
-    assert section is not None
-    subsection = section.blocks[-1]
-    assert isinstance(subsection, Section)
-    assert isinstance(subsection.blocks[0], Paragraph)
-    assert "the same under all treatments (drop): alder > birch > cedar." in str(subsection.blocks[0].content)
-    tables = {block.id: block for block in subsection.blocks if isinstance(block, Table)}
-    assert len(tables["nonresponse-bounds"].rows) == 1
-    estimates = [row.pearson_r for row in report.alignment]
-    assert tables["nonresponse-treatments"].rows == [["as audited", *estimates], ["drop", *estimates]]
-
-
-def test_no_section_without_scores_and_hostile_names_can_be_built(report: Report, db: Database) -> None:
-    assert build_baselines_section(report.model_copy(update={"alignment": []})) is None
-    assert build_baselines_section(hostile_report(db))
 
 
 LEVELS: dict[GuessLevel, str] = {"means": "topic mean", "similar countries": "nearest country"}

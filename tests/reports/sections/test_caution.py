@@ -2,83 +2,211 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from auditor.metrics.intervals.estimate import Estimate
+import pytest
+
+from auditor.config import installed_probes
+from auditor.domain.audit_records import AnswerSelection
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
+from auditor.probe_interface import Headline
+from auditor.reports.data.agreement.over_models import EqualSeries
+from auditor.reports.data.agreement.sensitivity import InfluentialUnit
+from auditor.reports.data.coverage.build import RefusalRow
+from auditor.reports.data.coverage.counts import ExclusionRow
+from auditor.reports.data.failures import UnusableModel
+from auditor.reports.data.panel.schema import ObedienceRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.sections.caution import list_cautions
+from auditor.reports.data.requests import RequestFormRow
+from auditor.reports.sections.caution import CAUTION_CHECKS, list_cautions
+from tests.reports.sections.test_coverage import with_losses
+from tests.reports.sections.test_probe_sections import Figures, make_probe
+from tests.support.report_changes import change
+from tests.support.request_reports import refuse_temperature
+
+Changed = Callable[[Report], Report]
+KAPPA = Estimate(0.26, 50, 0.1, 0.63)
+SHARE = ShareEstimate(0.4, 20, 0.06, 0.7)
+MISSING = ShareEstimate(None, 0, reason="not asked")
 
 
-def _changed(report: Report, **parts: Any) -> Report:
-    return report.model_copy(update=parts)
+@dataclass(frozen=True)
+class Case:
+    """Words of a reason for caution, a report that must have it, and one that must not, which is the fixture's if None.
+
+    Attributes:
+        check: name of the check that gives it.
+    """
+
+    check: str
+    words: str
+    has: Changed
+    lacks: Changed | None = None
 
 
-def test_each_check_gives_a_reason_for_caution(report: Report) -> None:
-    audit = report.audit.model_copy(update={"complete": False, "stage": "review"})
-    panel = report.panel.model_copy(update={"repeated": 2})
-    cautions = " ".join(list_cautions(_changed(report, audit=audit, panel=panel)))
-    assert "The audit is not complete (stage: review); every figure is provisional." in cautions
-    assert "2 verdicts of" in cautions
+def obey(share: ShareEstimate) -> Changed:
+    """A judge obeys planted instructions with a rate."""
+    row = ObedienceRow(judge="oak", verdicts=share, valid=share, invalid=share, preferences=MISSING)
+    return lambda report: change(report, panel__obedience=[row])
 
 
-def test_agreement_of_the_judges_at_or_below_chance_is_a_caution(report: Report) -> None:
-    kappa = replace(report.panel.fleiss_kappa, value=0.26, ci_low=-0.18, ci_high=0.63)
-    panel = report.panel.model_copy(update={"fleiss_kappa": kappa})
-    cautions = " ".join(list_cautions(_changed(report, panel=panel)))
-    assert "not statistically distinguishable from chance (Fleiss’ kappa = 0.26, 95% CI −0.18 to 0.63)" in cautions
-    below = replace(kappa, value=-0.3, ci_low=-0.5, ci_high=-0.1)
-    worse = _changed(report, panel=report.panel.model_copy(update={"fleiss_kappa": below}))
-    assert "The agreement of the judges is below chance" in " ".join(list_cautions(worse))
+def refuse(share: ShareEstimate) -> Changed:
+    """A model refuses with a rate."""
+    return lambda report: change(report, refusals__models=[RefusalRow(name="alder", share=share)])
 
 
-def test_missing_figures_give_no_reason_for_caution(report: Report) -> None:
-    not_measured = Estimate(value=None, n=0, reason="not measured")
-    report_without_figures = _changed(
-        report,
-        self_consistency=[row.model_copy(update={"variance": not_measured}) for row in report.self_consistency],
-        peer_agreement=[],
-        topics=[],
-        alignment=[row.model_copy(update={"worst_case": None}) for row in report.alignment],
-        regions=report.regions.model_copy(update={"gaps": []}),
-        coverage=report.coverage.model_copy(update={"total": []}),
-        panel=report.panel.model_copy(update={"fleiss_kappa": not_measured}),
-        audit=report.audit.model_copy(
-            update={
-                "survey": report.audit.survey.model_copy(update={"clusters": "zone", "wordings": {"en": ["{topic}?"]}})
-            }
-        ),
-    )
-    [line] = list_cautions(report_without_figures)
-    assert line.startswith("Intervals include the wording, but no other choices of the design")
-
-
-def test_countries_in_fewer_than_six_zones_are_a_named_limit(report: Report) -> None:
-    limit = f"Intervals take the countries as independent, since they are in {len(report.audit.survey.zones)} cultural"
-    assert sum(caution.startswith(limit) for caution in list_cautions(report)) == 1
-    by_zone = report.audit.survey.model_copy(update={"clusters": "zone"})
-    clustered = _changed(report, audit=report.audit.model_copy(update={"survey": by_zone}))
-    assert not any(caution.startswith(limit) for caution in list_cautions(clustered))
-
-
-def test_a_family_of_topics_that_moves_the_error_out_of_its_interval_is_named(report: Report) -> None:
+def move_topic_family(report: Report, family: str = "topic family") -> Report:
+    """Without one family of topics, the error of a model is 0."""
     row = next(row for row in report.sensitivity if row.figure == "mae")
-    [alignment] = [a for a in report.alignment if (a.model, a.method) == (row.model, row.method)]
-    moved = row.model_copy(
-        update={"without": "topic family", "lowest": row.lowest.model_copy(update={"value": 0.0, "left_out": "taboo"})}
+    return change(report, sensitivity=[change(row, without=family, lowest__value=0.0, lowest__left_out="taboo")])
+
+
+def set_coverage(ok: int) -> Changed:
+    """That many of 100 planned answers and verdicts are usable."""
+    values = {"planned": 100, "ok": ok, "losses": {"timeout": 100 - ok}, "missing": 0}
+    return lambda report: change(report, **{f"coverage__total__each__{name}": n for name, n in values.items()})
+
+
+def list_forms(*forms: str) -> Changed:
+    """A model was asked in these forms."""
+    rows = [RequestFormRow(name="alder", purpose="direct", form=form, answers=40) for form in forms]
+    return lambda report: change(report, requests__forms=rows)
+
+
+def repeat_samples(variance: float) -> Changed:
+    """All samples of a model have this variance, at a temperature above 0."""
+    return lambda report: change(
+        refuse_temperature(report, "birch"), self_consistency__0__variance=Estimate(variance, 9, 0.0, 0.1)
     )
-    assert alignment.mae.ci_low is not None
-    cautions = list_cautions(_changed(report, sensitivity=[moved]))
-    assert sum(f"{row.model} (taboo)" in caution for caution in cautions) == 1
-    assert not any("family of topics" in caution for caution in list_cautions(_changed(report, sensitivity=[row])))
 
 
-def test_one_wording_is_a_choice_of_the_design_that_is_in_no_interval(report: Report) -> None:
-    [line] = [caution for caution in list_cautions(report) if "choices of the design" in caution]
-    assert "such as the wording, the direction" in line
-    assert line.endswith("set survey.wordings, or run auditor experiment robustness.")
-    several = report.audit.survey.model_copy(update={"wordings": {"en": ["{topic}?"]}})
-    asked_in_several = _changed(report, audit=report.audit.model_copy(update={"survey": several}))
-    assert not any("such as the wording" in caution for caution in list_cautions(asked_in_several))
-    imported = _changed(report, audit=report.audit.model_copy(update={"imported": True}))
-    assert not any("choices of the design" in caution for caution in list_cautions(imported))
+SELECTION = AnswerSelection(model="alder", country="Egypt", topic=None, sample=0, probe="direct")
+EXCLUSION = ExclusionRow(id=1, selection=SELECTION, reason="A bug.", excluded_at="2026-01-02T03:04", answers=2)
+UNIT = InfluentialUnit(
+    model="alder", method="direct", figure="mae", kind="country", name="Egypt", share=0.9, without=0.1
+)
+UNUSABLE = UnusableModel(name="alder", is_judge=False, planned=3, reason="HTTP 402: no money.", how_to_fix="")
+CASES = [
+    Case(
+        "_completeness_cautions", "The audit is not complete (stage: review); every figure is provisional.",
+        lambda report: change(report, audit__complete=False, audit__stage="review"),
+    ),
+    Case(
+        "list_recall_cautions", "is closer to this survey’s sample than knowing the population exactly allows",
+        lambda report: change(report, population__0__is_below_floor=True, population__0__mae_floor=0.1),
+    ),
+    Case(
+        "list_recall_cautions", "is higher than people’s sampling error allows a perfect model",
+        lambda report: change(report, population__0__is_above_ceiling=True),
+        lambda report: change(report, population__0__is_above_ceiling=True, population__0__is_below_floor=True),
+    ),
+    Case(
+        "_repeat_cautions", "9 of the planned answers had no usable answer and were asked for again, once each. 4",
+        lambda report: change(report, coverage__total__0__asked_again=9, coverage__total__0__answered_again=4),
+    ),
+    Case(
+        "_exclusion_cautions",
+        "2 answers (alder, Egypt, sample 1, probe direct) were declared invalid on 2026-01-02: “A",
+        lambda report: change(report, coverage__exclusions=[EXCLUSION]),
+    ),
+    Case(
+        "_obedience_cautions", "oak (40% of 20, at least 6%) gave the verdict that a planted instruction demands",
+        obey(SHARE), obey(replace(SHARE, ci_low=0.04)),
+    ),
+    Case(
+        "_limit_cautions", "Intervals take the countries as independent, since they are in ",
+        lambda report: report, lambda report: change(report, audit__survey__clusters="zone"),
+    ),
+    Case(
+        "_limit_cautions", "the mean absolute error leaves its interval, for alder (taboo)",
+        move_topic_family, lambda report: move_topic_family(report, "cultural zone"),
+    ),
+    Case(
+        "_coverage_cautions", "Only 94% of the planned answers are usable (6 timeout)",
+        set_coverage(94), set_coverage(95),
+    ),
+    Case(
+        "_refusal_cautions", "Many answers were refused, by alder (40.0%)",
+        refuse(SHARE), refuse(replace(SHARE, value=0.05)),
+    ),
+    Case(
+        "list_lost_sample_cautions", "of the planned samples of model 0 have no usable score",
+        lambda report: with_losses(report, 0.06), lambda report: with_losses(report, 0.05),
+    ),
+    Case(
+        "list_unusable_models", "No answer of alder is usable; “What is missing?” and “Why did requests fail?”",
+        lambda report: change(report, failures__unusable_models=[UNUSABLE]),
+    ),
+    Case(
+        "list_unusable_models", "No verdict of alder is usable; ",
+        lambda report: change(report, failures__unusable_models=[change(UNUSABLE, is_judge=True)]),
+        lambda report: change(report, failures__unusable_models=[UNUSABLE]),
+    ),
+    Case(
+        "_equal_sample_cautions", "In every cell, all samples of alder have equal scores",
+        repeat_samples(0.0), repeat_samples(0.01),
+    ),
+    Case(
+        "describe_equal_series", "alder and birch have the same log-probability scores in all cells",
+        lambda report: change(report, equal_series=[EqualSeries(method="logprob", models=["alder", "birch"])]),
+    ),
+    Case(
+        "list_influence_cautions", "Egypt is unlike all other countries: more than 80% of the uncertainty",
+        lambda report: change(report, influence=[UNIT]),
+    ),
+    Case(
+        "_sampling_cautions", "Self-consistency and the variance of samples cannot be compared between models",
+        lambda report: refuse_temperature(report, "birch"),
+        lambda report: change(
+            refuse_temperature(report, "birch"), self_consistency__each__variance=MISSING, task=None, semantic=None
+        ),
+    ),
+    Case(
+        "describe_mixed_forms",
+        "The structured answers of alder were requested in several forms (JSON schema (40), tool call (40))",
+        list_forms("json_schema", "tool"), list_forms("tool"),
+    ),
+    Case(
+        "_panel_cautions", "2 verdicts of", lambda report: change(report, panel__repeated=2),
+    ),
+    Case(
+        "_panel_cautions", "below chance (Fleiss’ kappa = −0.30, 95% CI −0.50 to −0.10)",
+        lambda report: change(report, panel__fleiss_kappa=Estimate(-0.3, 50, -0.5, -0.1)),
+    ),
+    Case(
+        "_panel_cautions", "not statistically distinguishable from chance (Fleiss’ kappa = 0.26, 95% CI −0.18 to 0.63)",
+        lambda report: change(report, panel__fleiss_kappa=replace(KAPPA, ci_low=-0.18)),
+        lambda report: change(report, panel__fleiss_kappa=KAPPA),
+    ),
+    Case(
+        "_design_cautions", "such as the wording, the direction and form of the scale",
+        lambda report: report, lambda report: change(report, audit__survey__wordings={"en": ["{topic}?"]}),
+    ),
+    Case(
+        "_design_cautions", "Intervals include the wording, but no other choices of the design",
+        lambda report: change(report, audit__survey__wordings={"en": ["{topic}?"]}),
+        lambda report: change(report, audit__survey__wordings={"en": ["{topic}?"]}, audit__imported=True),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.check.strip("_"))
+def test_a_reason_for_caution_is_given_where_there_is_one_and_nowhere_else(report: Report, case: Case) -> None:
+    lacks = report if case.lacks is None else case.lacks(report)
+    assert case.words in " ".join(list_cautions(case.has(report)))
+    assert case.words not in " ".join(list_cautions(lacks))
+
+
+@pytest.mark.parametrize(("p_value", "is_given"), [(0.001, True), (0.2, False)])
+def test_a_probe_gives_a_reason_for_caution(
+    monkeypatch: pytest.MonkeyPatch, report: Report, p_value: float, is_given: bool
+) -> None:
+    probe = make_probe(Headline("It recites.", p_value, is_caution=True))
+    monkeypatch.setitem(installed_probes._LOADED, "p", probe)
+    assert ("It recites." in list_cautions(change(report, probes={"p": Figures()}))) is is_given
+
+
+def test_every_check_has_a_case_in_which_it_must_speak_and_one_in_which_it_must_not() -> None:
+    cases = {case.check for case in CASES} | {"list_probe_cautions"}  # whose test is above
+    assert cases == {check.__name__ for check in CAUTION_CHECKS}

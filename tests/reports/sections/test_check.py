@@ -8,7 +8,7 @@ from auditor.reports.data.gates.check import check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Code, Name, Paragraph, Table
 from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, STATUS_LABELS, build_check_document
-from tests.reports.data.gates.test_check_gate_check import make_thresholds
+from tests.reports.data.gates.test_check import make_thresholds
 from tests.reports.sections.node_text import assert_consistent
 
 

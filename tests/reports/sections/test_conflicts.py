@@ -6,10 +6,10 @@ from typing import Literal
 
 import pytest
 
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, proportion
-from auditor.reports.data.conflicts import ConflictKindRow, ListedConflictReport, MethodConflictRow, VotingReport
+from auditor.metrics.intervals.estimate import Estimate, proportion
+from auditor.reports.data.conflicts import ConflictKindRow, ListedConflictReport, VotingReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Disclosure, Name, Paragraph, Quote, Row, Section, Table
+from auditor.reports.document import Disclosure, Name, Paragraph, Quote, Section
 from auditor.reports.sections.conflicts import (
     MAX_SHOWN_CONFLICTS,
     VOTING_RULE_LABELS,
@@ -19,10 +19,9 @@ from auditor.reports.sections.conflicts import (
     describe_voting,
 )
 from auditor.storage.database import Database
-from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
-from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, text_of as node_text
+from tests.support.report_changes import change
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
 
@@ -66,13 +65,6 @@ def test_conflicts_between_models_are_counted_separately_and_the_voting_rule_is_
     assert "Further conflicts are 13 between two methods of one model and 1 of judges’ verdicts on pairs" in sentences
 
 
-@pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
-def test_voting_shares_are_of_the_conflicts_that_judges_vote_on(report: Report, rule: Rule) -> None:
-    sentences = describe_voting(report_with_conflicts(report, rule).conflicts)
-    assert "4 of 6" in sentences
-    assert "of 20" not in sentences
-
-
 def test_without_conflicts_between_models_no_voting_is_described(report: Report) -> None:
     nothing = report_with_conflicts(report, "weighted", scored=0)
     sentences = " ".join(describe_conflicts(nothing))
@@ -112,18 +104,6 @@ def disclosures_of(section: Section) -> list[Disclosure]:
     return [block for block in largest.blocks if isinstance(block, Disclosure)]
 
 
-def test_every_conflict_is_counted_and_only_the_largest_are_printed(report: Report) -> None:
-    section = build_section(report)
-    by_kind = next(block for block in section.blocks if isinstance(block, Table))
-    total = by_kind.rows[-1]
-    assert isinstance(total, Row)
-    assert (total.is_total, total.cells[-1]) == (True, report.conflicts.total)
-    conflicts = disclosures_of(section)
-    assert len(conflicts) == MAX_SHOWN_CONFLICTS < len(report.conflicts.largest)
-    assert section is not None
-    assert f"The {report.conflicts.total - MAX_SHOWN_CONFLICTS} others are in the table " in node_text(section)
-
-
 def text_of(row: ListedConflictReport) -> str:
     """The description of a conflict as plain text."""
     return "".join(node.text if isinstance(node, Name) else str(node) for node in describe_conflict(row))
@@ -149,6 +129,17 @@ def test_a_conflict_is_described_by_its_votes_and_by_who_settled_it(report: Repo
     assert text_of(item).startswith("The correct answer is “B”.")
 
 
+@pytest.mark.parametrize("n_others", [0, 2])
+def test_only_the_largest_conflicts_are_printed_and_the_others_counted(report: Report, n_others: int) -> None:
+    changed = change(report, conflicts__total=MAX_SHOWN_CONFLICTS + n_others)
+    section = build_section(changed)
+    assert len(disclosures_of(section)) == MAX_SHOWN_CONFLICTS < len(report.conflicts.largest)
+    titles = ["All conflicts, largest first", f"The {MAX_SHOWN_CONFLICTS} largest conflicts"]
+    [largest] = [block for block in section.blocks if isinstance(block, Section)]
+    assert largest.title == titles[n_others > 0]
+    assert ("The 2 others are in the table conflict" in node_text(section)) is (n_others > 0)
+
+
 def test_reasoning_is_quoted_unless_none_is_stored(db: Database) -> None:
     report = hostile_report(db)
     [row] = report.conflicts.largest
@@ -159,34 +150,3 @@ def test_reasoning_is_quoted_unless_none_is_stored(db: Database) -> None:
     assert quotes == [(row.left.reasoning, ""), ("", "No reasoning is stored.")]
     assert [tag.text for tag in conflict.tags] == ["gradient", "decided by people"]
     assert Paragraph(["Note: ", Name(row.notes[0])], role="note") in conflict.blocks
-
-
-def test_conflicts_between_methods_have_their_share_and_the_largest_cells(report: Report) -> None:
-    row = MethodConflictRow(
-        model="m", first="direct", second="logprob", conflicts=ShareEstimate(0.3, 10, 0.1, 0.6), opposite=1,
-        difference=Estimate(0.1, 10, 0.0, 0.2), largest=[("Japan", "divorce", 0.5, -0.5)],
-    )  # fmt: skip
-    conflicts = report.conflicts.model_copy(update={"between_methods": [row], "total": 0})
-    section = build_section(report.model_copy(update={"conflicts": conflicts}))
-    shares, cells = (block for block in section.blocks if isinstance(block, Table))
-    assert cells_of(shares) == [["m", "direct", "logprob", row.conflicts, 1]]
-    assert cells_of(cells) == [("m", "direct", "logprob", "Japan", "divorce", 0.5, -0.5)]
-
-
-def test_a_report_without_survey_or_conflicts_builds(report: Report, db: Database) -> None:
-    survey = report.audit.survey.model_copy(update={"title": ""})
-    audit = report.audit.model_copy(update={"survey": survey})
-    assert build_conflicts_section(report.model_copy(update={"audit": audit})) is None
-    one_model = import_scores(db, {("Japan", "divorce"): 0.5}, {("m", "Japan", "divorce"): 0.4})
-    assert len(build_section(one_model).blocks) == 2
-
-
-def test_an_imported_audit_says_that_conflicts_were_not_looked_for(db: Database) -> None:
-    cell = ("Japan", "divorce")
-    report = import_scores(db, {cell: 0.1}, {("m", *cell): 1.0, ("n", *cell): -1.0})
-    assert " ".join(describe_conflicts(report)).startswith(
-        "Conflicts between models were not looked for, since this audit was"
-    )
-    assert {row.cosine.reason for row in report.self_consistency} == {
-        "the scores were imported, and no reasoning was compared"
-    }

@@ -8,11 +8,11 @@ import pytest
 
 from auditor.reports.data.cost import CostReport, CostRow, SavingsRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import CountShare, LowerBound, Reason, Row, Table
+from auditor.reports.document import Table
 from auditor.reports.number_format import format_usd
 from auditor.reports.sections.cost import build_cost_section, describe_cost, describe_savings
 from auditor.storage.costs import CallSums
-from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import blocks_of, cells_of
 
 
 def describe_total(cost: CostReport, **figures: object) -> str:
@@ -54,20 +54,6 @@ def test_savings_are_relative_to_the_full_design() -> None:
     )
     one = describe_savings(row.model_copy(update={"stage": "direct", "means": ["samples"]}))
     assert one.endswith("because of samples. Without this setting, it would be 100.")
-
-
-def test_the_table_has_every_row_and_the_total(report: Report) -> None:
-    [table] = blocks_of(build_cost_section(report), Table)
-    *rows, total = cells_of(table)
-    assert isinstance(table.rows[-1], Row)
-    assert table.rows[-1].is_total
-    assert total[2] == report.cost.total.sums.calls
-    assert total[8] == LowerBound(report.cost.total.usd or 0.0)
-    for cells, row in zip(rows, report.cost.rows, strict=True):
-        sums, n_tokens = row.sums, row.sums.prompt_tokens_with_cache_count
-        cached = CountShare(sums.cached_tokens, n_tokens) if n_tokens else None
-        assert (cells[2:6], cells[6]) == ([sums.calls, sums.attempts, sums.answers, sums.prompt_tokens], cached)
-        assert cells[8] == (Reason("unknown") if row.usd is None else row.usd)
 
 
 def test_hidden_reasoning_has_columns_and_a_sentence_only_where_it_is_reported(report: Report) -> None:

@@ -1,77 +1,246 @@
-"""The section on coverage counts every loss by its cause."""
+"""Every loss is counted by its cause; failures quote providers as text, lost samples have bounds, refusals a share."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from auditor.metrics.intervals.estimate import BoundedEstimate, ShareEstimate
+from auditor.reports.data.coverage.build import ReaskRow, RefusalRow, RefusalsReport
 from auditor.reports.data.coverage.counts import FinishReasonRow
+from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
+from auditor.reports.data.failures import FailureGroup, FailuresReport, UnusableModel
+from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import BarSegment, CountShare, Disclosure, Table
-from auditor.reports.sections.coverage import build_coverage_section
-from tests.reports.sections.block_access import blocks_of, cells_of
-from tests.reports.sections.node_text import text_of
+from auditor.reports.document import BarSegment, Code, CountShare, Figure, Name, Table
+from auditor.reports.sections.coverage import (
+    MAX_PLOTTED_ROWS,
+    build_coverage_section,
+    build_failures_section,
+    build_lost_samples_section,
+    build_refusals_section,
+    list_lost_sample_cautions,
+)
+from tests.reports.sections.node_text import assert_consistent, blocks_of, cells_of, findings_of, tables_of, text_of
+from tests.support.report_changes import change
 
 
 def test_every_row_adds_up_and_its_bar_has_the_same_counts(report: Report) -> None:
-    section = build_coverage_section(report)
-    assert section is not None
-    tables = blocks_of(section, Table)
-    assert [table.id for table in tables] == [
-        "coverage-total", "coverage-by-model", "coverage-by-judge", "coverage-by-country", "coverage-by-topic",
-    ]  # fmt: skip
     coverage = report.coverage
     groups = (coverage.total, coverage.models, coverage.judges, coverage.countries, coverage.topics)
-    for table, unsorted_rows in zip(tables, groups, strict=True):
-        rows = unsorted_rows
-        if table.max_rows is not None:
-            rows = sorted(unsorted_rows, key=lambda row: row.ok / row.planned)
-        for cells, row in zip(cells_of(table), rows, strict=True):
+    for table, rows in zip(tables_of(build_coverage_section(report)).values(), groups, strict=True):
+        shown = rows if table.max_rows is None else sorted(rows, key=lambda row: row.ok / row.planned)
+        for cells, row in zip(cells_of(table), shown, strict=True):
             counts = dict(zip((column.title for column in table.columns), cells, strict=True))
-            assert counts["Share"] == CountShare(row.ok, row.planned)
-            losses = {title: n for title, n in counts.items() if str(title).lower().replace(" ", "_") in row.losses}
-            assert len(losses) == len(row.losses)
-            assert [counts["Planned"], counts["Usable"]] == [row.planned, row.ok]
-            bar = counts["Breakdown"]
-            assert isinstance(bar, list)
+            assert [counts["Share"], counts["Planned"], counts["Usable"]] == [
+                CountShare(row.ok, row.planned), row.planned, row.ok
+            ]  # fmt: skip
+            losses = {str(title).lower().replace(" ", "_"): n for title, n in counts.items()}
+            assert {cause: losses[cause] for cause in row.losses} == row.losses
+            bar: Any = counts["Breakdown"]
             assert BarSegment("ok", row.ok) in bar
             assert sum(segment.n for segment in bar) == row.planned
             assert {segment.series for segment in bar} <= {series for series, _ in table.legend}
 
 
-def test_only_the_total_and_the_models_are_open(report: Report) -> None:
-    section = build_coverage_section(report)
-    assert section is not None
-    assert [disclosure.is_open for disclosure in blocks_of(section, Disclosure)] == [True, True, False, False, False]
-
-
 def test_groups_without_missing_answers_are_one_sentence(report: Report) -> None:
+    full: dict[str, Any] = {"losses": {}, "missing": 0}
     groups = {
-        name: [row.model_copy(update={"ok": row.planned, "losses": {}, "missing": 0}) for row in rows]
+        f"coverage__{name}": [row.model_copy(update=full | {"ok": row.planned}) for row in rows]
         for name, rows in (("judges", report.coverage.judges), ("countries", report.coverage.countries))
     }
-    section = build_coverage_section(report.model_copy(update={"coverage": report.coverage.model_copy(update=groups)}))
-    assert section is not None
-    assert [table.id for table in blocks_of(section, Table)] == [
-        "coverage-total", "coverage-by-model", "coverage-by-topic",
-    ]  # fmt: skip
+    section = build_coverage_section(change(report, **groups))
+    assert list(tables_of(section)) == ["coverage-total", "coverage-by-model", "coverage-by-topic"]
     assert "All planned answers of each judge and country are usable." in text_of(section)
 
 
 def test_undocumented_finish_reasons_and_marked_traces_are_stated(report: Report) -> None:
-    rows = [FinishReasonRow(name="alder", reason="eos<b>", answers=2)]
-    coverage = report.coverage.model_copy(
-        update={
-            "undocumented_finish_reasons": rows,
-            "shortened_traces": {"birch": 1200, "cedar": 1},
-            "addressing_traces": {"birch": 1},
-        }
+    changed = change(
+        report,
+        coverage__undocumented_finish_reasons=[FinishReasonRow(name="alder", reason="eos<b>", answers=2)],
+        coverage__shortened_traces={"birch": 1200, "cedar": 1},
+        coverage__addressing_traces={"birch": 1},
     )
-    section = build_coverage_section(report.model_copy(update={"coverage": coverage}))
-    assert section is not None
-    text = text_of(section)
+    text = text_of(build_coverage_section(changed))
     assert "Some finish reasons are not documented: alder: “eos<b>” (2 answers)." in text
     assert "1\u202f201 traces longer than probes.review.max_trace_chars (birch: 1\u202f200, cedar: 1)." in text
     assert "1 usable trace (birch: 1). To read them: auditor traces --addressing-judge." in text
 
 
-def test_without_planned_answers_there_is_no_section(report: Report) -> None:
-    coverage = report.coverage.model_copy(update={"total": []})
-    assert build_coverage_section(report.model_copy(update={"coverage": coverage})) is None
+EVIL = "<script>alert(1)</script> \u202eInsufficient balance"
+
+
+def report_failures(report: Report, *, not_listed: int = 0, **unusable: bool) -> Report:
+    """A report with two groups of failures; models without a usable answer, and whether they are judges."""
+    group = FailureGroup(
+        name="alder", model="openai/alder-1", purposes=["direct"], outcome="client_error", status=402, message=EVIL,
+        requests=5, unusable=3, first_at="1", last_at="2", how_to_fix="Set `rpm`.", payload=None,
+    )  # fmt: skip
+    models = [
+        UnusableModel(name=name, is_judge=is_judge, planned=3, reason="HTTP 402: no money.", how_to_fix="")
+        for name, is_judge in unusable.items()
+    ]
+    failures = FailuresReport(
+        groups=[group, change(group, name="birch", status=None, how_to_fix="")], not_listed=not_listed,
+        requests_not_listed=9 * not_listed, unusable=3, unusable_models=models,
+    )  # fmt: skip
+    return change(report, failures=failures)
+
+
+def test_failures_have_the_message_the_known_fix_and_the_number_of_further_ones(report: Report) -> None:
+    section = build_failures_section(report_failures(report, alder=False, fir=True))
+    assert_consistent(section)
+    assert cells_of(tables_of(section)["failures"]) == [
+        ["alder", 5, 3, "client error", 402, Name(EVIL), ["Set ", Code("rpm"), "."]],
+        ["birch", 5, 3, "client error", None, Name(EVIL), None],
+    ]
+    assert findings_of(section) == [
+        (f"{name} has no usable {noun}: HTTP 402: no money.", "negative")
+        for name, noun in (("alder", "answer"), ("fir", "verdict"))
+    ]
+    assert "10 requests failed." in text_of(section)
+    assert "3 calls have no usable answer" in text_of(section)
+    assert "auditor errors" not in text_of(section)
+    text = text_of(build_failures_section(report_failures(report, not_listed=2)))
+    assert "28 requests failed." in text
+    assert f"To list 2 further reasons of 18 failed requests: auditor errors {report.audit.name}" in text
+
+
+UNITS = ("country", "topic")
+R = BoundedEstimate(0.6, 40, 0.25, 0.8, resampled=UNITS, bound_low=0.4, bound_high=0.7)
+MAE = BoundedEstimate(0.2, 40, 0.1, 0.5, resampled=UNITS, bound_low=0.15, bound_high=0.4)
+BIAS = BoundedEstimate(0.0, 40, -0.3, 0.2, resampled=UNITS, bound_low=-0.2, bound_high=0.1)
+WORST_CASE = WorstCaseFigures(pearson_r=R, mae=MAE, bias=BIAS)
+FEW = BoundedEstimate(0.2, 40, reason="too few topics", bound_low=0.15, bound_high=0.6)
+UNBOUNDED = BoundedEstimate(None, 40, reason="nothing is known")
+
+
+def all_three(figure: BoundedEstimate) -> WorstCaseFigures:
+    return WorstCaseFigures(pearson_r=figure, mae=figure, bias=figure)
+
+
+def with_losses(report: Report, *shares: float, last: WorstCaseFigures = WORST_CASE) -> Report:
+    """The report with one series for each share of lost samples; bounds above 5%, which the last may have others of."""
+    rows = [
+        change(
+            report.alignment[0], model=f"model {i}",
+            lost_samples=LostSamples(planned=100, lost=round(100 * share), share=share),
+            worst_case=(last if i == len(shares) - 1 else WORST_CASE) if share > 0.05 else None,
+        )
+        for i, share in enumerate(shares)
+    ]  # fmt: skip
+    return change(report, alignment=rows, regions__rows=[], regions__gaps=[])
+
+
+ENDS = "(ends of the 95% CIs)"
+
+
+@pytest.mark.parametrize(
+    ("shares", "last", "warning"),
+    [
+        (
+            (0.02, 0.12), WORST_CASE,
+            "12% of the planned samples of model 1 have no usable score, and may differ from the others. Whatever the "
+            "missing scores are, the correlation (r) lies between 0.25 and 0.80 and the mean absolute error between "
+            f"0.10 and 0.50 {ENDS}.",
+        ),
+        (
+            (0.3,), all_three(FEW),
+            "the correlation (r) lies between 0.15 and 0.60 and the mean absolute error between 0.15 and 0.60 (without "
+            "sampling error).",
+        ),
+        ((1.0,), all_three(UNBOUNDED), "no bounds are available: nothing is known."),
+        (
+            (0.06, 0.4, 0.1, 0.2, 0.3, 0.01, 0.08),
+            change(WORST_CASE, pearson_r=BoundedEstimate(0.6, 40, -0.1, 0.7, bound_low=0, bound_high=1)),
+            "6% to 40% of the planned samples of model 1, model 4, model 3, model 2 and 2 more models have no usable "
+            "score, and may differ from the others. Whatever the missing scores are, each correlation (r) lies between "
+            f"−0.10 and 0.80 and each mean absolute error between 0.10 and 0.50 {ENDS}. “What if the lost samples "
+            "differ?” has each model.",
+        ),
+        (
+            (0.2, 0.3), all_three(UNBOUNDED),
+            f"each mean absolute error between 0.10 and 0.50 {ENDS}. For 1 of these models, bounds are not available: "
+            "nothing is known. “What if the lost samples differ?” has each model.",
+        ),
+        (
+            (0.2, 0.3), all_three(FEW),
+            "each correlation (r) lies between 0.15 and 0.80 and each mean absolute error between 0.10 and 0.60 (ends "
+            "of the 95% CIs where available",
+        ),
+    ],
+)  # fmt: skip
+def test_a_warning_names_the_range_of_lost_samples(
+    report: Report, shares: tuple[float, ...], last: WorstCaseFigures, warning: str
+) -> None:
+    [text] = list_lost_sample_cautions(with_losses(report, *shares, last=last))
+    assert warning in text
+
+
+def test_a_few_lost_samples_give_no_warning_and_no_section(report: Report) -> None:
+    small = with_losses(report, 0.02, 0.05)
+    assert list(list_lost_sample_cautions(small)) == []
+    assert build_lost_samples_section(small) is None
+
+
+def test_bounds_are_of_all_series_and_regions(report: Report) -> None:
+    lost = LostSamples(planned=10, lost=4, share=0.4)
+    region = change(report.regions.rows[0], lost_samples=lost, worst_case=WORST_CASE)
+    section = build_lost_samples_section(change(with_losses(report, 0.12, 0.01), regions__rows=[region]))
+    tables = tables_of(section)
+    assert list(tables) == ["lost-samples-r", "lost-samples-mae", "lost-samples-bias"]
+    for table, figure in zip(tables.values(), (R, MAE, BIAS), strict=True):
+        figures = [figure.value, figure.bound_low, figure.bound_high, figure]
+        assert cells_of(table) == [
+            [region.model, region.region, CountShare(4, 10), *figures],
+            ["model 0", "all countries", CountShare(12, 100), *figures],
+        ]
+
+
+def test_gaps_of_unknown_sign_between_the_same_regions_are_one_warning(report: Report) -> None:
+    [gap, *_] = report.regions.gaps
+
+    def unknown_gap(model: str, low: float, high: float) -> RegionGapRow:
+        bounds = BoundedEstimate(0.1, 40, -0.5, 0.5, resampled=UNITS, bound_low=low, bound_high=high)
+        return change(gap, model=model, worst_case__mae=bounds)
+
+    gaps = [unknown_gap("a", -0.2, 0.3), unknown_gap("b", -0.4, 0.1)]
+    lossy = change(with_losses(report), regions__gaps=gaps)
+    assert list(list_lost_sample_cautions(lossy)) == [
+        f"Because of lost samples, it is not known in which of two regions, {gap.first} or {gap.second}, the mean "
+        "absolute error of a, b is larger: the difference lies between −0.40 and +0.30."
+    ]
+    rows = [change(row, countries=4) for row in report.regions.rows if row.region == gap.second]
+    assert not list(list_lost_sample_cautions(change(lossy, regions__rows=rows))), "a region of 4 is not compared"
+
+
+def refusals_of(value: float, n_topics: int = 1) -> RefusalsReport:
+    """Refusals with equal shares everywhere."""
+    share = ShareEstimate(value, 200, value / 2, value * 2)
+    topics = [RefusalRow(name=f"topic {i}", share=share) for i in range(n_topics)]
+    rows = [RefusalRow(name=name, share=share) for name in ("m", "Egypt")]
+    return RefusalsReport(total=share, models=rows[:1], countries=rows[1:], topics=topics)
+
+
+def test_the_share_of_refusals_and_the_most_refused_groups_are_stated(report: Report) -> None:
+    section = build_refusals_section(change(report, refusals=refusals_of(0.125, MAX_PLOTTED_ROWS + 5)))
+    assert section is not None
+    text = text_of(section)
+    assert "12.5% of 200 answers are refusals (95% CI 6.2% to 25.0%)." in text
+    assert "Refusals are most frequent for topic 0 (12.5%: 25 of 200 answers) and Egypt (12.5%: 25 of 200" in text
+    [figure, _] = blocks_of(section, Figure)
+    assert figure.description.count("topic") == MAX_PLOTTED_ROWS
+
+
+def test_no_refusal_and_a_missing_interval_are_stated(report: Report) -> None:
+    none = build_refusals_section(change(report, refusals=refusals_of(0.0), repairs=[]))
+    assert none is not None
+    assert [text_of(block) for block in none.blocks] == ["There are no refusals among 200 answers.finding"]
+    few = ShareEstimate(0.5, 4, reason="an interval needs 5 cells")
+    repairs = [ReaskRow(model="alder", asked=3, read=2)]
+    text = text_of(build_refusals_section(change(report, refusals__total=few, repairs=repairs)))
+    assert "50.0% of 4 answers are refusals (no 95% CI: an interval needs 5 cells)." in text
+    assert "alder: 3 answers could not be read at first" in text
+    assert "2 then had a score" in text
+    assert not blocks_of(none, Table)

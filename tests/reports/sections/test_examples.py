@@ -6,8 +6,7 @@ from auditor.reports.data.examples import ExampleReport, ExampleVerdict
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import List, ListItem, Quote
 from auditor.reports.sections.examples import build_examples_section
-from tests.reports.sections.block_access import blocks_of
-from tests.reports.sections.node_text import text_of
+from tests.reports.sections.node_text import blocks_of, text_of
 
 EXAMPLE = ExampleReport(
     model="m", country="Egypt", topic="divorce", survey=-0.5, score=0.25, sample_score=0.3, reasoning="Because.",
@@ -31,13 +30,3 @@ def test_an_example_has_scores_reasoning_and_verdicts(report: Report) -> None:
     items = [item for item in verdicts.items if isinstance(item, ListItem)]
     assert [item.status for item in items] == ["positive", "negative"]
     assert text_of(items[1].content) == "INVALID, criteria not met: Cultural accuracy: “It does not follow.”"
-
-
-def test_missing_reasoning_and_verdicts_are_stated(report: Report) -> None:
-    bare = EXAMPLE.model_copy(update={"reasoning": None, "verdicts": []})
-    unjudged = EXAMPLE.model_copy(update={"verdicts": []})
-    section = build_examples_section(report.model_copy(update={"examples": [bare, unjudged]}))
-    assert section is not None
-    assert "No reasoning is stored." in text_of(section)
-    assert "No judge has a usable verdict on this reasoning." in text_of(section)
-    assert build_examples_section(report.model_copy(update={"examples": []})) is None

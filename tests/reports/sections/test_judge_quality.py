@@ -15,7 +15,7 @@ from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.panel.certificate import describe_accuracy, write_certificate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource, load_source
-from auditor.reports.document import Figure, Section
+from auditor.reports.document import Section
 from auditor.reports.number_format import describe_estimate
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import build_judge_quality_section, suggest_labels
@@ -24,7 +24,7 @@ from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from tests.reports.sections.node_text import assert_consistent, iterate_blocks, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 from tests.support.planted_labels import plant_labels, plant_truth
 
 FULL: dict[str, Any] = {"n_each": 40, "raters": 3, "rater_error": 0.05, "unsure_share": 0.1}
@@ -75,14 +75,6 @@ def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, sou
     assert line in text_of(build_summary_section(labelled))
 
 
-def test_labels_that_cannot_be_used_are_explained(report: Report, source: ReportSource) -> None:
-    labels = plant_labels(source.votes, plant_truth(source.votes, 0.1))
-    changed = replace(source, label_records=replace(labels, reason="run auditor review AUDIT --redraw"))
-    quality = build_judge_quality(changed)
-    line = text_of(suggest_labels(report.model_copy(update={"judge_quality": quality})))
-    assert line == "People’s labels are not used: run auditor review population --redraw.note"
-
-
 def test_each_judge_has_a_sentence_with_its_figures(report: Report, source: ReportSource) -> None:
     labelled = label(report, source, **FULL)
     section = section_of(labelled)
@@ -98,24 +90,6 @@ def test_each_judge_has_a_sentence_with_its_figures(report: Report, source: Repo
     assert "random rater of this pool" in text
     assert f"Raters are unsure about {quality.unsure} traces" in text
     assert_consistent(section)
-
-
-def test_every_table_and_a_diagram_of_each_judge_are_there(report: Report, source: ReportSource) -> None:
-    section = section_of(label(report, source, **FULL))
-    assert {
-        "corrected-shares",
-        "corrected-differences",
-        "judge-accuracy",
-        "judge-confidence",
-        "judge-splits",
-        "judge-errors",
-        "transport",
-        "replacement-test",
-    } <= set(tables_of(section))
-    figures = [block.id for block in iterate_blocks(section) if isinstance(block, Figure)]
-    assert [figure for figure in figures if figure.startswith("reliability-")] == [
-        f"reliability-{judge}" for judge in source.judge_names
-    ]
 
 
 @pytest.mark.parametrize(("kind", "name"), [("expert", "an expert"), ("skilled", "a skilled rater")])

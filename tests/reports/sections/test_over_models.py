@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import HeatMap, Paragraph, Table
+from auditor.reports.document import Paragraph, Table
 from auditor.reports.sections.over_models import build_over_models_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-from tests.reports.sections.node_text import iterate_blocks
+from tests.reports.sections.node_text import iterate_nodes
 
 PEOPLE = {(country, topic): score for country, scores in (("Ghana", (-0.9, 0.1, 0.4)), ("Japan", (0.2, 0.8, -0.3)))
           for topic, score in zip("abc", scores, strict=True)}  # fmt: skip
@@ -28,25 +28,11 @@ def test_the_finding_has_the_mean_and_the_range(db: Database) -> None:
     assert finding.content == "Mean r over 2 models by direct scores: 0.00, from −1.00 to 1.00."
 
 
-def test_a_heat_map_shows_r_by_country(db: Database) -> None:
-    section = build_over_models_section(import_models(db, {"birch": 0.5, "cedar": -1.0}))
-    assert section is not None
-    [by_country] = (block for block in iterate_blocks(section) if isinstance(block, HeatMap))
-    assert [(name, [cell.text for cell in cells]) for name, cells in by_country.rows] == [
-        ("Ghana", ["1.00", "−1.00"]),
-        ("Japan", ["1.00", "−1.00"]),
-    ]
-
-
 def test_models_with_equal_log_probability_scores_are_named(db: Database) -> None:
     section = build_over_models_section(import_models(db, {"birch": 0.5, "cedar": 0.5}, "logprob"))
     assert section is not None
     notes = [block.content for block in section.blocks if isinstance(block, Paragraph) and block.role == "note"]
     [note] = notes
     assert str(note).startswith("birch and cedar have the same log-probability scores in all cells")
-    tables = {block.id for block in iterate_blocks(section) if isinstance(block, Table)}
+    tables = {block.id for block in iterate_nodes(section) if isinstance(block, Table)}
     assert tables == {"over-models", "cut-off-tiers", "error-distribution"}
-
-
-def test_one_model_has_no_section(db: Database) -> None:
-    assert build_over_models_section(import_models(db, {"birch": 0.5})) is None

@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.report_files import render_paper_files
-from auditor.reports.sections.paper_tables import build_paper_tables
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
@@ -43,13 +41,6 @@ def read_table(report: Report, name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(dict(render_paper_files(report))[f"{name}.csv"])))
 
 
-def test_every_table_of_the_paper_is_written(report: Report) -> None:
-    names = {name for name, _ in render_paper_files(report)}
-    assert names >= {*(f"{name}.csv" for name in COLUMNS), "conflicts.csv", "coverage.csv", "tables.tex"}
-    assert "direct_and_logprob.csv" not in names  # one method only
-    assert all(re.fullmatch(r"[a-z_]+\.(csv|tex)", name) for name in names)
-
-
 def test_columns_have_their_published_names(report: Report) -> None:
     for name, columns in COLUMNS.items():
         assert list(read_table(report, name)[0]) == columns.split()
@@ -68,56 +59,6 @@ def test_csv_reads_back_in_full_precision(report: Report) -> None:
         for ranking in report.tiers
         for row in ranking.rows
     ]
-
-
-def test_figures_over_models_and_by_country_are_those_of_the_report(report: Report) -> None:
-    assert report.over_models is not None
-    rows = {(row["figure"], row["method"], row["region"]): row for row in read_table(report, "over_models")}
-    for figure in report.over_models.figures:
-        row = rows[figure.figure, figure.method, figure.region or ""]
-        assert row["mean"] == ("" if figure.summary.mean.value is None else str(figure.summary.mean.value))
-        assert row["highest_model"] == (figure.summary.highest_model or "")
-    assert {row["cut_offs"] for row in read_table(report, "cut_off_tiers")} == {"WVS", "PEW"}
-    for row, country in zip(read_table(report, "countries"), report.countries, strict=True):
-        assert row["r"] == ("" if country.pearson_r.value is None else str(country.pearson_r.value))
-    for row, gap in zip(read_table(report, "regional_gap"), report.regions.gaps, strict=True):
-        assert row["r_gap"] == ("" if gap.r_gap.value is None else str(gap.r_gap.value))
-
-
-def test_figures_of_consistency_and_of_judges_are_those_of_the_report(report: Report) -> None:
-    rows = {(row["model"], row["method"]): row for row in read_table(report, "self_consistency")}
-    for consistency in report.self_consistency:
-        row = rows[consistency.model, consistency.method]
-        assert row["variance"] == ("" if consistency.variance.value is None else str(consistency.variance.value))
-    kappa = next(row for row in read_table(report, "judge_agreement") if row["coefficient"] == "fleiss_kappa")
-    assert float(kappa["agreement"]) == report.panel.fleiss_kappa.value
-    correlations = {(row["figure"], row["method"]): row["r"] for row in read_table(report, "correlations")}
-    assert set(correlations) == {
-        *(("peer_agreement", row.method) for row in report.panel.peer_alignment),
-        *((row.figure, row.method) for row in report.consistency_alignment),
-    }
-
-
-def iterate_coverage(report: Report) -> Iterator[tuple[dict[str, str], int]]:
-    """Rows of the coverage table, with the number of losses."""
-    counted = ("by", "name", "what", "planned", "ok", "missing")
-    for row in read_table(report, "coverage"):
-        yield row, sum(int(n) for name, n in row.items() if name not in counted)
-
-
-def test_coverage_adds_up_in_every_breakdown(report: Report) -> None:
-    planned: dict[tuple[str, str], int] = {}
-    for row, n_lost in iterate_coverage(report):
-        assert int(row["planned"]) == int(row["ok"]) + n_lost + int(row["missing"])
-        breakdown = row["by"], row["what"]
-        planned[breakdown] = planned.get(breakdown, 0) + int(row["planned"])
-    assert {by for by, _ in planned} == {"all", "model", "judge", "country", "topic"}
-    assert planned["country", "answers"] == planned["all", "answers"]
-
-
-def test_every_row_is_as_long_as_its_heading(report: Report) -> None:
-    for table in build_paper_tables(report):
-        assert {len(row) for row in table.rows if isinstance(row, tuple)} <= {len(table.columns)}
 
 
 def test_reports_without_figures_and_with_hostile_names_have_tables(db: Database) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from auditor.probe_interface import Headline, Probe
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import List
-from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.page_one import NO_PROBE_FINDING, build_summary_section
 from auditor.reports.sections.probe_sections import compare_installed_probes, list_probe_findings
 from tests.probes.distribution.test_section import make_distribution, make_row
@@ -66,17 +64,6 @@ def test_the_claim_of_a_built_in_probe_is_one_of_them(monkeypatch: pytest.Monkey
     assert "too alike" not in text_of(build_summary_section(say(*others, monkeypatch=monkeypatch, report=changed)))
 
 
-def test_a_reason_to_doubt_the_figures_is_among_the_cautions(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
-    probe = make_probe(Headline("It recites.", 0.001, is_caution=True))
-    monkeypatch.setitem(installed_probes._LOADED, "p", probe)
-    changed = report.model_copy(update={"probes": {"p": Figures()}})
-    assert "It recites." in list_cautions(changed)
-    assert "What other probes found" not in text_of(build_summary_section(changed))
-    weak = make_probe(Headline("It recites.", 0.2, is_caution=True))
-    monkeypatch.setitem(installed_probes._LOADED, "p", weak)
-    assert "It recites." not in list_cautions(changed)
-
-
 def test_page_one_of_probes_alone_leads_with_what_they_found(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     coverage = report.coverage.model_copy(update={"total": []})
     only_probes = report.model_copy(update={"alignment": [], "coverage": coverage})
@@ -121,8 +108,3 @@ def test_a_comparison_names_a_probe_that_cannot_be_used(monkeypatch: pytest.Monk
 def test_a_sentence_of_another_type_is_named_with_its_probe(headline: object) -> None:
     with pytest.raises(ProbeError, match="the hook 'headline' of the probe 'p' returned"):
         make_probe(headline).headline(Figures())
-
-
-def test_the_page_on_the_method_has_the_family() -> None:
-    page = Path(__file__).parents[3] / "docs" / "method.md"
-    assert "| the sentence of each probe |" in page.read_text(encoding="utf-8")

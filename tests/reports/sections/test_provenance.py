@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from auditor.reports.data.coverage.counts import ModelVersionRow
 from auditor.reports.data.report_schema import Report, RewordingReport
-from auditor.reports.document import Table
 from auditor.reports.sections.page_one import build_summary_section
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.storage.costs import AnswerVersion
-from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
 
 
@@ -44,12 +42,3 @@ def test_the_question_its_source_and_its_rewordings_are_stated(report: Report) -
     assert survey.wording in text_of(build_summary_section(report))
     assert survey.source in text
     assert "in “fr”: “How bad?”, from “bad” to “good”; “divorce” as “ending a marriage”." in text
-
-
-def test_models_and_settings_are_listed(report: Report) -> None:
-    models, settings = blocks_of(build_provenance_section(report), Table)
-    assert [row[0] for row in cells_of(models)] == [model.name for model in report.audit.models]
-    values = {row[0]: row[1] for row in cells_of(settings)}
-    assert values["seed"] == str(report.audit.seed)
-    assert values["started"] == report.audit.created_at
-    assert set(map(str, report.environment)) <= set(values)

@@ -10,10 +10,9 @@ from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import CountShare, Figure, Name, Table, Text
+from auditor.reports.document import CountShare, Name, Table, Text
 from auditor.reports.sections.regions import build_regions_section
-from tests.reports.sections.block_access import blocks_of, cells_of
-from tests.reports.sections.node_text import text_of
+from tests.reports.sections.node_text import blocks_of, cells_of, text_of
 
 LOST = LostSamples(planned=100, lost=3, share=0.03)
 GAP = RegionGapRow(
@@ -39,21 +38,6 @@ def gap_table(report: Report, *gaps: RegionGapRow, table_id: str = "region-gaps"
     section = build_regions_section(with_regions(report, gaps=list(gaps)))
     assert section is not None
     return next(table for table in blocks_of(section, Table) if table.id == table_id)
-
-
-def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> None:
-    section = build_regions_section(report)
-    assert section is not None
-    table, figure = blocks_of(section, Table)[0], blocks_of(section, Figure)[0]
-    assert (table.id, figure.id, figure.table_id) == ("agreement-by-region", "regions", table.id)
-    assert len(table.rows) == len(report.regions.rows) > 0
-    for cells, row in zip(cells_of(table), report.regions.rows, strict=True):
-        r = cells[4]
-        assert isinstance(r, Estimate)
-        assert r == row.pearson_r
-        assert (cells[2], cells[3], cells[5], cells[6]) == (row.countries, row.mae, row.n, row.n_dropped)
-        assert cells[7] == CountShare(row.lost_samples.lost, row.lost_samples.planned)
-        assert row.mae.n == row.n
 
 
 def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.data.replication import Departure, RecomputedCell, TableLayout
+from auditor.reports.data.replication import RecomputedCell, TableLayout
 from auditor.reports.document import Block, Callout, Disclosure, Figure, HeatMap, Link, List, Paragraph, Section, Table
 from auditor.reports.sections.replication_run import (
     EXTREMES_NOTE,
@@ -129,25 +129,6 @@ def test_warnings_stand_first_and_the_note_on_extremes_where_there_is_one() -> N
         assert (EXTREMES_NOTE in texts_of(list(opening))) == is_extreme
         assert [text_of(block.summary) for block in opening if isinstance(block, Disclosure)] == ["Audits and data"]
         assert [list(block.items) for block in opening if isinstance(block, List)] == [["note"]]
-
-
-def test_each_departure_is_one_row_with_its_audits() -> None:
-    departure = Departure(
-        id="samples",
-        description="k: 2, published 5",
-        is_wording=False,
-        size=0.1,
-        size_note="r of x",
-        audits=["WVS", "PEW"],
-    )
-    *_, section = sections_of(filled(A, 0.5), departures=[departure])
-    [table] = section.blocks
-    assert isinstance(table, Table)
-    [row] = table.rows
-    assert not hasattr(row, "cells")
-    assert [text_of(cell) if isinstance(cell, list) else cell for cell in list(row)] == [
-        "samples", "WVS, PEW", "k: 2, published 5", 0.1, "r of x",
-    ]  # fmt: skip
 
 
 def test_sections_of_several_audits_have_ids_of_their_own() -> None:

@@ -132,8 +132,3 @@ def test_rows_of_several_surveys_name_theirs() -> None:
     cells = [own_figure("a", 0.1).model_copy(update={"data": survey}) for survey in ("WVS", "PEW")]
     assert [row.cells[0] for row in iterate_rows(build_long_table("l", "l", cells))] == ["a (WVS)", "a (PEW)"]
     assert [row.cells[0] for row in iterate_rows(build_long_table("l", "l", cells[:1]))] == ["a"]
-
-
-def test_a_list_without_published_figures_has_no_column_for_them() -> None:
-    titles = [column.title for column in build_long_table("l", "l", [own_figure("a", 0.1)]).columns]
-    assert titles == ["row", "figure", "ours", "ours is of", "audit", "mark"]

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import fnmatch
 import pkgutil
 import re
+from collections.abc import Callable
 from importlib import import_module
 
 import pytest
 
-from auditor.domain import Cell, CellScore
 from auditor.reports import sections
-from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Name, Paragraph, Section
 from auditor.reports.sections.probe_sections import build_probe_sections
 from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
-from auditor.storage import audits
 from auditor.storage.database import Database
-from auditor.storage.records import save_records
-from tests.reports.conftest import import_scores, survey_of
+from benchmarks.coverage.registry import iterate_all_paths
 from tests.reports.hostile_report import NAME, hostile_report
-from tests.reports.sections.node_text import assert_consistent, iterate_blocks, text_of
-from tests.support.synthetic_audit import populate
+from tests.reports.sections.node_text import assert_consistent, iterate_nodes, text_of
+from tests.support.document_figures import NOT_SHOWN, assert_estimates_are_shown
+from tests.support.whole_reports import WHOLE_REPORTS
+
+
+@pytest.mark.parametrize("kind", WHOLE_REPORTS)
+def test_every_estimate_is_shown_with_its_names_n_and_interval_in_every_form(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
+    report = whole_report(kind)
+    assert_consistent(build_report_document(report))
+    assert_estimates_are_shown(report, kind)
+
+
+def test_each_estimate_that_is_not_shown_is_one_of_a_whole_report() -> None:
+    """That a report has it, and does not show it, is tested with the report."""
+    assert {kind for kind, _ in NOT_SHOWN.values()} <= set(WHOLE_REPORTS)
+    for entry in NOT_SHOWN:
+        assert fnmatch.filter(iterate_all_paths(), entry.replace("[]", "[[]]")), f"no report has {entry}"
 
 
 def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
@@ -64,18 +79,6 @@ def test_the_document_opens_with_key_figures(report: Report) -> None:
     assert report.audit.auditor in text_of(document.footer)
 
 
-def test_an_unfinished_audit_without_scores_is_marked_as_provisional(db: Database) -> None:
-    audits.save_audit(
-        db, name="e", config=None, config_hash=None, survey=survey_of({("Egypt", "a"): 0.0}), environment={}
-    )
-    document = build_report_document(build_report(db, "e"))
-    [callout] = [block for block in document.opening if isinstance(block, Callout)]
-    assert "has not finished (stage: " in text_of(callout)
-    assert "All figures below are provisional." in text_of(callout)
-    assert [section.id for section in document.sections] == ["summary", "answer", "conflicts", "cost", "made"]
-    assert_consistent(document)
-
-
 @pytest.mark.parametrize(
     ("simulated", "provider", "title"),
     [
@@ -94,28 +97,10 @@ def test_the_first_screen_says_which_models_the_figures_are_about(
     assert ("simulated models" in document.kind) == simulated
 
 
-@pytest.mark.parametrize(
-    "size", [{"models": 1}, {"models": 2, "countries": 1, "topics": 1}, {"models": 7, "topics": 2}]
-)
-def test_any_size(db: Database, size: dict[str, int]) -> None:
-    populate(db, name="sized", **size)
-    assert_consistent(build_report_document(build_report(db, "sized")))
-
-
-def test_two_methods_are_named(db: Database) -> None:
-    truth = {("Egypt", str(i)): i / 10 for i in range(5)}
-    import_scores(db, truth, {("m", *cell): score for cell, score in truth.items()})
-    rows = [CellScore("m", Cell(*cell), "logprob", -score, n_ok=1, n_planned=1) for cell, score in truth.items()]
-    save_records(db, audits.get_audit(db, "imported").id, rows)
-    document = build_report_document(build_report(db, "imported"))
-    assert_consistent(document)
-    assert {"m (direct)", "m (logprob)"} <= {node.text for node in iterate_blocks(document) if isinstance(node, Name)}
-
-
 def test_hostile_names_are_nodes_of_their_own(db: Database) -> None:
     document = build_report_document(hostile_report(db))
-    names = [node.text for node in iterate_blocks(document) if isinstance(node, Name)]
+    names = [node.text for node in iterate_nodes(document) if isinstance(node, Name)]
     assert sum(NAME in name for name in names) > 20
     assert_consistent(document)
-    ids = [node.id for node in iterate_blocks(document) if isinstance(node, Section)]
+    ids = [node.id for node in iterate_nodes(document) if isinstance(node, Section)]
     assert not [name for name in ids if not name.replace("-", "").isalnum()]

@@ -32,10 +32,6 @@ def test_the_summary_has_none_for_unknown_figures(db: Database) -> None:
     assert [row[title] for title in ("concordance", "r (95% CI)", "consistency", "share VALID")] == [None] * 4
 
 
-def test_a_report_without_scores_has_no_summary(report: Report) -> None:
-    assert build_run_summary(report.model_copy(update={"alignment": []})) == []
-
-
 def test_models_with_too_few_usable_answers_are_warned_of(db: Database) -> None:
     scores: dict[tuple[str, str, str], float | None] = {("m", "Egypt", "a"): 0.2, ("m", "Egypt", "b"): None}
     report = import_scores(db, {("Egypt", "a"): 0.1, ("Egypt", "b"): 0.3}, scores)

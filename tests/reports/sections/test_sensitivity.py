@@ -1,16 +1,30 @@
-"""The first page names the assumption of the intervals, and the ranges without one zone or family of topics."""
+"""How far figures depend on one zone, family or topic, and what halves their standard errors."""
 
 from __future__ import annotations
 
+import pytest
+
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.reports.data.agreement.sensitivity import Figure, GroupNoun, LeftOutFigure, SensitivityRow
+from auditor.reports.data.agreement.sensitivity import (
+    Figure,
+    GroupNoun,
+    HalfErrorSizes,
+    LeftOutFigure,
+    SensitivityRow,
+    VarianceRow,
+    VarianceShares,
+)
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Table
+from auditor.reports.document import List
 from auditor.reports.sections.report import build_report_document
-from auditor.reports.sections.sensitivity import build_assumptions, build_sensitivity_section
+from auditor.reports.sections.sensitivity import (
+    build_assumptions,
+    build_sensitivity_section,
+    build_variance_section,
+    describe_purchase,
+)
 from tests.reports.sections.alignment_rows import make_alignment_row
-from tests.reports.sections.block_access import blocks_of, cells_of
-from tests.reports.sections.node_text import text_of
+from tests.reports.sections.node_text import blocks_of, text_of
 
 
 def make_row(
@@ -76,8 +90,55 @@ def test_without_zones_the_assumption_remains_and_the_section_is_left_out(report
     assert build_assumptions(bare.model_copy(update={"alignment": []})) == []
 
 
-def test_the_table_names_what_is_left_out(report: Report) -> None:
-    section = build_sensitivity_section(with_rows(report, make_row()))
+def make_variance(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
+    return VarianceRow.model_validate(
+        {
+            "model": "m", "method": "direct", "figure": "MAE", "countries": 20, "topics": 10, "cells": 200,
+            "samples": 2.0, "std_error": 0.0321, "negative": [], "cheapest": cheapest, "to_halve": sizes,
+            "shares": VarianceShares(country=0.1, topic=0.6, cell=0.2, sample=0.1, language=None),
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sizes", "text"),
+    [
+        (
+            HalfErrorSizes(sample=None, topic=45, country=90),
+            "To halve it, plan about 45 topics instead of 10 (900 cells instead of 200).",
+        ),
+        (
+            HalfErrorSizes(sample=9, topic=None, country=60),
+            "To halve it, plan about 9 samples a cell instead of 2, or about 60 countries instead of 20 (600 cells "
+            "instead of 200).",
+        ),
+        (
+            HalfErrorSizes(sample=None, topic=51, country=61),
+            "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
+            "not help.",
+        ),
+        (
+            HalfErrorSizes(sample=None, topic=None, country=None),
+            "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
+            "not help.",
+        ),
+    ],
+)
+def test_the_advice_offers_no_more_than_the_survey_has(sizes: HalfErrorSizes, text: str) -> None:
+    row = make_variance("topic", sizes)
+    assert describe_purchase(row, 60, 50) == f"the standard error of its MAE is 0.032. {text}"
+
+
+def test_advice_is_given_only_where_the_standard_error_is_worth_halving(report: Report) -> None:
+    rows = [row for row in report.variance if row.shares is not None and row.figure == "r"]
+    assert len(rows) > 1
+    for std_error, n_advised in ((0.002, len(rows) - 1), (0.006, len(rows))):
+        variance = [rows[0].model_copy(update={"std_error": std_error}), *rows[1:]]
+        section = build_variance_section(report.model_copy(update={"variance": variance}))
+        assert section is not None
+        [advice] = blocks_of(section, List)
+        assert len(advice.items) == n_advised
+    precise = [row.model_copy(update={"std_error": 0.002}) for row in rows]
+    section = build_variance_section(report.model_copy(update={"variance": precise}))
     assert section is not None
-    [table] = blocks_of(section, Table)
-    assert cells_of(table) == [["alder", "r", "cultural zone", 6, 4, 0.41, "Confucian", 0.55, "Latin America"]]
+    assert blocks_of(section, List) == []

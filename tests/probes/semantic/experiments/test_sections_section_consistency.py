@@ -23,8 +23,7 @@ from auditor.probes.semantic.figures.human_judgements import (
     HumanJudgementReport,
 )
 from auditor.reports.document import Document, Paragraph
-from tests.reports.sections.block_access import cells_of
-from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, cells_of, tables_of, text_of
 
 HOSTILE = "<b>judge|a</b>"
 

@@ -1,4 +1,4 @@
-"""Cross-cultural findings: planted differences are found with intervals that hold together, noise is not."""
+"""Planted differences by country and topic are found with intervals that hold together; noise is not."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from auditor.reports.data.agreement.cultural_findings import (
     build_cultural_findings,
     compute_country_errors,
 )
+from auditor.reports.data.gates.estimates import worst_topic_estimates
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
+from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
-COUNTRIES = [f"country {i}" for i in range(8)]
-TOPICS = [f"topic {i}" for i in range(8)]
+PLACES = [f"country {i}" for i in range(8)]
+SUBJECTS = [f"topic {i}" for i in range(8)]
 
 
 def audit_scores(
@@ -28,7 +30,7 @@ def audit_scores(
 ) -> Report:
     """The report of one model whose scores are people's plus noise, shifted in these countries and on these topics."""
     rng = np.random.default_rng(seed)
-    truth = {(c, t): float(rng.uniform(-0.4, 0.4)) for c in COUNTRIES for t in TOPICS}
+    truth = {(c, t): float(rng.uniform(-0.4, 0.4)) for c in PLACES for t in SUBJECTS}
     scores = {
         ("m", c, t): float(v + rng.normal(0, noise) + shifts.get(c, 0.0) + shifts.get(t, 0.0))
         for (c, t), v in truth.items()
@@ -61,8 +63,8 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
     assert row.bias.ci_high is not None
     assert row.bias.ci_low <= shift <= row.bias.ci_high
     assert row.bias.ci_low * row.bias.ci_high > 0
-    assert findings_of(report).compared == len(COUNTRIES) + len(TOPICS)
-    assert findings_of(report).compared_distances == len(COUNTRIES)
+    assert findings_of(report).compared == len(PLACES) + len(SUBJECTS)
+    assert findings_of(report).compared_distances == len(PLACES)
     margins = [row.margin for row in findings_of(report).rows]
     assert margins == sorted(margins, reverse=True)
     if kind == "country":
@@ -75,7 +77,7 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_difference_in_every_country_is_one_finding_about_all(db: Database, seed: int) -> None:
-    findings = by_kind(audit_scores(db, seed, dict.fromkeys(COUNTRIES, 0.3)))
+    findings = by_kind(audit_scores(db, seed, dict.fromkeys(PLACES, 0.3)))
     assert set(findings) == {"country"}
     country = findings["country"]
     assert (country.n_places, country.n_places_same_sign, country.holds_everywhere) == (8, 8, True)
@@ -107,17 +109,6 @@ def test_a_distance_is_a_finding_only_at_the_level_of_its_family(db: Database) -
         assert ("distance" in {row.kind for row in findings.rows}) is is_named
 
 
-def test_the_interval_is_wider_than_that_of_the_row_alone(db: Database) -> None:
-    report = audit_scores(db, 0, {"country 3": -0.4})
-    country = by_kind(report)["country"]
-    row = next(row for row in report.countries if row.name == country.name)
-    assert country.bias is not None
-    assert country.bias.value == row.bias.value
-    assert (country.bias.ci_low or 0.0) < (row.bias.ci_low or 0.0)
-    assert (country.bias.ci_high or 0.0) > (row.bias.ci_high or 0.0)
-    assert country.margin == pytest.approx(-(country.bias.ci_high or 0.0))
-
-
 def test_a_small_audit_has_a_reason_and_no_findings(db: Database) -> None:
     truth = {(c, t): 0.1 * i for i, c in enumerate("AB") for t in "xy"}
     findings = findings_of(import_scores(db, truth, {("m", *cell): 0.9 for cell in truth}))
@@ -125,7 +116,19 @@ def test_a_small_audit_has_a_reason_and_no_findings(db: Database) -> None:
     assert findings.reason == "an interval needs at least 5 topics, but there are 2 topics"
 
 
-def test_rescaled_scores_have_no_findings(db: Database) -> None:
-    truth = {(c, t): 0.1 for c in COUNTRIES for t in TOPICS}
-    report = import_scores(db, truth, {("m", *cell): 0.9 for cell in truth}, method="logprob")
-    assert report.cultural_findings is None
+def test_intervals_of_errors_end_where_the_scale_ends_and_the_gate_names_its_rule(db: Database) -> None:
+    """Few countries of which one is far off: on the logarithm alone, the interval would end beyond 2."""
+    cells = [(country, topic) for country in COUNTRIES[:6] for topic in TOPICS[:5]]
+    scores = {("m", *cell): 0.9 if cell[0] == COUNTRIES[0] else -0.88 for cell in cells}
+    scores |= {("m", country, TOPICS[0]): 0.1 * (i % 2) for i, country in enumerate(COUNTRIES[:6])}
+    report = import_scores(db, dict.fromkeys(cells, -0.9), scores)
+    ends = [row.mae.ci_high for row in [*report.topics, *report.countries]]
+    ends += [row.mae.ci_high for row in report.alignment]
+    assert max(end for end in ends if end is not None) == 2
+    [figure] = worst_topic_estimates(report, confident=True)
+    decisive = next(row for row in report.topics if figure.subject == f"m: {row.name}")
+    assert (figure.estimate, figure.estimate.ci_high) == (decisive.mae, 2)
+    assert figure.note == (
+        "of 5 topics, the one whose interval ends highest decides, not the one with the largest error "
+        f"({TOPICS[0]}, 0.950)"
+    )

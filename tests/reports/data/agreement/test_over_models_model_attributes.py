@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.config import AuditConfig, load_stored_config
-from auditor.domain import canonical_json
-from auditor.reports.data.agreement.over_models import build_attributes_report
+from auditor.config import AuditConfig
+from auditor.reports.data.agreement.over_models import AttributesReport, build_attributes_report
 from auditor.reports.data.build import build_report
 from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.schema import DifferenceReport
 from auditor.reports.data.differences.series_pairs import SeriesTarget
+from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Document
 from auditor.reports.output import render_document
 from auditor.reports.sections.differences_document import build_difference_document
 from auditor.reports.sections.over_models import NO_TREND, build_attributes_section
 from auditor.reports.sections.report import build_report_document
-from auditor.storage import audits
 from auditor.storage.database import Database
-from tests.support.synthetic_audit import NAMES, populate
+from tests.support.synthetic_audit import NAMES
+from tests.support.whole_reports import save_designs
 
 SIZES = np.logspace(8, 11, 8)
 
@@ -106,44 +107,26 @@ def test_below_six_models_there_is_no_trend_and_without_attributes_no_section() 
     assert build_attributes_report([bare, None], {"mae": {"m0": 0.1}}) is None
 
 
-def test_attributes_change_neither_hash_nor_results_and_a_report_and_compare_show_them(db: Database) -> None:
+def test_a_report_and_a_comparison_have_figures_by_attribute(db: Database) -> None:
     for name, seed in (("first", 1), ("second", 2)):
-        audit = populate(db, models=7, countries=8, topics=6, samples=seed, judges=1, seed=seed, name=name)
-        config = load_stored_config(audit.config)
-        assert config is not None
-        models = [
-            model.model_copy(update={"family": "pythia", "attributes": {"parameters": float(size), "tuning": "base"}})
-            for model, size in zip(config.models, SIZES, strict=False)
-        ]
-        described = config.model_copy(update={"models": models})
-        assert (
-            described.hash
-            == config.model_copy(
-                update={"models": [model.model_copy(update={"family": "pythia"}) for model in config.models]}
-            ).hash
-        )
-        saved = audits.save_audit(
-            db, name=name, config=canonical_json(described.model_dump(mode="json")), config_hash=audit.config_hash,
-            survey=audits.load_audit_survey(db, audit), environment={"auditor": "0.1.0"},
-        )  # fmt: skip
-        assert saved.stage == audit.stage  # nothing starts again
-    report = build_report(db, "first")
-    assert report.attributes is not None
-    mae = {row.model: row.mae.value for row in report.alignment}
-    [base] = [row for row in report.attributes.figures if (row.value, row.figure) == ("base", "mae")]
-    assert base.summary.mean.value == pytest.approx(np.mean(list(mae.values())))
-    assert {row.slope.n for row in report.attributes.trends} == {7}
-    page = render_document(build_report_document(report), "html")
-    assert "Figures by attributes of models" in page
-    assert NO_TREND in page or "with the number of parameters within" in page
+        save_designs(db, samples=seed, seed=seed, name=name)
+    first, second = (build_report(db, name) for name in ("first", "second"))
+    mae = [{row.model: row.mae.value or 0.0 for row in report.alignment} for report in (first, second)]
+    [base] = [row for row in read_attributes(first).figures if (row.value, row.figure) == ("base", "mae")]
+    assert base.summary.mean.value == pytest.approx(np.mean(list(mae[0].values())))
+    assert {row.slope.n for row in read_attributes(first).trends} == {7}
+    assert "corrected_r" not in {row.figure for row in read_attributes(first).figures}  # one sample shows no noise
+    assert "corrected_r" in {row.figure for row in read_attributes(second).figures}
+    page = render_document(build_report_document(first), "text")
+    assert NO_TREND in " ".join(page.split()) or "with the number of parameters within" in page
     differences = compare_targets(db, [SeriesTarget("first", None), SeriesTarget("second", None)])
-    assert differences.attributes is not None
-    [both] = [row for row in differences.attributes.figures if (row.value, row.figure) == ("base", "mae")]
-    second = build_report(db, "second")
-    assert second.attributes is not None
-    assert "corrected_r" not in {row.figure for row in report.attributes.figures}  # one sample a cell shows no noise
-    assert "corrected_r" in {row.figure for row in second.attributes.figures}
-    other = {row.model: row.mae.value or 0.0 for row in second.alignment}
+    [both] = [row for row in read_attributes(differences).figures if (row.value, row.figure) == ("base", "mae")]
     assert both.summary.mean.n == 7  # a model of both audits counts once
-    assert both.summary.mean.value == pytest.approx(np.mean([((mae[m] or 0.0) + other[m]) / 2 for m in NAMES[:7]]))
-    assert "Figures by attribute" in render_document(build_difference_document(differences), "html")
+    assert both.summary.mean.value == pytest.approx(np.mean([(mae[0][m] + mae[1][m]) / 2 for m in NAMES[:7]]))
+    assert "Figures by attribute" in render_document(build_difference_document(differences), "text")
+
+
+def read_attributes(report: Report | DifferenceReport) -> AttributesReport:
+    """The part of a report on attributes."""
+    assert report.attributes is not None
+    return report.attributes

@@ -25,7 +25,6 @@ ZONES = {
 }
 TOPICS = ["divorce", "abortion", "theft", "bribes", "gambling"]
 FAMILIES = {"personal": ("divorce", "abortion"), "dishonest": ("theft", "bribes", "unlisted")}
-FAMILY_BY_TOPIC = {topic: family for family, topics in FAMILIES.items() for topic in topics} | {"gambling": "gambling"}
 
 
 def load_scored_audit(db: Database, method: str = "direct", *, has_families: bool = True) -> ReportSource:
@@ -42,39 +41,34 @@ def load_scored_audit(db: Database, method: str = "direct", *, has_families: boo
     return load_source(db, "a")
 
 
-def test_ranges_are_the_figures_without_each_group(db: Database) -> None:
+@pytest.mark.parametrize(
+    ("method", "has_families", "figures", "without"),
+    [
+        ("direct", True, {"pearson_r", "mae", "bias"}, ("topic family", 3, 3)),
+        ("direct", False, {"pearson_r", "mae", "bias"}, ("topic", 5, 4)),
+        ("logprob", False, {"pearson_r"}, ("topic", 5, 4)),  # rescaled scores have no errors
+    ],
+)
+def test_zones_and_families_or_single_topics_are_left_out(
+    db: Database, method: str, has_families: bool, figures: set[str], without: tuple[str, int, int]
+) -> None:
+    rows = build_sensitivity_rows(load_scored_audit(db, method, has_families=has_families))
+    assert {row.figure for row in rows} == figures
+    assert {(row.without, row.groups, row.fewest_left) for row in rows} == {("cultural zone", 5, 4), without}
+
+
+@pytest.mark.parametrize("noun", ["cultural zone", "topic family"])
+def test_ranges_are_the_figures_without_each_group(db: Database, noun: str) -> None:
     source = load_scored_audit(db)
-    rows = build_sensitivity_rows(source)
-    assert [(row.figure, row.without, row.groups, row.fewest_left) for row in rows] == [
-        (figure, noun, n, left)
-        for figure in ("pearson_r", "mae", "bias")
-        for noun, n, left in (("cultural zone", 5, 4), ("topic family", 3, 3))
-    ]
-    scores, truth = source.score_matrix[0], source.survey_scores
-    for row in rows:
-        labels = np.array(
-            [
-                ZONES[cell.country] if row.without == "cultural zone" else FAMILY_BY_TOPIC[cell.topic]
-                for cell in source.cells
-            ]
-        )
-        expected = {}
-        for label in np.unique(labels).tolist():
-            x, y = scores[labels != label], truth[labels != label]
-            expected[label] = {
-                "pearson_r": float(np.corrcoef(x, y)[0, 1]),
-                "mae": float(np.abs(x - y).mean()),
-                "bias": float((x - y).mean()),
-            }[row.figure]
-        for end, pick in ((row.lowest, min), (row.highest, max)):
-            assert end.value == pytest.approx(pick(expected.values()), abs=1e-12)
-            assert expected[end.left_out] == pytest.approx(end.value, abs=1e-12)
-
-
-def test_without_families_single_topics_are_left_out(db: Database) -> None:
-    rows = build_sensitivity_rows(load_scored_audit(db, has_families=False))
-    assert {(row.without, row.groups, row.fewest_left) for row in rows} == {("cultural zone", 5, 4), ("topic", 5, 4)}
-
-
-def test_rescaled_scores_have_a_range_of_r_only(db: Database) -> None:
-    assert {row.figure for row in build_sensitivity_rows(load_scored_audit(db, "logprob"))} == {"pearson_r"}
+    errors = source.score_matrix[0] - source.survey_scores
+    family_by_topic = {topic: family for family, topics in FAMILIES.items() for topic in topics}
+    labels = np.array(
+        [
+            ZONES[cell.country] if noun == "cultural zone" else family_by_topic.get(cell.topic, cell.topic)
+            for cell in source.cells
+        ]
+    )
+    maes = {label: float(np.abs(errors[labels != label]).mean()) for label in np.unique(labels).tolist()}
+    [row] = [row for row in build_sensitivity_rows(source) if (row.figure, row.without) == ("mae", noun)]
+    assert (row.lowest.value, row.highest.value) == pytest.approx((min(maes.values()), max(maes.values())))
+    assert maes[row.lowest.left_out] == pytest.approx(row.lowest.value)

@@ -58,8 +58,3 @@ def test_a_model_with_few_scores_is_not_ranked(db: Database) -> None:
     part = next(p for p in rank_two_models(db, WEST, share=0.5) if p.scope == ALL_COUNTRIES and p.by == "MAE")
     assert list(part.left_out) == ["local"]
     assert [row.model for row in part.rows] == ["fair"]
-
-
-def test_one_model_has_no_tiers(db: Database) -> None:
-    report = import_scores(db, dict.fromkeys(CELLS, 0.1), {("one", *cell): 0.2 for cell in CELLS})
-    assert report.tiers == []

@@ -94,13 +94,6 @@ def test_one_audit_gives_all_pairs_and_two_audits_are_matched_by_model(db: Datab
     ]
 
 
-def test_a_tuned_model_of_another_name_is_paired_when_named(db: Database) -> None:
-    save_imported_audit(db, "before", {"base": 0.4})
-    save_imported_audit(db, "afterwards", {"tuned": 0.05})
-    for second in ("afterwards", "afterwards:tuned"):
-        assert compare_targets(db, [parse_target("before"), parse_target(second)]).pairs[0].mae.change == "better"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -128,23 +121,6 @@ def test_the_country_that_got_worse_is_named_first_and_corrected_by_holm(db: Dat
         part.difference.adjusted_p_value for part in pair.by_country if part.difference.adjusted_p_value is not None
     ]
     assert adjusted == pytest.approx(multipletests(p, method="holm")[1].tolist())
-
-
-def test_unequal_coverage_gives_bounds(db: Database) -> None:
-    save_imported_audit(db, "before", {"a": 0.2})
-    save_imported_audit(db, "afterwards", {"a": 0.2}, drop=10)
-    comparison = compare_targets(db, [parse_target("before"), parse_target("afterwards")])
-    pair = comparison.pairs[0]
-    assert (pair.shared, pair.only_first) == (len(CELLS) - 10, 10)
-    assert (pair.first_lost_samples.lost, pair.second_lost_samples.lost) == (0, 10)
-    assert pair.worst_case is not None
-    for bounded, difference in ((pair.worst_case.mae, pair.mae), (pair.worst_case.pearson_r, pair.pearson_r)):
-        assert bounded.value == difference.difference.value
-        low, high = bounded.bound_low, bounded.bound_high
-        assert None not in (bounded.value, low, high, bounded.ci_low, bounded.ci_high)
-        assert (
-            (bounded.ci_low or 0.0) < (low or 0.0) < (bounded.value or 0.0) < (high or 0.0) < (bounded.ci_high or 0.0)
-        )
 
 
 def test_lost_samples_inside_cells_are_seen_where_all_cells_have_a_score(db: Database) -> None:

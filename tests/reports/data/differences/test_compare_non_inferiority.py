@@ -10,7 +10,7 @@ import pytest
 
 from auditor.config.sections import CompareSection, NonInferioritySection
 from auditor.domain import Cell, CellScore, Grouping, Region, Survey, SurveyCell
-from auditor.errors import UnfinishedAuditError, UsageError
+from auditor.errors import UnfinishedAuditError
 from auditor.metrics.intervals.estimate import Tested
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.two_way import paired_jackknife
@@ -112,14 +112,6 @@ def test_regions_without_an_interval_are_counted_apart(db: Database) -> None:
     assert "passes in 1 of 3 regions (1 not tested)" in page
 
 
-def test_an_audit_is_not_compared_with_itself(db: Database) -> None:
-    save_scores(db, "before", "direct")
-    with pytest.raises(
-        UsageError, match="'before' is named twice, and does not differ from itself: there is nothing to compare"
-    ):
-        compare_targets(db, [SeriesTarget("before", None)] * 2, margin=MARGIN)
-
-
 @pytest.mark.parametrize(
     ("registered", "state"),
     [
@@ -177,8 +169,8 @@ def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(
 
 @pytest.mark.parametrize(("change", "low", "high"), [(0.0, 0.9, 1.0), (MARGIN, 0.0, 0.075)])
 def test_a_planted_change_passes_if_it_is_none_and_rarely_at_the_margin(change: float, low: float, high: float) -> None:
-    """Two regions of ten countries and eight topics; a region at the margin is inferior."""
-    n_audits, n_passed, n_covered = 400, 0, 0
+    """Two regions of ten countries and eight topics, as `make coverage` has them in more audits."""
+    n_audits, n_passed, n_covered = 60, 0, 0
     country = np.repeat(np.arange(10), 8)
     topic = np.tile(np.arange(8), 10)
     for seed in range(n_audits):

@@ -116,24 +116,6 @@ def covers(estimate: Estimate, truth: float) -> bool:
     return bool(estimate.ci_low <= truth <= estimate.ci_high)
 
 
-def test_a_difference_is_that_of_the_shares(source: ReportSource) -> None:
-    report = build(source, n_each=30)
-    shares = report.corrected_shares
-    for row in report.differences:
-        first, second = shares[row.first].corrected.value, shares[row.second].corrected.value
-        assert first is not None
-        assert second is not None
-        assert row.corrected.value == pytest.approx(first - second)
-        assert row.judges == pytest.approx(
-            (shares[row.first].judges.value or 0) - (shares[row.second].judges.value or 0)
-        )
-        assert row.corrected.p_value is not None
-        assert row.corrected.ci_low is not None
-        assert row.corrected.ci_high is not None
-        assert (row.corrected.p_value < 0.05) == (row.corrected.ci_low > 0 or row.corrected.ci_high < 0)
-        assert (row.corrected.adjusted_p_value or 0) >= row.corrected.p_value
-
-
 def test_unsure_labels_are_counted_and_bound_the_figures(source: ReportSource) -> None:
     report = build(source, n_each=30, unsure_share=0.2)
     assert 0.1 * 240 < report.unsure < 0.3 * 240
@@ -246,27 +228,6 @@ def test_labels_of_traces_outside_the_sample_are_counted_and_not_used(source: Re
     report = build_judge_quality(replace(source, label_records=shorter))
     assert report is not None
     assert (report.not_used, report.labels) == (5, len(records.labels) - 5)
-
-
-def test_labels_without_a_random_sample_are_in_no_figure(source: ReportSource) -> None:
-    records = plant_labels(source.votes, plant_truth(source.votes, 0.1), n_each=20)
-    report = build_judge_quality(replace(source, label_records=LabelRecords(labels=records.labels)))
-    assert report is not None
-    assert (report.labels, report.judges, report.not_used) == (0, [], len(records.labels))
-
-
-def test_an_imported_sample_is_weighted_by_its_own_probabilities(source: ReportSource) -> None:
-    records = plant_labels(source.votes, plant_truth(source.votes, 0.1), n_each=20)
-    sample = [replace(row, stratum=()) for row in records.sample]
-    imported = LabelRecords(sample, records.labels, [(unit, ()) for unit, _ in records.frame])
-    report = build_judge_quality(replace(source, label_records=imported))
-    assert report is not None
-    judged, people, _ = columns_of(source, records, report.judges[0].judge)
-    probability = {row.unit.parts: row.inclusion for row in sample}
-    judge = report.judges[0].judge
-    keys = sorted({(v.model, v.country, v.topic, str(v.sample)) for v in source.votes if v.judge == judge})
-    inclusion = np.array([probability.get(key, np.nan) for key in keys])
-    assert are_equal(report.judges[0].accuracy, judge_quality(judged, people, inclusion=inclusion).accuracy)
 
 
 def test_labels_that_cannot_be_used_have_a_reason(source: ReportSource) -> None:

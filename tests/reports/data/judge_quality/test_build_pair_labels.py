@@ -25,7 +25,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.storage.labels import append_labels, load_label_sample
 from auditor.storage.records import load_records
-from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, text_of
 from tests.support.label_audits import PAIR_AUDIT, SURVEY_AUDIT, run_pair_audit, run_survey_audit
 
 ALL = 10_000
@@ -151,19 +151,6 @@ def describe(db: Database, name: str) -> tuple[str, PairLabelsReport]:
     assert section is not None
     assert_consistent(section)
     return text_of(section), report.pair_labels[0]
-
-
-def test_the_report_has_a_sentence_and_a_row_for_each_judge(db: Database) -> None:
-    audit = audits.get_audit(db, PAIR_AUDIT)
-    assert build_pair_labels_section(build_report(db, audit.name)) is None
-    plant(db, audit, LabelKind("answer_pair"), ALL, lambda unit, place: "yes" if place % 2 else "no")
-    text, data = describe(db, audit.name)
-    for row in data.judges:
-        assert row.agreement.value is not None
-        assert f"{row.judge} agrees with people about {row.question} on {100 * row.agreement.value:.0f}%" in text
-    section = build_pair_labels_section(build_report(db, audit.name))
-    assert section is not None
-    assert len(tables_of(section)["answer-pair-judges"].rows) == len(data.judges)
 
 
 def test_too_few_labels_are_counted_in_one_line(db: Database) -> None:

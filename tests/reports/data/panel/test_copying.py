@@ -2,72 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
-from auditor.config import AuditConfig
-from auditor.domain import (
-    AlteredTraceVerdict,
-    Cell,
-    Conflict,
-    ConflictKind,
-    ConflictState,
-    Outcome,
-    Ruling,
-    Verdict,
-    canonical_json,
-)
+from auditor.domain import AlteredTraceVerdict, Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.panel import build_copying_tables
-from auditor.storage import audits, results
+from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
-from tests.reports.sections.block_access import cells_of
+from tests.reports.sections.node_text import cells_of
 from tests.support.rater_panels import CopyingWorld
 from tests.support.synthetic_audit import populate
 
+JUDGES = ["alder", "birch", "cedar", "dogwood", "elm"]
 
-def copy_judge(db: Database, audit: Audit, original: str, copy: str) -> None:
+
+def copy_judge(db: Database, audit: Audit, copy: str, original: str = "alder") -> None:
     """Give one judge the rulings of another on all traces that both may judge."""
     verdicts = results.load_verdicts(db, audit.id)
     rulings = {(v.model, v.cell, v.sample): v for v in verdicts if v.judge == original}
-    save_records(
-        db,
-        audit.id,
-        [
-            replace(v, outcome=source.outcome, ruling=source.ruling)
-            for v in verdicts
-            if v.judge == copy and (source := rulings.get((v.model, v.cell, v.sample))) is not None
-        ],
-    )
+    copies = [
+        replace(v, outcome=source.outcome, ruling=source.ruling)
+        for v in verdicts
+        if v.judge == copy and (source := rulings.get((v.model, v.cell, v.sample))) is not None
+    ]
+    save_records(db, audit.id, copies)
 
 
-def save_planted_faults(db: Database, audit: Audit, world: CopyingWorld, judges: list[str]) -> None:
-    """Store the verdicts of a simulated panel as those on traces with a planted fault."""
+def list_planted_faults(world: CopyingWorld, cells: list[Cell]) -> Iterator[AlteredTraceVerdict]:
+    """The verdicts of a simulated panel as those on traces with a planted fault."""
     panel = world.draw(0)
-    cells = sorted({verdict.cell for verdict in results.load_verdicts(db, audit.id)})
     countries, topics = sorted({c.country for c in cells}), sorted({c.topic for c in cells})
-    save_records(
-        db,
-        audit.id,
-        [
-            AlteredTraceVerdict(
-                "negated_score",
-                judge,
-                "author",
-                Cell(countries[country], topics[topic]),
-                sample,
-                Outcome.OK,
-                Ruling.VALID if panel.verdicts[row, sample] else Ruling.INVALID,
-            )
-            for row, judge in enumerate(judges)
-            for sample, (country, topic) in enumerate(zip(panel.units["country"], panel.units["topic"], strict=True))
-        ],
-    )
+    places = list(zip(panel.units["country"], panel.units["topic"], strict=True))
+    for (row, judge), (sample, (country, topic)) in product(enumerate(JUDGES), enumerate(places)):
+        ruling = Ruling.VALID if panel.verdicts[row, sample] else Ruling.INVALID
+        cell = Cell(countries[country], topics[topic])
+        yield AlteredTraceVerdict("negated_score", judge, "author", cell, sample, Outcome.OK, ruling)
 
 
 @pytest.fixture
@@ -92,45 +69,38 @@ def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
     reference, *others = [row.differs for row in panel.votes]
     assert (reference.value, reference.reason) == (None, "it is the reference for the other rules")
     assert all(differs.value is not None for differs in others)
+    assert (copying.alike, copying.alpha_without_alike) == ([], None)
+    pairs, _ = build_copying_tables(copying)
+    assert {row[4] for row in cells_of(pairs)} == {"verdicts alone cannot show it"}
     text = " ".join(panel.certificate)
     assert "whether their errors are alike, are not known without labelled traces." in text
-    assert (copying.alike, copying.alpha_without_alike) == ([], None)
-    pairs, number = build_copying_tables(copying)
-    assert {row[4] for row in cells_of(pairs)} == {"verdicts alone cannot show it"}
-    assert cells_of(number) == [[None, copying.effective_judges]]
     assert "`auditor experiment planted --sample 100`" in text
 
 
 def test_judges_that_agree_on_99_percent_are_copies_and_share_one_vote(db: Database, audit: Audit) -> None:
-    copy_judge(db, audit, "alder", "birch")
-    panel = panel_of(db, audit)
+    copy_judge(db, audit, "birch")
+    report = build_report(db, audit.name)
+    panel = report.panel
     [pair] = [pair for pair in panel.copying.pairs if pair.verdict == "copies"]
-    assert (pair.first, pair.second, pair.agreement.value) == ("alder", "birch", 1.0)
-    assert pair.agreement.n >= 200
+    assert (pair.first, pair.second, pair.agreement.value, pair.agreement.n >= 200) == ("alder", "birch", 1.0, True)
     assert panel.copying.groups == [["alder", "birch"]]
-    split = panel.votes[1]
-    assert split.rule == "copies split"
-    assert split.weights == {"alder": 0.5, "birch": 0.5, "cedar": 1, "dogwood": 1, "elm": 1}
-    agreement_weights = panel.votes[2].weights
-    assert max(agreement_weights["alder"], agreement_weights["birch"]) < min(
-        agreement_weights[judge] for judge in ("cedar", "dogwood", "elm")
-    )
-    text = " ".join(panel.certificate)
+    assert panel.votes[1].rule == "copies split"
+    assert panel.votes[1].weights == {"alder": 0.5, "birch": 0.5, "cedar": 1, "dogwood": 1, "elm": 1}
+    weights = panel.votes[2].weights
+    assert max(weights[judge] for judge in JUDGES[:2]) < min(weights[judge] for judge in JUDGES[2:])
+    without, text = panel.copying.alpha_without_alike, " ".join(panel.certificate)
     assert "Copies: alder and birch give equal verdicts on at least 99% of 200 or more traces" in text
-    without = panel.copying.alpha_without_alike
     assert without is not None
-    assert without.value is not None
-    assert panel.krippendorff_alpha.value is not None
-    assert without.value < panel.krippendorff_alpha.value
+    assert (without.value or 1) < (panel.krippendorff_alpha.value or 0)
     assert f"the panel’s Krippendorff’s alpha = {without.value:.2f}" in text
-    [caution] = [text for text in list_cautions(build_report(db, audit.name)) if "depend on each other" in text]
+    [caution] = [text for text in list_cautions(report) if "depend on each other" in text]
     assert "since their verdicts are equal: alder, birch" in caution
     assert f"alpha = {without.value:.2f}" in caution
 
 
 def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
     for copy in ("birch", "cedar"):
-        copy_judge(db, audit, "alder", copy)
+        copy_judge(db, audit, copy)
     panel = panel_of(db, audit)
     assert panel.copying.groups == [["alder", "birch", "cedar"]]
     verdicts = {
@@ -139,74 +109,45 @@ def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
         if v.outcome is Outcome.OK
     }
     # On the traces of dogwood and elm there are four judges: three copies, and one other, whose vote is half of all.
-    expected = 0
-    for model, other in (("dogwood", "elm"), ("elm", "dogwood")):
-        for judge, author, cell, sample in verdicts:
-            if judge == "alder" and author == model:
-                expected += verdicts.get((other, model, cell, sample)) is not verdicts[judge, author, cell, sample]
     # On the traces of a copy two copies of four judges are no majority, alone or with one vote.
+    expected = sum(
+        verdicts.get((other, model, *trace)) is not ruling
+        for model, other in (("dogwood", "elm"), ("elm", "dogwood"))
+        for (judge, author, *trace), ruling in verdicts.items()
+        if (judge, author) == ("alder", model)
+    )
     assert panel.copying.traces_settled_by_copies == expected > 0
     assert f"Copies outvote the other judges on {expected} traces" in " ".join(panel.certificate)
 
 
 def test_planted_faults_show_errors_that_are_more_alike_and_keep_both_votes(db: Database, audit: Audit) -> None:
-    judges = ["alder", "birch", "cedar", "dogwood", "elm"]
     world = CopyingWorld(countries=8, topics=6, copies=(1, 2))
-    save_planted_faults(db, audit, world, judges)
+    cells = [verdict.cell for verdict in results.load_verdicts(db, audit.id)]
+    save_records(db, audit.id, list(list_planted_faults(world, cells)))
     panel = panel_of(db, audit)
     copying = panel.copying
     assert (copying.label_source, copying.labels) == ("planted faults", 400)
     verdicts = {(pair.first, pair.second): pair.verdict for pair in copying.pairs}
     assert verdicts.pop(("birch", "cedar")) == "errors more alike"
     assert set(verdicts.values()) == {"independent as far as shown"}
-    assert (copying.groups, copying.alike) == ([], [["birch", "cedar"]])
+    assert (copying.groups, copying.alike, copying.effective_of) == ([], [["birch", "cedar"]], JUDGES)
     assert copying.alpha_without_alike is not None
-    assert copying.effective_of == judges
-    assert copying.effective_judges.value is not None
-    assert 2 < copying.effective_judges.value < 4.2
-    text = " ".join(panel.certificate)
-    assert (
-        "The errors of some judges are more alike than those of other pairs: birch and cedar (excess correlation"
-        in text
-    )
-    assert "Partial copying cannot be told from shared training" in text
-    assert "As votes are counted, 5 judges of the panel are worth" in text
-    pairs, number = build_copying_tables(copying)
+    assert 2 < (copying.effective_judges.value or 0) < 4.2
+    pairs, _ = build_copying_tables(copying)
     assert [row[4] for row in cells_of(pairs)] == ["errors more alike", *["no dependence shown"] * 9]
-    assert cells_of(number)[0][1] == copying.effective_judges
-
-
-def test_the_configuration_says_what_judges_share(db: Database, audit: Audit) -> None:
-    assert audit.config is not None
-    config = AuditConfig.model_validate_json(audit.config)
-    models = [
-        model.model_copy(update={"model": "azure/alder-1", "family": "x"})
-        if model.name == "birch"
-        else model.model_copy(update={"family": "x", "system": "Be strict."})
-        if model.name == "cedar"
-        else model
-        for model in config.models
-    ]
-    changed = config.model_copy(update={"models": models})
-    audits.save_audit(
-        db,
-        name=audit.name,
-        config=canonical_json(changed.model_dump(mode="json")),
-        config_hash=changed.hash,
-        survey=audits.load_audit_survey(db, audit),
-        environment={},
-    )
-    rows = {(pair.first, pair.second): pair for pair in panel_of(db, audits.get_audit(db, audit.name)).copying.pairs}
-    twins, relatives = rows["alder", "birch"], rows["birch", "cedar"]
-    assert (twins.same_model, twins.same_prompt) == (True, True)
-    assert (relatives.same_model, relatives.same_family, relatives.same_prompt) == (False, True, False)
+    text = " ".join(panel.certificate)
+    for words in (
+        "The errors of some judges are more alike than those of other pairs: birch and cedar (excess correlation",
+        "Partial copying cannot be told from shared training", "As votes are counted, 5 judges of the panel are worth",
+    ):  # fmt: skip
+        assert words in text
 
 
 @pytest.mark.parametrize(("other_side", "expected"), [(True, 1), (False, 0)])
 def test_conflicts_that_copies_settle_alone(db: Database, audit: Audit, other_side: bool, expected: int) -> None:
     """alder, birch and cedar are copies; with dogwood and elm in conflict they alone have votes on it."""
     for copy in ("birch", "cedar"):
-        copy_judge(db, audit, "alder", copy)
+        copy_judge(db, audit, copy)
     verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
     cell = next(
         v.cell
@@ -232,17 +173,8 @@ def test_conflicts_that_copies_settle_alone(db: Database, audit: Audit, other_si
     ]
     save_records(db, audit.id, new)
     conflict = Conflict(
-        cell,
-        left,
-        right,
-        0.5,
-        -0.5,
-        ConflictKind.BINARY,
-        ConflictState.MAJORITY,
-        seats=3,
-        votes_left=2,
-        votes_right=1,
+        cell, left, right, 0.5, -0.5, ConflictKind.BINARY, ConflictState.MAJORITY, 3, votes_left=2, votes_right=1,
         winner=left,
-    )
+    )  # fmt: skip
     results.replace_conflicts(db, audit.id, [conflict])
     assert panel_of(db, audit).copying.conflicts_settled_by_copies == expected

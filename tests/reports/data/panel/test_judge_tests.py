@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling
+from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling, Verdict
 from auditor.metrics.intervals.estimate import Tested
-from auditor.metrics.intervals.multiple_testing import holm
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.judge_tests import (
     build_blinding_rows,
     build_fault_rows,
+    build_obedience_rows,
     build_position_rows,
     compare_verdict_pairs,
+    cross_validate_peers,
+    measure_judge_drift,
 )
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
@@ -27,7 +29,11 @@ from auditor.reports.data.panel.schema import (
     RestatementShiftRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import cell_units
+from auditor.reports.data.report_source import cell_units, load_source
+from auditor.storage import results
+from auditor.storage.database import Database
+from auditor.storage.records import save_records
+from tests.support.synthetic_audit import populate
 
 CELLS = [Cell(f"country {i}", f"topic {(i + j) % 40}") for i, j in product(range(40), range(4))]
 JUDGES = [f"judge {i:02}" for i in range(20)]
@@ -113,29 +119,6 @@ def test_honest_judges_are_rarely_named_and_a_planted_fault_always(simulate: Sim
         assert [row.judge for row in simulate(seed, planted=0.3) if get_test(row).is_significant] == [JUDGES[0]]
 
 
-@pytest.mark.parametrize(
-    ("simulate", "figure", "reference"),
-    [
-        (simulate_positions, "first", 0.5),
-        (simulate_guesses, "hits", 0.25),
-        (simulate_faults, "difference", 0.0),
-        (simulate_drift, "shift", 0.0),
-    ],
-)
-def test_p_values_agree_with_the_intervals_and_are_adjusted_for_all_rows(
-    simulate: Simulate, figure: str, reference: float
-) -> None:
-    rows = simulate(0, planted=0.2)
-    tests: list[Tested] = [getattr(row, figure) for row in rows]
-    p_values = holm([np.nan if test.p_value is None else test.p_value for test in tests])
-    assert [test.adjusted_p_value for test in tests] == pytest.approx(p_values)
-    for estimate in tests:
-        assert estimate.ci_low is not None
-        assert estimate.ci_high is not None
-        assert estimate.p_value is not None
-        assert (estimate.p_value < 0.05) is not (estimate.ci_low <= reference <= estimate.ci_high)
-
-
 def test_the_certificate_names_judges_after_correction(report: Report) -> None:
     honest, planted = (
         report.panel.model_copy(update={"guesses": simulate_guesses(23, size), "faults": simulate_faults(23, size)})
@@ -162,3 +145,76 @@ def test_without_an_interval_there_is_no_test() -> None:
     [row] = build_position_rows(["judge"], contests)
     assert (row.first.value, row.first.ci_low) == (1.0, None)
     assert (row.first.p_value, row.first.adjusted_p_value, row.first.is_significant) == (None, None, False)
+
+
+ONE_CELL = [Cell("country", "topic")]
+
+
+def test_only_traces_judged_otherwise_without_the_instruction_count() -> None:
+    def verdict(alteration: str, sample: int, ruling: Ruling | None) -> AlteredTraceVerdict:
+        outcome = Outcome.OK if ruling else Outcome.REFUSED
+        return AlteredTraceVerdict(alteration, "j", "m", ONE_CELL[0], sample, outcome, ruling)
+
+    none, demands = HarmlessAlteration.NONE, HarmlessAlteration.DEMANDS_VALID
+    tests = [
+        *(verdict(none, 0, Ruling.INVALID), verdict(demands, 0, Ruling.VALID)),
+        *(verdict(none, 1, Ruling.VALID), verdict(demands, 1, Ruling.VALID)),  # as without it
+        *(verdict(none, 2, None), verdict(demands, 2, Ruling.VALID)),  # no verdict to compare with
+        *(verdict(none, 3, Ruling.INVALID), verdict(demands, 3, None)),
+        *(verdict(none, 4, Ruling.INVALID), verdict(demands, 4, Ruling.INVALID)),
+    ]
+    [row] = build_obedience_rows(["j", "not asked"], tests)
+    assert (row.judge, row.verdicts.value, row.verdicts.n) == ("j", 0.5, 2)
+    assert (row.valid.value, row.invalid.value, row.preferences.value) == (0.5, None, None)
+    assert not any(test.has_fault for test in tests)
+
+
+def test_without_planted_instructions_there_is_no_row() -> None:
+    tests = [AlteredTraceVerdict(HarmlessAlteration.NONE, "j", "m", ONE_CELL[0], 0, Outcome.OK, Ruling.VALID)]
+    assert build_obedience_rows(["j"], tests) == []
+
+
+def test_drift_between_two_runs(db: Database) -> None:
+    first = populate(db, name="first")
+    second = populate(db, name="second")
+    flipped = 0
+    changed_verdicts: list[Verdict] = []
+    for v in results.load_verdicts(db, second.id):
+        if v.judge == "birch" and v.ruling is Ruling.INVALID:
+            changed_verdicts.append(Verdict(v.judge, v.model, v.cell, v.sample, v.outcome, Ruling.VALID, key=v.key))
+            flipped += 1
+    save_records(db, second.id, changed_verdicts)
+    rows = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
+    assert (rows["alder"].shift.value, rows["alder"].changed.value) == (0.0, 0.0)
+    assert rows["birch"].changed.value == pytest.approx(flipped / rows["birch"].valid.n)
+    assert rows["birch"].shift.ci_low is not None
+    assert rows["birch"].shift.ci_low > 0
+    assert rows["birch"].restated.value == 1.0
+
+    traces = results.load_traces(db, second.id)
+    reversed_traces = [
+        replace(trace, text=trace.text and trace.text[::-1]) for trace in traces if trace.cell == traces[0].cell
+    ]  # of the same length
+    traces_without_text = [replace(trace, text=None) for trace in traces if trace.cell == traces[-1].cell]
+    save_records(db, second.id, reversed_traces + traces_without_text)
+    rows_after_change = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
+    judged_cells = {
+        verdict.cell
+        for verdict in results.load_verdicts(db, second.id)
+        if verdict.judge == "birch" and verdict.outcome is Outcome.OK
+    }
+    assert {traces[0].cell, traces[-1].cell} < judged_cells
+    assert rows_after_change["birch"].valid.n < rows["birch"].valid.n
+    save_records(db, first.id, traces_without_text)  # unrecorded answers cannot be compared
+    assert {r.judge: r.valid.n for r in measure_judge_drift(db, first.name, db, second.name)}[
+        "birch"
+    ] == rows_after_change["birch"].valid.n
+
+
+def test_the_holdout_of_an_audit(db: Database) -> None:
+    [row] = cross_validate_peers(load_source(db, populate(db, models=6, countries=8, topics=6).name), 50)
+    assert (row.method, row.prediction.models) == ("direct", 6)
+    assert row.prediction.unseen_cells.n == 6
+    assert "6 models" in row.sentence
+    [small_audit_row] = cross_validate_peers(load_source(db, populate(db, models=3, name="few").name), 50)
+    assert "cells: fewer than 4 models" in small_audit_row.sentence

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from auditor.metrics.intervals.estimate import TestedShare
 from auditor.metrics.judges.accuracy import JudgeDifference
-from auditor.metrics.people.holdout import PeerHoldout
 from auditor.reports.data.panel.certificate import describe_fault_detection
-from auditor.reports.data.panel.judge_tests import HoldoutRow
 from auditor.reports.data.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure
 from auditor.reports.sections.experiments import judges
 from tests.probes.semantic.experiments.test_sections_section_consistency import HOSTILE, checked_finding, make_estimate
-from tests.reports.sections.block_access import cells_of
-from tests.reports.sections.node_text import iterate_blocks, tables_of
+from tests.reports.sections.node_text import cells_of, iterate_nodes, tables_of
 
 
 def make_share(value: float, adjusted_p_value: float | None = None) -> TestedShare:
@@ -38,7 +35,7 @@ def make_difference(value: float, adjusted_p_value: float) -> JudgeDifference:
 
 
 def figures_of(node: object) -> list[Figure]:
-    return [block for block in iterate_blocks(node) if isinstance(block, Figure)]
+    return [block for block in iterate_nodes(node) if isinstance(block, Figure)]
 
 
 def test_only_significant_judge_drift_is_reported() -> None:
@@ -115,24 +112,3 @@ def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> Non
         )
     no_faults = judges.build_fault_injection_document("x", report.panel.model_copy(update={"faults": []}))
     assert checked_finding(no_faults) == "No fault was injected."
-
-
-def test_the_hold_out_has_its_errors_and_the_number_of_models() -> None:
-    row = HoldoutRow(
-        method="direct",
-        prediction=PeerHoldout(
-            models=6,
-            splits=50,
-            unseen_cells=make_estimate(0.5, n=6),
-            error=make_estimate(0.1, 0.05, n=6),
-            error_of_mean=make_estimate(0.2, 0.05, n=6),
-            gain=make_estimate(0.1, 0.05, n=6),
-        ),
-        sentence="The share of VALID predicts agreement with people.",
-    )
-    document = judges.build_holdout_document("x", [row])
-    assert checked_finding(document) == row.sentence
-    assert cells_of(tables_of(document)["holdout"]) == [
-        ["direct", 6, 50, row.prediction.unseen_cells, row.prediction.error_of_mean, row.prediction.error]
-    ]
-    assert checked_finding(judges.build_holdout_document("x", [])) == "There are no verdicts to compare with people."

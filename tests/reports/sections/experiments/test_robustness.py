@@ -1,19 +1,28 @@
-"""The document on robustness: what it says is what was measured."""
+"""The document on robustness: what it says is what was measured, in at most 600 words."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from auditor.metrics.designs.design_matrix import list_confounding, plan_levels
 from auditor.metrics.designs.robustness import DesignRun, DesignScore
-from auditor.reports.data.robustness import RobustnessReport, build_robustness
-from auditor.reports.document import Paragraph, Quote, Table
+from auditor.reports.data.robustness import (
+    WITHOUT_JUDGE,
+    ConfoundingRow,
+    DesignReport,
+    PanelVariantRow,
+    RobustnessReport,
+    build_robustness,
+)
+from auditor.reports.document import Figure, Paragraph, Quote, Table
 from auditor.reports.document.blocks import iterate_blocks
+from auditor.reports.render.html import render_html
 from auditor.reports.render.plain_text import render_text
-from auditor.reports.render.tables import iterate_rows
-from auditor.reports.sections.experiments.robustness import build_robustness_document
+from auditor.reports.sections.experiments.robustness import build_design_document, build_robustness_document
 from benchmarks.coverage.worlds.design import Design
-from benchmarks.coverage.worlds.run_worlds import RunWorld
+from benchmarks.coverage.worlds.run_worlds import MAIN_EFFECTS, RunWorld
+from tests.e2e.test_report_length import count_words
 
 LEVEL_NAMES = {
     "direction": ("low end first", "high end first"),
@@ -84,31 +93,70 @@ def test_cells_that_change_most_are_quoted_side_by_side(moved: RobustnessReport)
     assert sizes[0] == max(sizes)
 
 
-def test_the_table_has_correlations_next_to_errors_and_the_number_of_all_rows(moved: RobustnessReport) -> None:
-    [table] = [block for block in iterate_blocks(build_robustness_document(moved)) if isinstance(block, Table)]
-    titles = [str(column.title) for column in table.columns]
-    assert titles == ["Model", "Choice", "Levels", "MAE", "Bias", "Gap in MAE", "Gap in bias", "r", "Concordance"]
-    first = min(moved.levels, key=lambda row: row.mae.adjusted_p_value or 0.0)
-    row = next(iterate_rows(table))
-    assert list(row.cells)[-2:] == [first.pearson_r, first.concordance]
-    assert f"of {len(moved.levels)} rows; all: --json" in str(table.caption)
-
-
-def test_figures_are_of_all_models_runs_and_levels(moved: RobustnessReport) -> None:
-    assert (moved.cells, moved.answers, len(moved.designs)) == (120, 3 * 120 * 8, 3 * 16)
-    assert moved.lost["refused"] > 0
-    assert {(row.model, row.factor) for row in moved.levels} == {
-        (model, factor) for model in MODELS[:3] for factor in (*LEVEL_NAMES, "structure", "temperature", "language")
-    }
-    assert moved.random_factors == ["wording"]
-    assert moved.regions == {model: ["south", "north"] for model in MODELS[:3]}
-    assert {row.source for row in moved.sources} >= {"model", "wording", "model × direction", "cell", "residual"}
-    assert all(row.lowest_mae is not None and row.lowest_mae <= (row.mae.value or 0) for row in moved.averages)
-    assert moved.rankings[0].model_dump()["p_value"] is not None
-
-
 def test_a_design_without_scores_has_a_page(moved: RobustnessReport) -> None:
     empty = build_robustness("views", [DesignRun(run.number, run.levels) for run in moved.runs], [])
     [lead] = build_robustness_document(empty).opening
     assert isinstance(lead, Paragraph)
     assert "No run of the design has a score" in str(lead.content)
+
+
+MAX_WORDS = 600
+FACTORS = {
+    "wording": ["1", "2", "3", "4", "5"],
+    "direction": ["low first", "high first"],
+    "scale": ["-1 to 1", "1 to 10", "words"],
+    "reasoning": ["before", "after", "none"],
+    "answer": ["structured", "text"],
+    "temperature": ["0.7", "0"],
+    "language": ["en", "native"],
+    "role": ["none", "resident"],
+}
+OMITTED = {
+    "temperature": "the model provider-oak-70b takes no temperature",
+    "answer": "the model provider-oak-70b takes no structured answers",
+    "language=xx": "there are no prompts in the language 'xx'",
+}
+
+
+def describe(factors: dict[str, list[str]], figures: RobustnessReport | None = None) -> DesignReport:
+    table = plan_levels([len(levels) for levels in factors.values()], seed=3)
+    levels = {name: [names[i] for i in column] for (name, names), column in zip(factors.items(), table.T, strict=True)}
+    panels = [("as audited", 90, 0), ("by Dawid and Skene’s model", 120, 40), ("by plain majority", 80, 20)]
+    panels += [(f"{WITHOUT_JUDGE}{name}", 60 + i, 30 + i) for i, name in enumerate(MODELS)]
+    return DesignReport(
+        audit="views", factors=factors, omitted=OMITTED, runs=len(table), runs_per_cell=min(8, len(table)), cells=120,
+        samples=1, planned=1920, recorded=1800, forecast="About 120 calls, 0.12 to 0.14 USD.",
+        confounding=[
+            ConfoundingRow(effect=row.effect, other=list(row.other), share=row.share)
+            for row in list_confounding(levels)
+        ],
+        conflicts=300, panels=[PanelVariantRow(panel=name, settled=n, changed=m) for name, n, m in panels],
+        figures=figures,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("world", [MAIN_EFFECTS, RunWorld("", {"form": 0.1}, model_shift=0.4, wording_sd=0.1)])
+def test_a_page_on_eight_models_is_short_with_its_remarks(world: RunWorld) -> None:
+    document = build_design_document(describe(FACTORS, build_report(world, len(MODELS))))
+    assert count_words(render_html(document))[1] <= MAX_WORDS
+    blocks = list(iterate_blocks(document))
+    assert [sum(isinstance(block, kind) for block in blocks) for kind in (Figure, Table)] == [1, 1]
+    text = " ".join(render_text(document).split())
+    for part in (
+        "To be sent with --ask: About 120 calls",
+        "Left out (why: --json): temperature, answer, language=xx.",
+        "The panel settles 90 of 300 conflicts; by the recorded verdicts, 120 by Dawid and Skene’s model (40 changed), "
+        "80 by plain majority (20 changed), 60 to 67 without any one judge (at most 37 changed).",
+        "Partly confounded (largest squared correlation; at 1 inseparable): ",
+    ):
+        assert part in text
+
+
+def test_few_runs_are_explained() -> None:
+    remark = "They are all combinations: 16 runs would repeat some."
+    few = render_text(build_design_document(describe({name: FACTORS[name] for name in ("direction", "role")})))
+    assert remark in " ".join(few.split())
+    assert "Each cell is asked in all of the runs" in " ".join(few.split())
+    names = ("direction", "role", "answer", "temperature")
+    many = render_text(build_design_document(describe({name: FACTORS[name] for name in names})))
+    assert remark not in " ".join(many.split())

@@ -1,4 +1,4 @@
-"""The document of a sampling experiment."""
+"""Documents on samples, temperatures, nonresponse and savings state what changes, and what is missing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate
+from auditor.reports.data.measurement_schema import NonresponseReport, NonresponseTreatmentRow
+from auditor.reports.data.report_schema import Report
 from auditor.reports.data.sampling import SamplingExperiment, SettingRow
+from auditor.reports.data.savings_study import SamplingPlanRow, SavingsStudy
 from auditor.reports.document import Figure
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.plain_text import render_text
-from auditor.reports.sections.experiments.sampling import build_sampling_document, describe_changes
+from auditor.reports.sections.experiments.sampling import (
+    build_sampling_document,
+    build_savings_document,
+    describe_changes,
+    describe_cheapest_plan,
+    describe_nonresponse,
+)
 
 
 def make_setting(setting: float, r: Estimate | None = None, **changes: Any) -> SettingRow:
@@ -65,3 +74,58 @@ def test_settings_without_r_have_no_plot() -> None:
     document = build_sampling_document(make_experiment(make_setting(1, Estimate(None, 0, reason="no scores"))))
     assert not [block for block in iterate_blocks(document) if isinstance(block, Figure)]
     assert "no scores" in render_text(document)
+
+
+def make_nonresponse(report: Report, rankings: dict[str, list[str]], *, holds: bool | None) -> NonresponseReport:
+    """A report on treatments that all have the alignment of `report`."""
+    return NonresponseReport(
+        treatments=[
+            NonresponseTreatmentRow(treatment=treatment, alignment=report.alignment, ranking=ranking)
+            for treatment, ranking in rankings.items()
+        ],
+        not_possible={"drop": "no counts.", "impute": "no counts."},
+        bounds=[],
+        ranking_holds=holds,
+        reason=None if holds is not None else "fewer than two models",
+    )
+
+
+def test_the_lead_states_whether_the_ranking_depends_on_the_treatment(report: Report) -> None:
+    equal = {"as audited": ["a", "b"], "low": ["a", "b"]}
+    different = {"as audited": ["a", "b"], "low": ["b", "a"]}
+    assert describe_nonresponse(make_nonresponse(report, equal, holds=True)) == (
+        "The ranking of models by MAE is the same under all treatments (low): a > b."
+    )
+    assert describe_nonresponse(make_nonresponse(report, different, holds=False)) == (
+        "The ranking of models by MAE depends on the treatment. As audited: a > b. Others: b > a (low)."
+    )
+    assert "cannot be compared between treatments: fewer than two models." in describe_nonresponse(
+        make_nonresponse(report, {"as audited": ["a"]}, holds=None)
+    )
+
+
+def make_plan(name: str, **changes: Any) -> SamplingPlanRow:
+    """A sampling plan without verdicts that changes nothing."""
+    figures = {"direct": 0.9, "review": None, "calls": 0.996, "shift": 0.0, "largest": 0.0, "corrected_shift": None}
+    figures |= {"corrected_largest": None, "same_tiers": None, "peers": None, "same_winners": None}
+    return SamplingPlanRow.model_validate({"name": name, **figures, **changes})
+
+
+def test_the_lead_names_the_cheapest_plan_that_keeps_every_r() -> None:
+    plans = [
+        make_plan("slow", calls=0.8, largest=0.01), make_plan("cheap", calls=0.4, largest=0.009),
+        make_plan("wrong", calls=0.2, largest=0.011), make_plan("noisy", calls=0.1, corrected_largest=0.02),
+    ]  # fmt: skip
+    assert describe_cheapest_plan(plans) == (
+        "With cheap, every model’s r stays within 0.01 of the full design, for 40% of the calls."
+    )
+    assert describe_cheapest_plan(plans[2:]) == "No sampling plan keeps every model’s r within 0.01 of the full design."
+    assert "No sampling plan" in describe_cheapest_plan([])
+
+
+def test_the_table_has_every_figure_of_every_plan() -> None:
+    plan = make_plan("few", shift=-0.0123, largest=0.0456, same_tiers=0.987, peers=0.0071, same_winners=0.5)
+    study = SavingsStudy(audit="x", models=1, cells=9, samples=5, full=1234, rows=[plan])
+    text = render_text(build_savings_document(study), width=200)
+    for figure in ("1 model, 9 cells, 5 samples", "90.0%", "99.6%", "−0.012", "0.046", "98.7%", "0.007", "50.0%"):
+        assert figure in text

@@ -1,14 +1,113 @@
-"""A page has each model's answers, and each different prompt once."""
+"""A page has each model’s answers with result, verdicts and cost, and each different prompt once."""
 
 from __future__ import annotations
 
-from auditor.domain import Cell, Message, Outcome, SentencePairScore, TaskItem
-from auditor.reports.data.traces import CellTraces, SentencePairTrace
-from auditor.reports.document import Disclosure, Name, Quote, Table
+from dataclasses import fields, replace
+from typing import Any
+
+from auditor.domain import Cell, Message, Outcome, TaskItem, Trace
+from auditor.reports.data.traces import CellTraces, TraceReport, TraceVerdict
+from auditor.reports.document import Disclosure, Quote, Section
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.html import render_html
-from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
-from tests.reports.sections.traces.test_cell_page_answer import trace
+from auditor.reports.sections.traces.cell_page import (
+    OUTCOME_LABELS,
+    OUTCOME_SENTENCES,
+    PageAudit,
+    PageLinks,
+    build_answer_blocks,
+    build_cell_document,
+    build_prompt_blocks,
+    tag_answer,
+    title_answer,
+)
+from auditor.storage.transcripts import CallTranscript
+from tests.reports.sections.node_text import text_of
+
+
+def trace(**changes: Any) -> TraceReport:
+    """An answer with a score."""
+    shown = TraceReport(
+        trace=Trace("m", Cell("Egypt", "divorce"), 1, Outcome.OK, 0.25, key="k"),
+        survey=-0.5,
+        correct_answer=None,
+        transcript=CallTranscript(
+            (Message("user", "How?"),), "So.", "stop", "m-1", 10, 20, 0.002, 2, "2026-01-02T03:04:05.678+00:00", 1.25
+        ),
+        first_text=None,
+        verdicts=[],
+    )
+    for name in ("transcript", "trace"):  # in this order, since both have a text
+        record = getattr(shown, name)
+        changed = {field.name: changes.pop(field.name) for field in fields(record) if field.name in changes}
+        shown = shown.model_copy(update={name: replace(record, **changed)})
+    return shown.model_copy(update=changes)
+
+
+def verdict(**changes: Any) -> TraceVerdict:
+    """A judge's vote."""
+    values: dict[str, Any] = {
+        "judge": "oak", "outcome": "ok", "valid": True, "aspects": {"cultural_accuracy": True, "score_fit": False},
+        "confidence": 0.8, "justification": "It follows.", "shortened": True,
+    }  # fmt: skip
+    return TraceVerdict(**{**values, **changes})
+
+
+def text_of_answer(shown: TraceReport) -> str:
+    """The text of an answer's blocks."""
+    return text_of(Section("a", title_answer(shown), build_answer_blocks(shown)))
+
+
+def test_every_outcome_has_words() -> None:
+    for outcome in set(Outcome) - {Outcome.OK}:
+        text = text_of_answer(trace(outcome=outcome, score=None))
+        assert f"no score: {OUTCOME_LABELS[outcome]}" in text
+        assert OUTCOME_SENTENCES[outcome]
+        assert OUTCOME_SENTENCES[outcome] in text
+
+
+def test_an_answer_has_its_result_verdicts_and_cost() -> None:
+    refused = verdict(judge="elm", outcome="refused", valid=None, aspects={}, confidence=None, justification=None)
+    shown = trace(verdicts=[verdict(), verdict(judge="fir", valid=False), refused])
+    text = text_of_answer(shown)
+    assert "m on divorce in Egypt, answer 2: score +0.25, people’s −0.50" in text
+    assert "1 of 2 judges voted VALID:" in text
+    expected = (
+        "oak: VALID (met: Cultural accuracy; not met: Score fits the reasoning; confidence 0.80): “It follows.” "
+        "(shortened)"
+    )
+    assert expected in text
+    assert "fir: INVALID" in text
+    assert "elm: no verdict (refused)" in text
+    assert (
+        "Cost $0.0020, 10 + 20 tokens, 2 requests, 1.2 s, 2026-01-02 03:04:05 UTC, model version m-1, "
+        "finish reason stop."
+    ) in text
+    assert [tag.text for tag in tag_answer(shown)] == ["usable", "1 of 2 VALID"]
+
+
+def test_missing_records_are_named() -> None:
+    bare = trace(
+        text=None, messages=(), cost_usd=None, prompt_tokens=None, attempts=0, started_at=None,
+        finish_reason=None, served_model=None,
+    )  # fmt: skip
+    assert "The text of the answer is not recorded." in text_of_answer(bare)
+    assert "Cost not known." in text_of_answer(bare)
+    assert "not recorded" in text_of(Section("p", "", build_prompt_blocks(bare.transcript.messages)))
+
+
+def test_a_repeated_question_shows_both_answers_and_a_failure_its_error() -> None:
+    repaired = text_of_answer(trace(first_text="Hm.", text="0.25"))
+    assert repaired.index("Hm.") < repaired.index("0.25", repaired.index("Hm."))
+    assert "No such model" in text_of_answer(
+        trace(outcome=Outcome.CLIENT_ERROR, score=None, text=None, error="No such model")
+    )
+
+
+def test_an_item_of_a_task_has_an_answer_instead_of_a_score() -> None:
+    item = trace(cell=Cell("", "q1"), score=None, answer="42", survey=None, correct_answer="42")
+    assert "m on q1, answer 2: answer 42" in text_of_answer(item)
+
 
 GERMAN = (Message("system", "Du"), Message("user", "Wie?"))
 
@@ -42,24 +141,3 @@ def test_an_item_has_its_text_options_and_correct_answer() -> None:
     assert "1 conflict of this audit is open." in html
     assert "worked example with simulated models" in document.kind
     assert "made by a program, not by a language model" in html
-
-
-def test_comparisons_of_sentences_are_a_table_with_what_was_sent() -> None:
-    cell = Cell("Egypt", "divorce")
-    scores = [
-        SentencePairScore("m", cell, 0, "right", "wrong", Outcome.OK, -0.25),
-        SentencePairScore("m", cell, 1, "good", "bad", Outcome.NOT_MEASURABLE),
-    ]
-    comparisons = [SentencePairTrace(scores[0], "In Egypt divorce is"), SentencePairTrace(scores[1], "")]
-    document = build_cell_document(
-        CellTraces(cell, None, None, [], {}, comparisons), PageAudit("a"), PageLinks(index="index.html")
-    )
-    assert [section.id for section in document.sections] == ["logprob"]
-    [table] = [block for block in iterate_blocks(document) if isinstance(block, Table)]
-    assert [[str(value) for value in row[3:]] for row in table.rows if isinstance(row, tuple)] == [
-        [str(Name("wrong")), "-0.25", "usable"],
-        [str(Name("bad")), "None", "not measurable"],
-    ]
-    html = render_html(document)
-    assert "In Egypt divorce is" in html
-    assert "−0.25" in html

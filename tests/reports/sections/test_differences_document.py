@@ -1,0 +1,139 @@
+"""The document of a comparison: its finding, the labels of pairs, and reasons for caution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesDifference
+from auditor.reports.data.differences.series_pairs import parse_target
+from auditor.reports.document import CountShare, Document, Figure
+from auditor.reports.sections.differences_document import MAX_DETAILED_PAIRS, build_difference_document
+from auditor.storage.database import Database
+from tests.reports.data.differences.test_compare import save_imported_audit
+from tests.reports.sections.node_text import assert_consistent, cells_of, findings_of, iterate_nodes, tables_of, text_of
+
+
+def compare(db: Database, *targets: str, all_pairs: bool = False) -> DifferenceReport:
+    return compare_targets(db, [parse_target(target) for target in targets], all_pairs=all_pairs)
+
+
+def build_document(comparison: DifferenceReport) -> Document:
+    document = build_difference_document(comparison)
+    assert_consistent(document)
+    return document
+
+
+def plot_labels(document: Document) -> list[str]:
+    """Labels of the rows of the first plot, as its description lists them."""
+    description = next(block.description for block in iterate_nodes(document) if isinstance(block, Figure))
+    return [row.rsplit(" ", 4)[0] for row in description.split("; ")]
+
+
+def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
+    comparison = compare(db, "one:far", "one:near")
+    document = build_document(comparison)
+    [pair] = comparison.pairs
+    lead = text_of(document.opening)
+    assert lead.startswith("near is closer to people than far: its mean absolute error differs by −0.")
+    assert "p < 0.001, 42 shared cells)." in lead
+    tables = tables_of(document)
+    for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
+        [row] = cells_of(tables[table_id])
+        figures = [
+            difference.first,
+            difference.second,
+            difference.difference,
+            difference.difference.adjusted_p_value,
+            "better",
+            42,
+        ]
+        assert row == ["far", "near", *figures, CountShare(0, 42), CountShare(0, 42)]
+    for table_id, groups in (("pair-1-country-mae", pair.by_country), ("pair-1-topic-mae", pair.by_topic)):
+        assert len(tables[table_id].rows) == len(groups) > 0
+
+
+def test_stretched_scores_are_described_by_r_only(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
+    lead = text_of(build_document(compare(db, "one:far", "one:near")).opening)
+    assert "by r, which differs by" in lead
+    assert "Mean absolute errors cannot be compared: log-probability scores are rescaled" in lead
+
+
+def test_pairs_of_one_model_are_labelled_by_the_model_and_others_by_both(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2, "b": 0.2, "c": 0.2})
+    save_imported_audit(db, "afterwards", {"a": 0.2, "b": 0.2})
+    assert plot_labels(build_document(compare(db, "before", "afterwards"))) == ["a", "b"]
+    within_one_audit = compare(db, "before")
+    document = build_document(within_one_audit)
+    assert plot_labels(document) == [f"{pair.second} – {pair.first}" for pair in within_one_audit.pairs]
+    lead = text_of(document.opening)
+    assert lead.startswith("By mean absolute error, one model is closer to people than the other in 0 of 3 pairs.")
+    assert "To choose among the models of one audit, use the tiers in its report." in lead
+    assert "use the tiers" not in text_of(build_document(compare(db, "before", "afterwards")).opening)
+
+
+def test_the_country_that_got_worse_is_named_with_its_difference(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.05})
+    save_imported_audit(db, "afterwards", {"a": 0.05}, worse_in="Nigeria")
+    document = build_document(compare(db, "before", "afterwards"))
+    [by_country] = [section for section in document.sections if section.id == "pair-1-country"]
+    [(finding, status)] = findings_of(by_country)
+    assert finding.startswith("Worse: Nigeria (+0.")
+    assert status == "negative"
+    [by_topic] = [section for section in document.sections if section.id == "pair-1-topic"]
+    assert "No tested change by topic is statistically distinguishable from zero." in text_of(by_topic)
+
+
+def test_unequal_coverage_is_a_reason_for_caution(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2})
+    save_imported_audit(db, "afterwards", {"a": 0.2}, drop=10)
+    text = text_of(build_document(compare(db, "before", "afterwards")).opening)
+    assert "Reasons for caution" in text
+    assert "0% of the planned samples of before:a and 24% of those of afterwards:a have no usable score" in text
+    assert "Over all planned samples, the difference in mean absolute error may be anything from" in text
+
+
+@pytest.mark.parametrize("n_models", [5, 6])
+def test_details_are_left_out_for_many_pairs_with_a_remark(db: Database, n_models: int) -> None:
+    save_imported_audit(db, "one", {f"m{i}": 0.1 * (i + 1) for i in range(n_models)})
+    comparison = compare(db, "one", all_pairs=True)
+    document = build_document(comparison)
+    detailed = [section for section in document.sections if section.id.startswith("pair-")]
+    assert len(detailed) == min(len(comparison.pairs), MAX_DETAILED_PAIRS)
+    assert ("not-shown" in [section.id for section in document.sections]) == (n_models == 6)
+    assert len(tables_of(document)["overall-mae"].rows) == len(comparison.pairs)
+
+
+def without_test(row: SeriesDifference) -> SeriesDifference:
+    return row.model_copy(update={"difference": replace(row.difference, p_value=None, adjusted_p_value=None)})
+
+
+def test_differences_without_an_interval_are_called_untested(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
+    comparison = compare(db, "one:far", "one:near")
+    [pair] = comparison.pairs
+    [tested, *others] = [
+        row.model_copy(update={"change": "not told apart", "difference": replace(row.difference, p_value=0.5)})
+        for row in pair.by_topic
+    ]
+    untested = [without_test(row) for row in others]
+
+    def build(**update: object) -> Document:
+        changed = pair.model_copy(update=update)
+        return build_document(comparison.model_copy(update={"pairs": [changed]}))
+
+    def describe_topics(document: Document) -> str:
+        return text_of(next(section for section in document.sections if section.id == "pair-1-topic"))
+
+    some = build(by_topic=[tested, *untested])
+    remark = f"distinguishable from zero. Tested: 1 of {len(pair.by_topic)}."
+    assert remark in describe_topics(some)
+    labels = [str(row) for row in tables_of(some)["pair-1-topic-mae"].rows]
+    assert sum("'not tested'" in label for label in labels) == len(untested)
+    assert "Changes by topic cannot be tested: none has a 95% CI." in describe_topics(build(by_topic=untested))
+    mae = without_test(pair.mae).model_copy(update={"change": "not told apart"})
+    assert f"{pair.second} is not tested against {pair.first}: its mean" in text_of(build(mae=mae).opening)
