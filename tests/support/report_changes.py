@@ -25,10 +25,10 @@ def change(record: T, **values: Any) -> T:
 def _change_one(record: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
-    name, *rest = path
+    name, *others = path
     if isinstance(record, list):
-        return [_change_one(item, rest, value) if name in ("each", str(i)) else item for i, item in enumerate(record)]
-    changed = _change_one(getattr(record, name), rest, value)
+        return [_change_one(item, others, value) if name in ("each", str(i)) else item for i, item in enumerate(record)]
+    changed = _change_one(getattr(record, name), others, value)
     if isinstance(record, BaseModel):
         return record.model_copy(update={name: changed})
     assert is_dataclass(record), f"{record!r} has no field {name!r}"
