@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -231,7 +232,7 @@ def two_methods(whole_report: Callable[[str], Report]) -> Report:
 
 
 def test_r_of_rescaled_scores_is_reported_and_every_error_is_missing_with_a_reason(two_methods: Report) -> None:
-    places = [*two_methods.topics, *two_methods.countries, *two_methods.regions.rows]
+    places: list[Any] = [*two_methods.topics, *two_methods.countries, *two_methods.regions.rows]
     errors = [row.mae for row in places if row.method == "logprob"]
     errors += [gap.mae_gap for gap in two_methods.regions.gaps if gap.method == "logprob"]
     for row in two_methods.alignment:

@@ -111,9 +111,9 @@ def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
     # On the traces of dogwood and elm there are four judges: three copies, and one other, whose vote is half of all.
     # On the traces of a copy two copies of four judges are no majority, alone or with one vote.
     expected = sum(
-        verdicts.get((other, model, *trace)) is not ruling
+        verdicts.get((other, model, cell, sample)) is not ruling
         for model, other in (("dogwood", "elm"), ("elm", "dogwood"))
-        for (judge, author, *trace), ruling in verdicts.items()
+        for (judge, author, cell, sample), ruling in verdicts.items()
         if (judge, author) == ("alder", model)
     )
     assert panel.copying.traces_settled_by_copies == expected > 0
