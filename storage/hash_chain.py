@@ -19,7 +19,20 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, Select, Table, and_, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    RowMapping,
+    Select,
+    Table,
+    TextClause,
+    and_,
+    func,
+    insert,
+    select,
+    text,
+)
 
 from auditor.domain import CellScore, SurveyCell, TaskItem, Verdict, canonical_hash, canonical_json
 from auditor.domain.audit_records import Audit
@@ -121,8 +134,14 @@ def hash_content(kind: str, row: StoredRow) -> str:
         content = {name: content[name] for name in MEASURED_COLUMNS if name in content}
     for name in TEXTS_WITH_FOLDERS.get(kind, ()):
         if name in content:
-            content[name] = strip_machine(name, content[name])
+            content[name] = _strip_audit_text(name, content[name])
     return canonical_hash(content)
+
+
+@functools.lru_cache(maxsize=len(TEXTS_WITH_FOLDERS["audit"]))
+def _strip_audit_text(column: str, text: str) -> Any:
+    """What `strip_machine` returns, not to be changed. Cached, since an audit is hashed before and after each stage."""
+    return strip_machine(column, text)
 
 
 def strip_machine(column: str, text: str | None, kept_keys: Collection[str] = ()) -> Any:
@@ -631,14 +650,21 @@ def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[
     if table is None:
         return {}
     key = list(table.primary_key)
+    condition: ColumnElement[bool] | TextClause
+    parameters: dict[str, Any] = {}
     if len(key) == 1:
         values = [int(name) if key[0].type.python_type is int else name for name in names]
-        condition: ColumnElement[bool] = key[0].in_(values)
+        condition = key[0].in_(values)
     else:
-        keys = [json.loads(name) for name in dict.fromkeys(names)]
-        condition = or_(*(and_(*(c == value for c, value in zip(key, values, strict=True))) for values in keys))
+        # As text: expressions of each column of each key took most of the time of storing results.
+        columns, parts = [f'"{table.name}"."{column.name}"' for column in key], []
+        for number, name in enumerate(dict.fromkeys(names)):
+            of_key = {f"k{number}_{i}": value for i, value in enumerate(json.loads(name))}
+            parts.append(" AND ".join(f"{column} = :{k}" for column, k in zip(columns, of_key, strict=True)))
+            parameters |= of_key
+        condition = text(" OR ".join(f"({part})" for part in parts))
     names_of_columns = table.c.keys()
-    stored = connection.execute(select(table).where(condition)).all()
+    stored = connection.execute(select(table).where(condition), parameters).all()
     rows = [dict(zip(names_of_columns, row, strict=True)) for row in stored]
     return {name_row(table, row): row for row in rows}
 

@@ -5,6 +5,7 @@ Functions that take a connection are for a transaction that has more to write; t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
@@ -102,6 +103,13 @@ def replace_records(connection: Connection, audit_id: int, record_class: type[An
         write_records(connection, audit_id, record_class, records, is_new=True)
 
 
+@functools.cache
+def _select_all(record_class: type[Any]) -> Select[Any]:
+    """A query of all records of a class. Cached: SQLAlchemy takes longer to build it than SQLite for a few rows."""
+    c = table_of(record_class).c
+    return select(*(c[name] for name in conversion_of(record_class).column_names))
+
+
 def load_records(
     db: Database,
     audit_id: int,
@@ -131,7 +139,7 @@ def read_records(
 ) -> list[R]:
     """Do what `load_records` does on an open connection."""
     table, conversion = table_of(record_class), conversion_of(record_class)
-    query = select(*(table.c[name] for name in conversion.column_names)).where(table.c.audit_id == audit_id)
+    query = _select_all(record_class).where(table.c.audit_id == audit_id)  # type: ignore[arg-type] # classes are hashable
     is_part = cells is not None
     for name, value in values.items():
         if isinstance(value, str):

@@ -477,7 +477,7 @@ def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
 def insert_new(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
     """Insert rows; a row whose key exists is skipped."""
     if values:
-        connection.execute(_insert_statement(connection, record_class).on_conflict_do_nothing(), values)
+        connection.execute(_insert_statement(record_class, connection.dialect.name).on_conflict_do_nothing(), values)
 
 
 def replace_rows(connection: Connection, record_class: type[Any], audit_id: int, values: list[dict[str, Any]]) -> None:
@@ -496,7 +496,7 @@ def insert_rows(connection: Connection, record_class: type[Any], values: list[di
 
 def upsert(
     connection: Connection,
-    record_class: type[Any],
+    record_class: type,
     values: list[dict[str, Any]],
     column_names: Iterable[str] | None = None,
 ) -> None:
@@ -505,19 +505,25 @@ def upsert(
     Args:
         column_names: of the columns that are replaced, also by nothing; None for those that the rows have.
     """
-    if not values:
-        return
-    table = table_of(record_class)
-    key_names = [column.name for column in table.primary_key]
-    statement = _insert_statement(connection, record_class)
-    updates = {name: statement.excluded[name] for name in column_names or values[0] if name not in key_names}
-    connection.execute(statement.on_conflict_do_update(index_elements=key_names, set_=updates), values)
+    if values:
+        names = tuple(column_names or values[0])
+        connection.execute(_upsert_statement(record_class, connection.dialect.name, names), values)
 
 
-def _insert_statement(connection: Connection, record_class: type) -> Any:
+# Statements are cached: SQLAlchemy takes longer to build one than SQLite to execute it.
+@functools.cache
+def _upsert_statement(record_class: type, dialect: str, column_names: tuple[str, ...]) -> Any:
+    """Build an INSERT that replaces some columns of a row whose key exists."""
+    key_names = [column.name for column in table_of(record_class).primary_key]
+    statement = _insert_statement(record_class, dialect)
+    updates = {name: statement.excluded[name] for name in column_names if name not in key_names}
+    return statement.on_conflict_do_update(index_elements=key_names, set_=updates)
+
+
+def _insert_statement(record_class: type, dialect: str) -> Any:
     """Build an INSERT of the database's dialect, which, unlike SQLAlchemy's own, supports ON CONFLICT."""
     # Imported on first use: a dialect imports all of its drivers, which takes time.
-    if connection.dialect.name == "postgresql":
+    if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]

@@ -5,9 +5,10 @@ The revision is read with plain SQL; alembic takes half a second to load and is 
 
 from __future__ import annotations
 
+import functools
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Column,
@@ -17,11 +18,13 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     String,
     Table,
+    create_mock_engine,
     insert,
     inspect,
     select,
     text,
 )
+from sqlalchemy.sql.ddl import DDLElement
 
 from auditor.errors import EmptyStorageError, StorageError
 from auditor.storage import migrations
@@ -130,9 +133,28 @@ def create_tables(engine: Engine) -> None:
     """Create the current tables in an empty database; safe if another process does the same."""
     with engine.begin() as connection:
         if _detect_schema(connection).state is SchemaState.EMPTY:
-            load_metadata().create_all(connection)
-            VERSION_TABLE_DEFINITION.create(connection)
+            for statement in _list_definitions(engine.url.drivername, len(load_metadata().tables)):
+                connection.exec_driver_sql(statement)
             connection.execute(insert(VERSION_TABLE_DEFINITION), [{"version_num": REVISION}])
+
+
+@functools.cache
+def _list_definitions(driver: str, n_tables: int) -> list[str]:
+    """The statements that create all tables. Cached, since it takes longer to compile than to execute them.
+
+    Args:
+        driver: of the database.
+        n_tables: number of tables that are known now.
+    """
+    statements: list[str] = []
+
+    def add(definition: DDLElement, *_: Any, **__: Any) -> None:
+        statements.append(str(definition.compile(dialect=engine.dialect)))
+
+    engine = create_mock_engine(f"{driver}://", add)
+    for metadata in (load_metadata(), VERSION_TABLE_DEFINITION.metadata):
+        metadata.create_all(engine, checkfirst=False)
+    return statements
 
 
 def upgrade_schema(
