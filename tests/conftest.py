@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import importlib.metadata
 import os
 import traceback
 
@@ -32,6 +34,10 @@ KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 # The time an example takes depends on the machine, so there is no deadline.
 hypothesis.settings.register_profile("auditor", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("auditor")
+
+
+importlib.metadata.version = functools.cache(importlib.metadata.version)
+"""Each run of an audit records versions of packages, which are parsed from files each time."""
 
 
 def pytest_collection_finish() -> None:

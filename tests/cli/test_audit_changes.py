@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,20 +17,37 @@ from auditor.storage.database import open_database, run_lock
 from auditor.storage.hash_chain import contains_head, verify_chain
 from auditor.storage.rating_log import RatingChange, append_rating
 from auditor.storage.review_queue import ConflictQueue
-from tests.support.audit_configs import config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 
 
-@pytest.fixture
-def decided(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def template(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the audit `scripted`, one of whose conflicts a person has decided."""
-    monkeypatch.setenv("AUDITOR_STORAGE", storage)
-    run_audit(config(server.url, probes={"direct": {"samples": 1}}), storage=storage)
-    with open_database(storage) as db:
+    path = tmp_path_factory.mktemp("decided") / "audits.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+        run_audit(config(server.url), storage=f"sqlite:///{path}")
+    with open_database(f"sqlite:///{path}") as db:
         audit = audits.get_audit(db, "scripted")
         [(key, _)] = ConflictQueue(db, audit.id, rater="ada").keys(QueueFilter(), limit=1)
         append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.DECIDE, decision=Decision.LEFT))
+    return path
+
+
+@pytest.fixture
+def decided(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of a copy of the database."""
+    storage = f"sqlite:///{shutil.copy(template, tmp_path)}"
+    monkeypatch.setenv("AUDITOR_STORAGE", storage)
     return storage
 
 
@@ -42,7 +61,7 @@ def chain_head(storage: str) -> str:
 
 def test_a_deleted_audit_is_gone_and_the_records_still_verify(decided: str, server: FakeServer) -> None:
     head, n_requests = chain_head(decided), len(server.requests)
-    run_audit(config(server.url, name="other", probes={"direct": {"samples": 1}}), storage=decided)
+    run_audit(config(server.url, name="other"), storage=decided)
     deleted = auditor("delete", "scripted", "--yes")
     assert deleted.returncode == 0, deleted.stderr
     assert "Deleted from 'scripted': the configuration, 27 samples, 54 verdicts," in deleted.stderr
@@ -60,7 +79,7 @@ def test_a_deleted_audit_is_gone_and_the_records_still_verify(decided: str, serv
 def test_a_run_after_a_deletion_reuses_the_answers(decided: str, server: FakeServer) -> None:
     n_requests = len(server.requests)
     assert auditor("delete", "scripted", "--yes").returncode == 0
-    run_audit(config(server.url, probes={"direct": {"samples": 1}}), storage=decided)
+    run_audit(config(server.url), storage=decided)
     assert len(server.requests) == n_requests
     assert json.loads(auditor("verify", "--json").stdout)["holds"]
     [row] = json.loads(auditor("status", "--json").stdout)
@@ -102,7 +121,7 @@ def test_a_renamed_audit_keeps_its_results_and_is_not_rebuilt(decided: str, serv
     assert "fresh" in auditor("export", "ratings", "fresh").stdout
     with open_database(decided, create=False) as db:
         before = audits.get_audit(db, "fresh")
-    run_audit(config(server.url, name="fresh", probes={"direct": {"samples": 1}}), storage=decided)
+    run_audit(config(server.url, name="fresh"), storage=decided)
     with open_database(decided, create=False) as db:
         after = audits.get_audit(db, "fresh")
         assert (after.id, after.config, after.config_hash) == (before.id, before.config, before.config_hash)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,15 @@ from tests.e2e.test_logprob import with_letters
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion
+from tests.support.fixed_address import word_encoder
 from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
 from tests.support.probe_packages import install_package, use_packages
+
+
+@pytest.fixture(autouse=True)
+def encoder_without_weights() -> Iterator[None]:
+    with word_encoder():
+        yield
 
 
 class RefusesFirst:
@@ -141,7 +148,7 @@ def test_comparisons(server: FakeServer, storage: str) -> None:
 def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, storage: str) -> None:
     server.script = RefusesFirst(answer_question, lambda request: True)
     data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
-    semantic = {"limit": 2, "encoder": "all-MiniLM-L6-v2"}
+    semantic = {"limit": 2, "encoder": "words"}
     audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
     run_audit(audit, storage=storage)
     assert coverage(storage, "semantic", "answers").losses == {"refused": 10}

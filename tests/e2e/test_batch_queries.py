@@ -34,11 +34,11 @@ from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
 from tests.support.probe_packages import install_package, use_packages
 
-GROWTH = 4
+GROWTH = 3
 """Ratio of the two sizes of an audit."""
 MAX_GROWTH_RATIO = 1.25
 """Largest ratio of a query's growth to that of the number of calls; sorting and searching add a logarithm."""
-STEPS_PER_COUNT = 5
+STEPS_PER_COUNT = 20
 MIN_PER_CALL = {"rows": 1, "characters": 100, "steps": 20}
 """What a query may read for each call of the large audit whatever it reads in the small one."""
 MIN_REPEATS = 8

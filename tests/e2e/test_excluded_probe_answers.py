@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, SentencePairScore
@@ -29,11 +31,18 @@ from tests.e2e.test_logprob import with_echo
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+from tests.support.fixed_address import word_encoder
 from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
 from tests.support.scripted_tasks import audit as task_audit, sum_task
 
 REASON = "The server ran with a wrong system prompt."
 MODEL_A = AnswerSelection(model="model-a")
+
+
+@pytest.fixture(autouse=True)
+def encoder_without_weights() -> Iterator[None]:
+    with word_encoder():
+        yield
 
 
 def load(storage: str, *record_classes: type, name: str = "scripted") -> dict[type, list[Any]]:
@@ -184,7 +193,7 @@ def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, 
     data = config(server.url, 3).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
     semantic = {
         "limit": 3, "consistency": {"judge": "model-c", "samples": 3}, "contradiction": "model-c",
-        "encoder": "all-MiniLM-L6-v2",
+        "encoder": "words",
     }  # fmt: skip
     audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
     run_audit(audit, storage=storage)

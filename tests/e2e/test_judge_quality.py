@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.cli.demo import build_demo_config
-from auditor.config import CheckSection, ReviewProbe
+from auditor.config import CheckSection, DirectProbe, Probes, ReviewProbe
 from auditor.domain.labels import LabelKind
 from auditor.metrics.judges.accuracy import judge_quality
 from auditor.metrics.labels.prediction_powered import prediction_powered_mean
@@ -41,7 +41,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Databas
     assert config.survey is not None
     small = {
         "survey": config.survey.model_copy(update={"topics": config.survey.topics[:6]}),
-        "probes": config.probes.model_copy(update={"review": ReviewProbe(traces="all")}),
+        "probes": Probes(direct=DirectProbe(samples=2), review=ReviewProbe(traces="all")),
     }
     run_audit(config.model_copy(update=small), storage=url)
     with open_database(url) as db:

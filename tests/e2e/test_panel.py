@@ -137,11 +137,11 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
     def script(request: Request) -> Reply:
         answered = json.loads(answer(request).body["choices"][0]["message"]["content"])
         if request.is_direct_question and request.body["model"].endswith("-a"):
-            answered["norms"] = f"BEGINNING {'Germany is far. ' * 100_000} END"
+            answered["norms"] = f"BEGINNING {'Germany is far. ' * 10_000} END"
         if request.schema == SURVEY_REVIEW:
-            answered["justification"] = "word " * 20_000
+            answered["justification"] = "word " * 5_000
         if request.schema == "Restated":
-            answered["text"] = "Germany again. " * 10_000
+            answered["text"] = "Germany again. " * 2_000
         return completion(json.dumps(answered))
 
     server.script = script

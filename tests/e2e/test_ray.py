@@ -1,4 +1,7 @@
-"""Ray workers on two hosts and on this machine: results equal those of one process even if some die; no key leaks."""
+"""Ray workers on two hosts and on this machine: results equal those of one process even if some die; no key leaks.
+
+In `make test` a host dies and a run drains; in `make faults` a driver, a worker of this machine and Ray itself die.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from tests.e2e.test_run import exported, question, stored
 from tests.e2e.test_team import report
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer
+from tests.support.killed_runs import needs_all_faults
 from tests.support.postgres_server import PostgresUnavailable, running as running_postgres
 from tests.support.ray_nodes import (
     TIMEOUT_S,
@@ -139,6 +143,7 @@ def assert_short(output: str) -> None:
     assert max(map(len, output.splitlines())) < 250, output
 
 
+@needs_all_faults
 def test_a_killed_driver_is_replaced_on_another_host_with_the_same_database(
     server: FakeServer, nodes: Clusters, tmp_path: Path
 ) -> None:
@@ -185,6 +190,7 @@ def test_after_a_host_dies_the_results_are_those_of_one_process(
     assert_few_are_repeated(server, local_questions, url, sum(m.max_concurrency for m in audit.models))
 
 
+@needs_all_faults
 def test_a_killed_worker_of_this_machine_is_replaced(server: FakeServer, tmp_path: Path) -> None:
     audit, url = small(server), f"sqlite:///{tmp_path / 'ray.db'}"
     local_storage, local_questions = run_locally(audit, server, tmp_path)
@@ -201,6 +207,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(server: FakeServer, tmp_pat
     assert_few_are_repeated(server, local_questions, url, sum(m.max_concurrency for m in audit.models))
 
 
+@needs_all_faults
 def test_a_run_ends_with_advice_if_ray_stops_on_this_machine(server: FakeServer, tmp_path: Path) -> None:
     audit, url = small(server), f"sqlite:///{tmp_path / 'ray.db'}"
     local_storage, _ = run_locally(audit, server, tmp_path)

@@ -1,7 +1,7 @@
 """Audits of two models as peers run to their end against real servers: llama.cpp, transformers, a litellm proxy.
 
 The model is far too small to answer well. What is tested is that requests, answers and errors of real servers are
-understood. `make servers` runs all of it; without AUDITOR_REAL_SERVERS only llama.cpp's server is started.
+understood. `make servers` runs all of it; without AUDITOR_REAL_SERVERS only llama.cpp's is asked, about one cell.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.support.real_servers import litellm_proxy, llama_cpp_server, transfor
 
 KEY = "sk-real-servers-0123456789"
 KEY_VARIABLE = "REAL_SERVERS_KEY"
-N_DIRECT_SAMPLES = 2 * 2 * 2
+ALL_SERVERS = bool(os.environ.get("AUDITOR_REAL_SERVERS"))
+COUNTRIES, TOPICS = (["Germany", "Nigeria"], ["divorce", "euthanasia"]) if ALL_SERVERS else (["Nigeria"], ["divorce"])
+N_DIRECT_SAMPLES = 2 * len(COUNTRIES) * len(TOPICS)
 """Models × countries × topics."""
 PROXY_PROGRAM = Path(os.environ.get("AUDITOR_LITELLM_PROXY", ".venv-servers/bin/litellm")).absolute()
-needs_all_servers = pytest.mark.skipif(
-    not os.environ.get("AUDITOR_REAL_SERVERS"), reason="takes minutes: run `make servers`"
-)
+needs_all_servers = pytest.mark.skipif(not ALL_SERVERS, reason="takes minutes: run `make servers`")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def smollm2() -> Path:
 
 
 def write_config(folder: Path, models: list[tuple[str, str, bool]]) -> Path:
-    """An audit of 2 countries and 2 topics; each model is litellm's id, base URL, and whether it needs the key."""
+    """An audit of `COUNTRIES` and `TOPICS`; each model is litellm's id, base URL, and whether it needs the key."""
     tables = [
         f'[[models]]\nname = "model-{number}"\nmodel = "{model}"\napi_base = "{url}"\ntemperature = {temperature}\n'
         + (f'api_key = "os.environ/{KEY_VARIABLE}"\n' if needs_key else "")
@@ -45,7 +45,7 @@ def write_config(folder: Path, models: list[tuple[str, str, bool]]) -> Path:
     path = folder / "audit.toml"
     path.write_text(
         'name = "real"\njudges = "peers"\nembedding = { model = "none" }\n'
-        'survey = { source = "wvs7-sample", countries = ["Germany", "Nigeria"], topics = ["divorce", "euthanasia"] }\n'
+        f'survey = {{ source = "wvs7-sample", countries = {json.dumps(COUNTRIES)}, topics = {json.dumps(TOPICS)} }}\n'
         "limits = { max_attempts = 2 }\n" + "".join(tables) + "[probes]\nreview = { max_words = 8, max_tokens = 100 }\n"
         "direct = { samples = 1, max_words = 8, max_tokens = 100, repair = false }\n"
     )

@@ -13,10 +13,10 @@ from auditor.cli.demo import DEFAULT_SEED, build_demo_config, find_planted_prope
 from auditor.cli.init import read_starter
 from auditor.config import AuditConfig
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
-from auditor.run import run_audit
-from tests.support.cli_runner import auditor
+from auditor.run import open_audit, run_audit
+from tests.support.cli_runner import CommandOutput, auditor
 
-SEEDS = (1, 2, 3, 4, 5) if os.environ.get("AUDITOR_SMALL_FORMS") else (1, 2)
+SEEDS = (DEFAULT_SEED, *range(1, 6)) if os.environ.get("AUDITOR_SMALL_FORMS") else (DEFAULT_SEED,)
 """`make small-forms` runs all."""
 EXPECTED = (
     {"knows-every-culture", "agrees-with-everybody", "inconsistent"},
@@ -34,9 +34,24 @@ ABSENT = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Figure of a model or judge without the property; the sign agreement of a consistent model is 1."""
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CommandOutput]:
+    """An empty folder after `auditor demo`, without keys and without a sentence encoder or a language model."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("AUDITOR_STORAGE", raising=False)
+        return folder, auditor("demo", cwd=folder, COLUMNS="200", HF_HUB_OFFLINE="1")
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_each_planted_property_is_found_where_it_was_planted_and_nowhere_else(seed: int, storage: str) -> None:
-    report = run_worked_example(build_demo_config(seed), storage)
+def test_each_planted_property_is_found_where_it_was_planted_and_nowhere_else(
+    seed: int, demo: tuple[Path, CommandOutput], storage: str
+) -> None:
+    config = build_demo_config(seed)
+    if seed == DEFAULT_SEED:
+        report = open_audit(config.name, storage=f"sqlite:///{demo[0]}/auditor.db").report()
+    else:
+        report = run_worked_example(config, storage)
     findings = list(find_planted_properties(report))
     assert [set(finding.planted_in) for finding in findings] == [*EXPECTED]
     assert [set(finding.found_in) for finding in findings] == [*EXPECTED]
@@ -51,16 +66,15 @@ def test_each_planted_property_is_found_where_it_was_planted_and_nowhere_else(se
     assert report.cost.total.usd == 0.0
 
 
-def test_the_command_writes_the_report_and_says_what_was_found(tmp_path: Path) -> None:
-    """In an empty folder, without keys, and without a sentence encoder or a language model."""
-    result = auditor("demo", cwd=tmp_path, COLUMNS="200", HF_HUB_OFFLINE="1")
+def test_the_command_writes_the_report_and_says_what_was_found(demo: tuple[Path, CommandOutput]) -> None:
+    folder, result = demo
     assert result.returncode == 0, result.stderr
     assert "all models are simulated" in result.stderr.lower()
     assert result.stderr.count("as planted") == len(EXPECTED)
     for name in set().union(*EXPECTED):
         assert re.search(rf" {name} +\d\.\d\d \(\d\.\d\d to ", result.stderr), name
     assert "auditor review simulated-demo" in result.stderr
-    page = (tmp_path / "simulated-demo.html").read_text(encoding="utf-8")
+    page = (folder / "simulated-demo.html").read_text(encoding="utf-8")
     assert "Worked example: simulated models" in page
 
 

@@ -30,7 +30,7 @@ from tests.support.label_sample import open_session, save_labelling_audit
 from tests.tui.app_driver import Driver
 
 RUNS_ALL = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
-N_SAMPLED = 100
+N_SAMPLED = 40
 SEED = 7
 PAIRS_PER_START = 40
 """Pairs after which the app starts again on a fresh database, since decided conflicts leave fewer to decide."""

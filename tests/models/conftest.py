@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,11 +14,17 @@ from auditor.models import direct_completion, weights
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test that asks a server twice: past litellm's public function, and by it."""
-    if "server" in metafunc.fixturenames and metafunc.module.__name__ != BOTH_WAYS_MODULE:
-        metafunc.parametrize("litellm_way", ("direct", "public"), indirect=True)
+    """Run tests that ask a server past litellm's public function; those of the gateway by it, too.
+
+    `make litellm` runs all of them in both ways.
+    """
+    name = metafunc.module.__name__
+    if "server" in metafunc.fixturenames and name != BOTH_WAYS_MODULE:
+        is_run_twice = name == GATEWAY_MODULE or "AUDITOR_TEST_LITELLM" in os.environ
+        metafunc.parametrize("litellm_way", ("direct", "public") if is_run_twice else ("direct",), indirect=True)
 
 
+GATEWAY_MODULE = "tests.models.test_gateway"
 BOTH_WAYS_MODULE = "tests.models.test_direct_completion"
 """Its tests compare the two ways themselves."""
 

@@ -285,13 +285,13 @@ async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch
     def count_live_responses() -> int:
         return sum(isinstance(o, httpx.Response) for o in gc.get_objects())
 
-    await send_request(endpoint, call, attempt_number=1, timeout_s=5.0)
+    await send_request(endpoint, call, attempt_number=1, timeout_s=60.0)
     gc.collect()
     gc.disable()
     try:
         responses_before = count_live_responses()
         for _ in range(10):
-            assert (await send_request(endpoint, call, attempt_number=1, timeout_s=5.0)).failure
+            assert (await send_request(endpoint, call, attempt_number=1, timeout_s=60.0)).failure
         assert count_live_responses() <= responses_before + 2
     finally:
         gc.enable()

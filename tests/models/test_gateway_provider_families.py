@@ -251,7 +251,7 @@ async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> N
             call,
             BatchCallResponse(call.key, 200, raw),
             attempt_number=1,
-            timeout_s=9,
+            timeout_s=60,
         )
     finally:
         await litellm_client.close_http_clients()

@@ -396,7 +396,7 @@ async def answer_to(request_call: Call, body: dict[str, Any], capability: Capabi
     base_url = LOCAL if request_call.model.split("/")[0] in ("hosted_vllm", "ollama_chat") else None
     endpoint = Endpoint(request_call.model, base_url, None, api_key=KEY)
     try:
-        reply = await send_request(endpoint, request_call, attempt_number=1, timeout_s=5.0, capability=capability)
+        reply = await send_request(endpoint, request_call, attempt_number=1, timeout_s=60.0, capability=capability)
     finally:
         SERVER_STUB.reset(token)
     assert reply.failure is None

@@ -18,7 +18,7 @@ import pytest
 
 from auditor.run import AuditHandle
 from tests.support.audit_configs import KEY, KEY_VARIABLE
-from tests.support.cli_runner import run
+from tests.support.cli_runner import CommandOutput, run
 from tests.support.docs_blocks import ESTIMATE_ONLY_SECTIONS, PROVIDER_PAGE, Block, blocks, configs, write_block_files
 from tests.support.docs_workspace import (
     ROOT,
@@ -35,6 +35,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = {page.name: list(documented_commands(page)) for page in PAGES}
 CONFIGS = {page.name: list(blocks(page, "toml")) for page in PAGES}
 PROGRAMS = [block for page in PAGES for block in blocks(page, "python") if not block.skip_reason]
+DEMO = "auditor demo"
 ACCEPTED_EXIT_CODES = {"check": {0, 3, 4}, "surveys check": {0, 1}}
 """Accepted exit codes of commands that report findings by them; only 0 for all others."""
 PROBE_PAGE = "probes.md"
@@ -63,21 +64,38 @@ def docs_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
     patch.undo()
 
 
+@pytest.fixture(scope="module")
+def demo(docs_workspace: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CommandOutput]:
+    """The reader's folder after `auditor demo`, with which several pages begin, and what the command printed."""
+    folder = shutil.copytree(docs_workspace[0], tmp_path_factory.mktemp("demo") / "here")
+    with contextlib.chdir(folder):
+        return folder, run(["demo"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [name for name, commands in COMMANDS.items() if any(not c.skip_reason for c in commands)]
 )
 def test_the_commands_of_a_page_run(
-    docs_workspace: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    docs_workspace: tuple[Path, str],
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
-    reader_folder = shutil.copytree(docs_workspace[0], tmp_path / "here")
+    commands = [command for command in COMMANDS[page] if not command.skip_reason]
+    completed: CommandOutput | None = None
+    folder, url = docs_workspace
+    if commands[0].line == DEMO:
+        folder, completed = request.getfixturevalue("demo")
+    reader_folder = shutil.copytree(folder, tmp_path / "here")
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path))
-    for command in COMMANDS[page]:
-        if not command.skip_reason:
-            follow(command, reader_folder, docs_workspace[1])
+    for command in commands:
+        follow(command, reader_folder, url, completed)
+        completed = None
 
 
 @pytest.mark.slow
@@ -126,8 +144,12 @@ def test_the_programs_of_a_page_run(
             test(lambda file_name: audit_of(reader_folder / file_name))
 
 
-def follow(command: DocumentedCommand, folder: Path, url: str) -> None:
-    """Run one command as a shell would: without its comment, with its piped input and its `>>` redirection."""
+def follow(command: DocumentedCommand, folder: Path, url: str, completed: CommandOutput | None = None) -> None:
+    """Run one command as a shell would: without its comment, with its piped input and its `>>` redirection.
+
+    Args:
+        completed: what it printed, if it was run in this folder.
+    """
     line, stdin_text = command.line, ""
     if (pipe := re.match(r"printf '(.*?)' \| (.*)", line)) is not None:
         stdin_text, line = pipe[1].replace("\\n", "\n"), pipe[2]
@@ -138,7 +160,7 @@ def follow(command: DocumentedCommand, folder: Path, url: str) -> None:
         Path(words[2]).unlink(missing_ok=True)
     sends_nothing = words[1] == "init" or "--dry-run" in words or (words[1] == "estimate" and bool(command.output))
     with database_before_the_run() if sends_nothing else scripted_models(folder):
-        completed = run(words[1:], stdin_text)
+        completed = completed or run(words[1:], stdin_text)
     accepted_codes = ACCEPTED_EXIT_CODES.get(words[1]) or ACCEPTED_EXIT_CODES.get(" ".join(words[1:3]), {0})
     assert completed.returncode in accepted_codes, (
         f"{command.page}: {command.line}\n{completed.stdout}\n{completed.stderr}"

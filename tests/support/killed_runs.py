@@ -6,6 +6,8 @@ import os
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.sharedctypes import Synchronized
 
+import pytest
+
 from auditor import bootstrap, failpoints
 from auditor.config import AuditConfig
 from auditor.run import run_audit
@@ -13,6 +15,7 @@ from tests.support.forked_commands import CONTEXT
 
 ALL_FAULTS = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
 """Whether to test every failpoint (`make faults`) and not only a representative subset."""
+needs_all_faults = pytest.mark.skipif(not ALL_FAULTS, reason="a fault of its own kind: run `make faults`")
 
 
 def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:

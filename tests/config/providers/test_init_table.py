@@ -89,7 +89,7 @@ async def ask(model: str, base: str | None) -> None:
     """Send one chat request to a model, with the base URL of the config or the provider's default."""
     call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT)
     await send_request(
-        Endpoint(model, base, None, api_key=KEY), call, attempt_number=1, timeout_s=5, total_timeout_s=20
+        Endpoint(model, base, None, api_key=KEY), call, attempt_number=1, timeout_s=60, total_timeout_s=240
     )
 
 
