@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -108,7 +108,8 @@ class CallCounts(NamedTuple):
         is_current: True if the audit's results use these calls. False for calls from before its configuration
             changed, and for those of an interrupted run that were not processed yet.
         first_at, last_at: when the earliest and the latest of the answers were recorded.
-        counted_once: number of these calls when a call that serves several models or purposes is counted once.
+        counted_once: number of these calls when a call that serves several models or purposes is counted once; 0 if
+            the counts are not for the cost.
         unpriced_once: of these, those that were answered at an unknown price.
     """
 
@@ -166,12 +167,17 @@ class UnreturnedCallCount(NamedTuple):
     calls: int
 
 
-def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
-    """Count an audit's calls by model, purpose, cost and what served them, in this order."""
+def count_calls(db: Database, audit_id: int, *, for_cost: bool = False) -> list[CallCounts]:
+    """Count an audit's calls by model, purpose, cost and what served them, in this order.
+
+    Args:
+        for_cost: whether to fill `counted_once` and `unpriced_once`, which takes a seventh of the time.
+    """
     audit_calls = select_audit_calls(audit_id)
-    # A call that serves several models or purposes lies in several rows, of which the first is counted once.
-    is_first = (func.row_number().over(partition_by=audit_calls.c.key) == 1).label("is_first")
-    calls, answers = _join_attempts(select(*audit_calls.c, is_first).subquery()), table_of(StoredAnswer)
+    if for_cost:  # a call that serves several models or purposes lies in several rows, of which the first counts
+        is_first = func.row_number().over(partition_by=audit_calls.c.key) == 1
+        audit_calls = select(*audit_calls.c, is_first.label("is_first")).subquery()
+    calls, answers = _join_attempts(audit_calls), table_of(StoredAnswer)
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
     version = (answer.served_model, answer.fingerprint, answer.altered, answer.form)
@@ -190,7 +196,9 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
         count_if(_is_unpriced(call, answer)),
         cast(func.sum(call.estimated), Integer),
     ]
-    once = (count_if(call.is_first), count_if(and_(call.is_first, _is_unpriced(call, answer))))
+    once: Sequence[ColumnElement[int]] = (literal(0), literal(0))
+    if for_cost:
+        once = (count_if(call.is_first), count_if(and_(call.is_first, _is_unpriced(call, answer))))
     columns = (*group, *version, *others)
     query = (
         select(*columns, func.min(answer.created_at), func.max(answer.created_at), *once, *sums)
@@ -226,11 +234,11 @@ def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
 
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
-    return sum_cost(count_calls(db, audit_id))
+    return sum_cost(count_calls(db, audit_id, for_cost=True))
 
 
 def sum_cost(counts: Iterable[CallCounts]) -> AuditCost:
-    """Sum the cost of an audit of which these are all counts; see `sum_audit_cost`."""
+    """Sum the cost of an audit of which these are all counts, with those for the cost; see `sum_audit_cost`."""
     calls_by_cost, unpriced = Counter[float](), 0
     for count in counts:
         unpriced += count.unpriced_once

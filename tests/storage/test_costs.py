@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -66,3 +67,14 @@ def test_another_audit_has_no_calls(db: Database) -> None:
     assert costs.find_largest_costs(db, AUDIT + 1) == {}
     assert costs.count_calls(db, AUDIT + 1) == []
     assert costs.sum_audit_cost(db, AUDIT + 1) == (None, 0)
+
+
+def test_a_call_that_serves_several_models_is_counted_once_in_the_cost(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        populate(db, models=2, countries=2, topics=2)
+        cost, calls = costs.sum_audit_cost(db, AUDIT), sum(row.sums.calls for row in costs.count_calls(db, AUDIT))
+        shared = sorted(costs.load_call_keys(db, AUDIT))
+        costs.record_calls(db, AUDIT, [("another", "direct", key) for key in shared])
+        assert sum(row.sums.calls for row in costs.count_calls(db, AUDIT)) == calls + len(shared)
+        assert costs.sum_audit_cost(db, AUDIT) == cost
+        assert cost.usd

@@ -51,7 +51,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
     with db.read() as connection:
         probe_answers = count_probe_answers(connection, audit.id)
     n_by_status = ConflictQueue(db, audit.id, rater="").count_by_status()
-    call_counts = costs.count_calls(db, audit.id)
+    call_counts = costs.count_calls(db, audit.id, for_cost=True)
     audit_cost = costs.sum_cost(call_counts)
     versions = build_model_version_rows(call_counts)
     planned_traces = None if config is None else _count_planned_traces(db, audit, config, trace_counts)
