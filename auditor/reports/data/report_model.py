@@ -71,18 +71,25 @@ def get_attribute(record: object, path: str) -> Any:
     return record
 
 
-def describe_attribute(owner: Any, path: str) -> tuple[Any, str | None]:
-    """The type of the attribute or property at a path of a class, and its description, if it has one."""
-    text = None
+def find_attribute_type(owner: Any, path: str) -> Any:
+    """The type of the attribute or property at a path of a class; the class itself for an empty path."""
     for name in filter(None, path.split(".")):
         owner = drop_none(owner)
         member = getattr(owner, name, None)
-        if isinstance(member, property):
-            owner, text = get_type_hints(member.fget)["return"], inspect.getdoc(member)
-        else:
-            descriptions = [read_class_descriptions(base).get(name) for base in owner.__mro__[:-1]]
-            owner, text = get_type_hints(owner)[name], next(filter(None, descriptions), None)
-    return owner, text
+        owner = get_type_hints(member.fget)["return"] if isinstance(member, property) else get_type_hints(owner)[name]
+    return owner
+
+
+def describe_attribute(owner: Any, path: str) -> tuple[Any, str | None]:
+    """The type of the attribute or property at a path of a class, and its description, if it has one."""
+    parent, _, name = path.rpartition(".")
+    owner = drop_none(find_attribute_type(owner, parent))
+    member = getattr(owner, name, None)
+    if isinstance(member, property):
+        text = inspect.getdoc(member)
+    else:
+        text = next(filter(None, (read_class_descriptions(base).get(name) for base in owner.__mro__[:-1])), None)
+    return find_attribute_type(owner, name), text
 
 
 def drop_none(annotation: Any) -> Any:

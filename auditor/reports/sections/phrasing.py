@@ -12,8 +12,8 @@ from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.charts.interval_plot import Axis, IntervalRow, difference_axis, interval_plot
 from auditor.reports.data.report_model import (
     ReportModel,
-    describe_attribute,
     drop_none,
+    find_attribute_type,
     get_attribute,
     list_publications,
 )
@@ -270,7 +270,7 @@ def _read_columns(row_class: type[ReportModel]) -> list[Column]:
 
 def _infer_kind(annotation: Any, path: str) -> ColumnKind:
     """The kind of the cells of a field's type, or of the type of an attribute of its value."""
-    cell_type = drop_none(describe_attribute(annotation, path)[0])
+    cell_type = drop_none(find_attribute_type(annotation, path))
     if not isinstance(cell_type, type):
         return "text"
     if issubclass(cell_type, CountShare):
