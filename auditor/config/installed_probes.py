@@ -468,7 +468,8 @@ def add_probe_fields(model: type[BaseModel], types: Mapping[str, type]) -> None:
         model.model_fields[name] = FieldInfo(
             annotation=annotation, default=None, description=inspect.getdoc(field_type)
         )
-    model.model_rebuild(force=True)
+    if model.__pydantic_complete__:  # else it is built at its first use, of parts that are built by then
+        model.model_rebuild(force=True)
 
 
 def find_settings_class(name: str) -> type[ConfigSection] | None:
