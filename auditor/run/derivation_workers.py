@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_all_start_methods, get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database
@@ -27,6 +28,8 @@ MIN_ANSWERS = 20_000
 """Recorded answers of a database from which on several processes are faster than one."""
 MAX_WORKERS = 8
 """Each worker needs some 300 MB of memory."""
+MAX_FOLDER_OF_SOCKET = 60
+"""Longest path of the folder of temporary files: that of a socket has at most 103 bytes, of which 32 come after it."""
 MODULES_OF_WORKERS = (
     *("auditor.__main__", "auditor.agents.cell_graph", "auditor.run.rederivation"),
     "auditor.reports.data.verification",
@@ -53,15 +56,20 @@ def start_verification(db: Database, audit_name: str) -> Iterator[Callable[[], A
         yield pool.submit(_verify_at, _url_of(db), audit_name).result
 
 
+def _select_start_method() -> Literal["forkserver", "spawn"]:
+    """How processes are started; the server of copies needs a socket below the folder of temporary files."""
+    has_server = "forkserver" in get_all_start_methods() and len(tempfile.gettempdir()) <= MAX_FOLDER_OF_SOCKET
+    return "forkserver" if has_server else "spawn"
+
+
 def _start_workers(n_workers: int) -> ProcessPoolExecutor:
     """Start processes: of a server that has imported what they need, so that it is imported once, or else anew.
 
     They are not forked from this process, whose open databases and threads a copy must not use.
     """
-    if "forkserver" not in get_all_start_methods():
-        return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"))
-    context = get_context("forkserver")
-    context.set_forkserver_preload(list(MODULES_OF_WORKERS))
+    context = get_context(_select_start_method())
+    if context.get_start_method() == "forkserver":
+        context.set_forkserver_preload(list(MODULES_OF_WORKERS))
     return ProcessPoolExecutor(n_workers, mp_context=context)
 
 
