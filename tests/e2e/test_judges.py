@@ -69,8 +69,8 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         patch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.01)
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
-        run_checked(planted, ExperimentContext(url), "scripted", 24)
-        run_checked(bias, ExperimentContext(url), "scripted", 20)
+        run_checked(planted, ExperimentContext(url), "scripted", 40)
+        run_checked(bias, ExperimentContext(url), "scripted", 30)
     return open_audit("scripted", storage=url).report()
 
 
