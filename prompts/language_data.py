@@ -96,7 +96,7 @@ def load_refusal_patterns(language: str) -> RefusalPatterns:
     return RefusalPatterns.model_validate(tomllib.loads(text))
 
 
-ADDRESS_FILE = "judge_address.toml"
+JUDGE_PHRASES_FILE = "phrases_to_judges.toml"
 _ANCHORS = ("override", "reviewer", "verdict")
 _KINDS = ("override", "text", "reviewer", "verdict", "reader", "order")
 MIN_KINDS = 3
@@ -164,7 +164,7 @@ def addresses_judge(text: str, language: str) -> bool:
 @functools.cache
 def _load_rule(language: str) -> _LanguageRule:
     """Load and compile the patterns of one of the `LANGUAGES`."""
-    text = (resources.files("auditor.prompts") / language / ADDRESS_FILE).read_text(encoding="utf-8")
+    text = (resources.files("auditor.prompts") / language / JUDGE_PHRASES_FILE).read_text(encoding="utf-8")
     patterns = JudgeAddressPatterns.model_validate(tomllib.loads(text))
     return _LanguageRule(patterns, has_spaces=language not in _UNSPACED_LANGUAGES)
 

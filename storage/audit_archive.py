@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Boolean, Float, Integer, RowMapping, Select, Table, func, insert, select, union
+import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from auditor.domain import Verdict
@@ -79,7 +79,7 @@ def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10
             yield [convert_row(row) for row in batch]
 
 
-def _expand_aspects(row: RowMapping) -> dict[str, Any]:
+def _expand_aspects(row: sa.RowMapping) -> dict[str, Any]:
     """Replace the JSON of a row's aspects by a value for each review aspect: True, False, or None if not rated."""
     values = dict(row)
     ratings = json.loads(values.pop("aspects"))
@@ -115,13 +115,13 @@ def _list_audit_record_classes() -> dict[str, type]:
     }
 
 
-def _audit_rows_query(table: Table, audit_id: int) -> Select[Any]:
+def _audit_rows_query(table: sa.Table, audit_id: int) -> sa.Select[Any]:
     """Select an audit's rows of a table; of a shared table, the rows of the calls that its other rows refer to."""
     if table.name == "audit":
-        return select(table).where(table.c.id == audit_id)
+        return sa.select(table).where(table.c.id == audit_id)
     if table.name in SHARED_TABLES:
-        return select(table).where(table.c.key.in_(union(*_call_key_queries(audit_id))))
-    return select(table).where(table.c.audit_id == audit_id)
+        return sa.select(table).where(table.c.key.in_(sa.union(*_call_key_queries(audit_id))))
+    return sa.select(table).where(table.c.audit_id == audit_id)
 
 
 def is_call_key(column_name: str) -> bool:
@@ -129,16 +129,16 @@ def is_call_key(column_name: str) -> bool:
     return column_name == "key" or column_name.endswith("_key") or column_name.startswith("key_")
 
 
-def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
+def _call_key_queries(audit_id: int) -> Iterator[sa.Select[Any]]:
     """Yield a query for each column with call keys in the audit's own tables."""
     for record_class in _list_audit_record_classes().values():
         c = table_of(record_class).c
         for column in c:
             if is_call_key(column.name) and "audit_id" in c:
-                yield select(column).where(c.audit_id == audit_id, column.is_not(None))
+                yield sa.select(column).where(c.audit_id == audit_id, column.is_not(None))
 
 
-def _table_columns(table: Table) -> tuple[DumpColumn, ...]:
+def _table_columns(table: sa.Table) -> tuple[DumpColumn, ...]:
     """Columns of a dumped table; of verdicts and labels, a column for each review aspect in place of their JSON."""
     columns = tuple(DumpColumn(c.name, _column_kind(c.type), bool(c.nullable)) for c in table.columns)
     if table.name not in ASPECT_TABLES:
@@ -149,11 +149,11 @@ def _table_columns(table: Table) -> tuple[DumpColumn, ...]:
 
 def _column_kind(column_type: object) -> ColumnKind:
     """Kind of a column by its SQLAlchemy type; `text` for all other types."""
-    if isinstance(column_type, Boolean):
+    if isinstance(column_type, sa.Boolean):
         return "boolean"
-    if isinstance(column_type, Integer):
+    if isinstance(column_type, sa.Integer):
         return "integer"
-    return "number" if isinstance(column_type, Float) else "text"
+    return "number" if isinstance(column_type, sa.Float) else "text"
 
 
 KEPT_PATHS = ("weights",)
@@ -193,14 +193,14 @@ class AuditRows:
         """
         self._db, self._audit, self._hashes, self._models = db, audit, hashes, models
         with db.read() as connection:
-            n_audits = connection.execute(select(func.count()).select_from(table_of(Audit))).scalar_one()
+            n_audits = connection.execute(sa.select(sa.func.count()).select_from(table_of(Audit))).scalar_one()
         self._is_only_audit = n_audits == 1
         self._append_only: set[tuple[str, str]] = set()
 
     def iterate(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a kind by their key: their columns that are not NULL, without folders of the machine."""
         table = load_tables()[kind]
-        query = select(table).order_by(*table.primary_key)
+        query = sa.select(table).order_by(*table.primary_key)
         if table is table_of(Audit):
             query = query.where(table.c.id == self._audit.id)
         elif table is not table_of(StoredAttempt) and "audit_id" in table.c:
@@ -214,7 +214,7 @@ class AuditRows:
                     self._append_only.add((kind, hash_chain.name_row(table, row)))
                 yield _to_json(kind, row)
 
-    def _contains(self, table: Table, row: RowMapping) -> bool:
+    def _contains(self, table: sa.Table, row: sa.RowMapping) -> bool:
         """Whether a row belongs to the audit, of a table in which others may have rows."""
         if table is table_of(StoredAnswer):
             return self._is_only_audit or row["key"] in self._hashes
@@ -234,7 +234,7 @@ class AuditRows:
             StorageError: a link of an earlier version is of another audit's row, without which it cannot be checked.
         """
         table = table_of(ChainLink)
-        query = select(table).order_by(table.c.id).execution_options(yield_per=ROWS_PER_CHUNK)
+        query = sa.select(table).order_by(table.c.id).execution_options(yield_per=ROWS_PER_CHUNK)
         with self._db.read() as connection:
             for link in connection.execute(query).mappings():
                 audit_id, kind, row_name = link["audit_id"], link["kind"], link["row"]
@@ -254,7 +254,7 @@ class AuditRows:
                     yield [audit_id, hash_chain.LinkEntry(audit_id, kind, row_name, link["content"]).hash]
 
 
-def _to_json(kind: str, row: RowMapping) -> dict[str, Any]:
+def _to_json(kind: str, row: sa.RowMapping) -> dict[str, Any]:
     """A row as JSON, without NULL and without folders."""
     values = {name: value for name, value in row.items() if value is not None}
     for name in hash_chain.TEXTS_WITH_FOLDERS.get(kind, ()):
@@ -318,7 +318,7 @@ def restore_links(db: Database, audit_id: int, links: Iterable[Any], source: str
     return digest
 
 
-def _from_json(table: Table, row: Any, source: str) -> dict[str, Any]:
+def _from_json(table: sa.Table, row: Any, source: str) -> dict[str, Any]:
     """The values of all columns of a row. Raises ImportFileError."""
     if not isinstance(row, dict) or (unknown := set(row) - set(table.c.keys())):
         column = f": the column '{min(unknown)}' is unknown" if isinstance(row, dict) else ""
@@ -335,12 +335,12 @@ def _from_json(table: Table, row: Any, source: str) -> dict[str, Any]:
     return values
 
 
-def _insert(db: Database, table: Table, rows: list[dict[str, Any]], source: str) -> None:
+def _insert(db: Database, table: sa.Table, rows: list[dict[str, Any]], source: str) -> None:
     """Insert rows, if there are any. Raises ImportFileError."""
     if not rows:
         return
     try:
-        db.write(lambda connection: connection.execute(insert(table), rows))
+        db.write(lambda connection: connection.execute(sa.insert(table), rows))
     except (StorageError, SQLAlchemyError, OverflowError, UnicodeError) as error:
         raise _make_error(source, f"has rows of the table '{table.name}' that cannot be stored") from error
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, case, func, insert, select, update
+import sqlalchemy as sa
 
 from auditor.domain import (
     AnswerKind,
@@ -45,9 +45,9 @@ from auditor.text_safety import truncate_text
 def register_claim(db: Database, audit_id: int, baseline: str, margin: float) -> Registration:
     """Register a claim of non-inferiority, unless the last registration of the audit is the same; return the last."""
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         traces = table_of(Trace)
-        count = select(func.count()).select_from(traces).where(traces.c.audit_id == audit_id)
+        count = sa.select(sa.func.count()).select_from(traces).where(traces.c.audit_id == audit_id)
         entry = Registration(0, baseline, margin, int(connection.execute(count).scalar_one()), utc_now())
         hash_chain.append_entry(connection, audit_id, entry)
 
@@ -94,7 +94,7 @@ def load_item(db: Database, audit_id: int, item_id: str) -> TaskItem | None:
 def load_answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str]:
     """Load all parsed answers by model, item and sample, without the traces' texts."""
     c = table_of(Trace).c
-    query = select(c.model, c.country, c.topic, c.sample, c.answer).where(c.audit_id == audit_id)
+    query = sa.select(c.model, c.country, c.topic, c.sample, c.answer).where(c.audit_id == audit_id)
     query = query.where(c.answer.is_not(None), c.outcome == Outcome.OK.value)
     with db.read() as connection:
         return {(model, Cell(*cell), sample): answer for model, *cell, sample, answer in connection.execute(query)}
@@ -145,10 +145,10 @@ def deleted_name(audit_id: int) -> str:
     return f"{DELETED_PREFIX}{audit_id}"
 
 
-def _select_audits() -> Select[Any]:
+def _select_audits() -> sa.Select[Any]:
     """Query of the audits that are not deleted."""
     table = table_of(Audit)
-    return select(table).where(table.c.name.not_like(f"{DELETED_PREFIX}%"))
+    return sa.select(table).where(table.c.name.not_like(f"{DELETED_PREFIX}%"))
 
 
 def save_audit(
@@ -159,7 +159,7 @@ def save_audit(
     config_hash: str | None,
     survey: Survey,
     environment: dict[str, Any],
-    write_results: Callable[[Connection, int], None] = lambda connection, audit_id: None,
+    write_results: Callable[[sa.Connection, int], None] = lambda connection, audit_id: None,
 ) -> Audit:
     """Create an audit, or update an existing one of the same name, and return it as stored.
 
@@ -171,9 +171,9 @@ def save_audit(
             of them are stored.
     """
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         table = table_of(Audit)
-        stored = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
+        stored = connection.execute(sa.select(table).where(table.c.name == name)).mappings().one_or_none()
         values = {
             "config": config,
             "config_hash": config_hash,
@@ -184,7 +184,7 @@ def save_audit(
         kinds_after = hash_chain.input_kinds(is_imported=config is None)
         if stored is None:
             initial_values = {"name": name, "stage": "plan", "created_at": utc_now(), "finished_at": None}
-            insertion = connection.execute(insert(table), [values | initial_values])
+            insertion = connection.execute(sa.insert(table), [values | initial_values])
             audit_id = (
                 int(insertion.inserted_primary_key[0])
                 if insertion.inserted_primary_key
@@ -205,7 +205,7 @@ def save_audit(
                 hash_chain.record_deleted_scores(connection, audit_id)
                 _delete_derived_rows(connection, audit_id)
                 hash_chain.append_act(connection, audit_id, act="replace", audit=name, at=utc_now())
-            connection.execute(update(table).where(table.c.id == audit_id), [values])
+            connection.execute(sa.update(table).where(table.c.id == audit_id), [values])
             _save_survey(connection, audit_id, survey)
             write_results(connection, audit_id)
 
@@ -220,7 +220,7 @@ def save_finished_audit(
     config_hash: str,
     survey: Survey,
     environment: dict[str, Any],
-    write_results: Callable[[Connection, int], None],
+    write_results: Callable[[sa.Connection, int], None],
 ) -> None:
     """Store an audit of recorded results as finished, in one transaction: all of it, or the earlier one stays.
 
@@ -228,7 +228,7 @@ def save_finished_audit(
         name, config_hash, survey, environment, write_results: as in `save_audit`.
     """
 
-    def write(connection: Connection, audit_id: int) -> None:
+    def write(connection: sa.Connection, audit_id: int) -> None:
         write_results(connection, audit_id)
         write_stage(connection, audit_id, FINISHED)
 
@@ -251,7 +251,7 @@ def set_stage(db: Database, audit_id: int, stage: str) -> None:
     db.write(lambda connection: write_stage(connection, audit_id, stage))
 
 
-def write_stage(connection: Connection, audit_id: int, stage: str) -> None:
+def write_stage(connection: sa.Connection, audit_id: int, stage: str) -> None:
     """Do what `set_stage` does within a transaction that has more to write."""
     table = table_of(Audit)
     now = utc_now()
@@ -260,10 +260,10 @@ def write_stage(connection: Connection, audit_id: int, stage: str) -> None:
         finished_at = table.c.finished_at
     elif stage in FINAL_STAGES:
         is_after_run = table.c.stage.in_((AWAITING_HUMAN, REPORTING))
-        finished_at = case((is_after_run, func.coalesce(table.c.finished_at, now)), else_=now)
+        finished_at = sa.case((is_after_run, sa.func.coalesce(table.c.finished_at, now)), else_=now)
     values = {"stage": stage, "updated_at": now, "finished_at": finished_at}
     with hash_chain.record_changes(connection, audit_id, ["audit"]):
-        connection.execute(update(table).where(table.c.id == audit_id).values(values))
+        connection.execute(sa.update(table).where(table.c.id == audit_id).values(values))
 
 
 ENCODER, ENCODER_REVISION = "encoder", "encoder_revision"
@@ -285,7 +285,9 @@ def load_encoder_revision(db: Database, audit_id: int) -> str | None:
     """
     table = table_of(Audit)
     with db.read() as connection:
-        environment = connection.execute(select(table.c.environment).where(table.c.id == audit_id)).scalar_one_or_none()
+        environment = connection.execute(
+            sa.select(table.c.environment).where(table.c.id == audit_id)
+        ).scalar_one_or_none()
     revision = json.loads(environment or "{}").get(ENCODER_REVISION)
     return None if revision is None else str(revision)
 
@@ -294,12 +296,12 @@ def save_encoder_revision(db: Database, audit_id: int, encoder: str, revision: s
     """Record the encoder that measures an audit's self-consistencies from now on, and its revision."""
     table = table_of(Audit)
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         is_audit = table.c.id == audit_id
-        environment = json.loads(connection.execute(select(table.c.environment).where(is_audit)).scalar_one())
+        environment = json.loads(connection.execute(sa.select(table.c.environment).where(is_audit)).scalar_one())
         environment |= {ENCODER: encoder, ENCODER_REVISION: revision}
         with hash_chain.record_changes(connection, audit_id, ["audit"]):
-            connection.execute(update(table).where(is_audit).values(environment=canonical_json(environment)))
+            connection.execute(sa.update(table).where(is_audit).values(environment=canonical_json(environment)))
 
     db.write(job)
 
@@ -344,13 +346,13 @@ def _parse_grouping(stored: dict[str, Any] | None) -> Grouping | None:
     return Grouping(stored["name"], stored["title"], regions)
 
 
-def _find_audit_id(connection: Connection, name: str) -> int:
+def _find_audit_id(connection: sa.Connection, name: str) -> int:
     """Load the id of the audit of this name, which must exist."""
     table = table_of(Audit)
-    return int(connection.execute(select(table.c.id).where(table.c.name == name)).scalar_one())
+    return int(connection.execute(sa.select(table.c.id).where(table.c.name == name)).scalar_one())
 
 
-def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
+def _delete_derived_rows(connection: sa.Connection, audit_id: int) -> None:
     """Delete all rows of an audit that are rebuilt from the ledger."""
     for record_class in list_record_classes(RowPolicy.DERIVED):
         replace_rows(connection, record_class, audit_id, [])
@@ -391,12 +393,12 @@ def _has_same_description(stored: str, survey: Survey) -> bool:
     return stored == _serialize_survey(known)
 
 
-def _has_same_truth(connection: Connection, audit_id: int, survey: Survey) -> bool:
+def _has_same_truth(connection: sa.Connection, audit_id: int, survey: Survey) -> bool:
     """Whether the stored ground truth of an audit equals that of a survey."""
     return read_records(connection, audit_id, SurveyCell) == list(survey.cells)
 
 
-def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
+def _save_survey(connection: sa.Connection, audit_id: int, survey: Survey) -> None:
     """Store the cells of a survey and the items of its task in place of those that the audit had."""
     replace_records(connection, audit_id, SurveyCell, survey.cells)
     replace_records(connection, audit_id, TaskItem, survey.task.items.values() if survey.task else ())
@@ -434,7 +436,9 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
             conflicts=_count_rows(connection, Conflict, audit_id),
             decisions=_count_rows(connection, Rating, audit_id),
             labels=_count_rows(connection, LabelEntry, audit_id),
-            open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),
+            open_batches=int(
+                connection.execute(sa.select(sa.func.count()).select_from(batches).where(is_open)).scalar_one()
+            ),
         )
 
 
@@ -457,10 +461,10 @@ def rename_audit(db: Database, audit: Audit, new_name: str, config: str | None, 
     require_free_name(db, new_name)
     values = {"name": new_name, "config": config, "config_hash": config_hash}
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         hash_chain.append_act(connection, audit.id, act="rename", audit=audit.name, to=new_name, at=utc_now())
         with hash_chain.record_changes(connection, audit.id, ["audit"]):
-            connection.execute(update(table_of(Audit)).where(table_of(Audit).c.id == audit.id).values(values))
+            connection.execute(sa.update(table_of(Audit)).where(table_of(Audit).c.id == audit.id).values(values))
 
     db.write(job)
 
@@ -473,13 +477,13 @@ def delete_audit(db: Database, audit: Audit) -> None:
     """
     record_classes = (*list_record_classes(RowPolicy.DERIVED), *list_record_classes(RowPolicy.MUTABLE))
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         hash_chain.append_act(connection, audit.id, act="delete", audit=audit.name, at=utc_now())
         kinds = hash_chain.input_kinds(is_imported=audit.config is None)
         with hash_chain.record_changes(connection, audit.id, kinds):
             empty_audit(connection)
 
-    def empty_audit(connection: Connection) -> None:
+    def empty_audit(connection: sa.Connection) -> None:
         for record_class in record_classes:
             if "audit_id" in table_of(record_class).c:
                 replace_rows(connection, record_class, audit.id, [])
@@ -492,13 +496,13 @@ def delete_audit(db: Database, audit: Audit) -> None:
             "environment": "{}",
             "updated_at": utc_now(),
         }
-        connection.execute(update(table).where(table.c.id == audit.id).values(values))
+        connection.execute(sa.update(table).where(table.c.id == audit.id).values(values))
 
     db.write(job)
 
 
-def _count_rows(connection: Connection, row_class: type, audit_id: int) -> int:
+def _count_rows(connection: sa.Connection, row_class: type, audit_id: int) -> int:
     """Number of an audit's rows of one class."""
     table = table_of(row_class)
-    query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
+    query = sa.select(sa.func.count()).select_from(table).where(table.c.audit_id == audit_id)
     return int(connection.execute(query).scalar_one())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Update, select, update
+import sqlalchemy as sa
 
 from auditor.domain import Capability
 from auditor.storage import hash_chain
@@ -46,7 +46,7 @@ async def record_prepared_batch(
         capability=capability,
     )
 
-    def job(connection: Connection) -> ProviderBatch:
+    def job(connection: sa.Connection) -> ProviderBatch:
         with hash_chain.record_changes(connection, audit_id, ["batch"]):
             write_records(connection, audit_id, ProviderBatch, [batch], is_new=True)
         [stored_batch] = select_records(connection, ProviderBatch, table_of(ProviderBatch).c.tag == tag)
@@ -59,7 +59,7 @@ async def record_prepared_batch(
 async def record_submitted_batch(db: Database, batch: ProviderBatch, remote_id: str) -> None:
     """Record the provider's id of a batch, and that it was submitted now."""
     table = table_of(ProviderBatch)
-    statement = update(table).where(table.c.id == batch.id).values(remote=remote_id, submitted_at=utc_now())
+    statement = sa.update(table).where(table.c.id == batch.id).values(remote=remote_id, submitted_at=utc_now())
     await _change(db, batch, statement)
 
 
@@ -72,14 +72,14 @@ async def record_ended_batch(db: Database, batch: ProviderBatch, outcome: str) -
         outcome: how it ended, such as `collected`.
     """
     table = table_of(ProviderBatch)
-    statement = update(table).where(table.c.id == batch.id).values(ended_at=utc_now(), how=outcome)
+    statement = sa.update(table).where(table.c.id == batch.id).values(ended_at=utc_now(), how=outcome)
     await _change(db, batch, statement)
 
 
-async def _change(db: Database, batch: ProviderBatch, statement: Update) -> None:
+async def _change(db: Database, batch: ProviderBatch, statement: sa.Update) -> None:
     """Change the row of a batch."""
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         with hash_chain.record_changes(connection, batch.audit_id, ["batch"]):
             connection.execute(statement)
 
@@ -89,7 +89,7 @@ async def _change(db: Database, batch: ProviderBatch, statement: Update) -> None
 def load_open_batches(db: Database, audit_id: int | None = None) -> list[ProviderBatch]:
     """Load the batches that have not ended, oldest first, of one audit or of all."""
     table = table_of(ProviderBatch)
-    conditions: list[ColumnElement[bool]] = [table.c.ended_at.is_(None)]
+    conditions: list[sa.ColumnElement[bool]] = [table.c.ended_at.is_(None)]
     if audit_id is not None:
         conditions.append(table.c.audit_id == audit_id)
     with db.read() as connection:
@@ -125,7 +125,7 @@ def load_remote_ids(db: Database) -> set[str]:
     """Load the providers' ids of all batches of the database, ended or not."""
     table = table_of(ProviderBatch)
     with db.read() as connection:
-        return set(connection.execute(select(table.c.remote).where(table.c.remote.is_not(None))).scalars())
+        return set(connection.execute(sa.select(table.c.remote).where(table.c.remote.is_not(None))).scalars())
 
 
 async def _wait_until_durable(db: Database, job: Job[Any]) -> Any:

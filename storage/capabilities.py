@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, literal, select
+import sqlalchemy as sa
 
 from auditor.domain import Capability, CapabilityKey, Outcome, Purpose, Trace
 from auditor.storage import hash_chain
@@ -47,7 +47,7 @@ async def save_capability(
     """
     created_at = utc_now()
 
-    def job(connection: Connection) -> Capability:
+    def job(connection: sa.Connection) -> Capability:
         """Insert the next number if it is due; a row of that number from another process wins."""
         current = _load_current(connection, audit_id, key)
         is_settled = current is not None and current.number > newer_than
@@ -59,7 +59,7 @@ async def save_capability(
         insert_new(connection, StoredCapability, [make_storable(StoredCapability, row)])
         c = table_of(StoredCapability).c
         named = [c[name] == row[name] for name in ("audit_id", "model", "server", "effort", "number")]
-        new_row = connection.execute(select(table_of(StoredCapability)).where(*named)).mappings().one()
+        new_row = connection.execute(sa.select(table_of(StoredCapability)).where(*named)).mappings().one()
         hash_chain.append_links(connection, {"capability": [new_row]})
         stored = _load_current(connection, audit_id, key)
         assert stored is not None
@@ -68,7 +68,7 @@ async def save_capability(
     return await db.writer.write(job)
 
 
-def _load_current(connection: Connection, audit_id: int, key: CapabilityKey) -> StoredCapability | None:
+def _load_current(connection: sa.Connection, audit_id: int, key: CapabilityKey) -> StoredCapability | None:
     """Load the latest capability of a key; None if there is none."""
     c = table_of(StoredCapability).c
     conditions = (
@@ -112,7 +112,7 @@ def load_direct_alterations(db: Database, audit_id: int) -> list[Alteration]:
     """Ways in which each model's direct questions were sent, in the order of the models' names."""
     trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
     query = (
-        select(trace.model, literal(Purpose.DIRECT.value), answer.altered)
+        sa.select(trace.model, sa.literal(Purpose.DIRECT.value), answer.altered)
         .distinct()
         .select_from(table_of(Trace).join(table_of(StoredAnswer), answer.key == trace.key))
         .where(trace.audit_id == audit_id)
@@ -126,7 +126,7 @@ def load_scores_by_form(db: Database, audit_id: int) -> list[FormScore]:
     trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
     group = (trace.model, answer.form, trace.country, trace.topic)
     query = (
-        select(*group, func.avg(trace.score), func.count())
+        sa.select(*group, sa.func.avg(trace.score), sa.func.count())
         .select_from(table_of(Trace).join(table_of(StoredAnswer), answer.key == trace.key))
         .where(trace.audit_id == audit_id, trace.outcome == Outcome.OK.value, trace.score.is_not(None))
         .where(answer.form.is_not(None))

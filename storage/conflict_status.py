@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select
+import sqlalchemy as sa
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import Conflict, ConflictKind, Decision, Rating, canonical_hash
@@ -168,10 +168,10 @@ class ConflictEffect(StrEnum):
 def count_pair_wins(
     conflict: FromClause,
     rating_summary: CTE,
-    status: ColumnElement[str],
-    majority: ColumnElement[str | None],
-    in_audit: ColumnElement[bool],
-    is_joined: ColumnElement[bool],
+    status: sa.ColumnElement[str],
+    majority: sa.ColumnElement[str | None],
+    in_audit: sa.ColumnElement[bool],
+    is_joined: sa.ColumnElement[bool],
 ) -> CTE:
     """Count, for each two sides, the lead of one over the other in settled conflicts, and the unsettled conflicts.
 
@@ -185,20 +185,20 @@ def count_pair_wins(
         Columns `left`, `right`, `lead` (at least 0) and `n_unsettled`.
     """
     c = conflict.c
-    no_rater = func.coalesce(rating_summary.c.raters, 0) == 0
+    no_rater = sa.func.coalesce(rating_summary.c.raters, 0) == 0
 
-    def count(condition: ColumnElement[bool]) -> ColumnElement[int]:
-        return func.sum(case((condition, 1), else_=0))
+    def count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+        return sa.func.sum(sa.case((condition, 1), else_=0))
 
-    n_left = count(or_(majority == Decision.LEFT.value, and_(no_rater, c.winner == c.left)))
-    n_right = count(or_(majority == Decision.RIGHT.value, and_(no_rater, c.winner == c.right)))
+    n_left = count(sa.or_(majority == Decision.LEFT.value, sa.and_(no_rater, c.winner == c.left)))
+    n_right = count(sa.or_(majority == Decision.RIGHT.value, sa.and_(no_rater, c.winner == c.right)))
     n_unsettled = count(status.in_([ConflictStatus.OPEN.value, ConflictStatus.DISPUTED.value]))
-    columns = [c.left, c.right, func.abs(n_left - n_right).label("lead"), n_unsettled.label("n_unsettled")]
-    query = select(*columns).select_from(conflict.outerjoin(rating_summary, is_joined)).where(in_audit)
+    columns = [c.left, c.right, sa.func.abs(n_left - n_right).label("lead"), n_unsettled.label("n_unsettled")]
+    query = sa.select(*columns).select_from(conflict.outerjoin(rating_summary, is_joined)).where(in_audit)
     return query.group_by(c.left, c.right).cte("pair_wins")
 
 
-def effect_size(pair_wins: CTE) -> ColumnElement[float]:
+def effect_size(pair_wins: CTE) -> sa.ColumnElement[float]:
     """1 / (1 + lead), in (0, 1], or 0 if the unsettled conflicts cannot change which side is ahead."""
     lead = pair_wins.c.lead
-    return case((lead <= pair_wins.c.n_unsettled, 1.0 / (1.0 + lead)), else_=0.0)
+    return sa.case((lead <= pair_wins.c.n_unsettled, 1.0 / (1.0 + lead)), else_=0.0)

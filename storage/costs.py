@@ -7,22 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Integer,
-    Select,
-    Subquery,
-    Table,
-    and_,
-    case,
-    cast,
-    func,
-    literal,
-    or_,
-    select,
-    union_all,
-)
+import sqlalchemy as sa
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain.records import CallKey, RowPolicy
@@ -175,33 +160,33 @@ def count_calls(db: Database, audit_id: int, *, for_cost: bool = False) -> list[
     """
     audit_calls = select_audit_calls(audit_id)
     if for_cost:  # a call that serves several models or purposes lies in several rows, of which the first counts
-        is_first = func.row_number().over(partition_by=audit_calls.c.key) == 1
-        audit_calls = select(*audit_calls.c, is_first.label("is_first")).subquery()
+        is_first = sa.func.row_number().over(partition_by=audit_calls.c.key) == 1
+        audit_calls = sa.select(*audit_calls.c, is_first.label("is_first")).subquery()
     calls, answers = _join_attempts(audit_calls), table_of(StoredAnswer)
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
     version = (answer.served_model, answer.fingerprint, answer.altered, answer.form)
     others = (call.estimated_usd, answer.finish_reason, call.is_current)
-    sums: list[ColumnElement[Any]] = [  # in the order of `CallSums`
-        func.count(),
-        cast(func.sum(call.attempts), Integer),
-        func.count(answer.key),
-        _sum_or_zero(case((call.charged == 0, answer.prompt_tokens), else_=call.prompt_tokens)),
-        _sum_or_zero(case((call.charged == 0, answer.completion_tokens), else_=call.completion_tokens)),
+    sums: list[sa.ColumnElement[Any]] = [  # in the order of `CallSums`
+        sa.func.count(),
+        sa.cast(sa.func.sum(call.attempts), sa.Integer),
+        sa.func.count(answer.key),
+        _sum_or_zero(sa.case((call.charged == 0, answer.prompt_tokens), else_=call.prompt_tokens)),
+        _sum_or_zero(sa.case((call.charged == 0, answer.completion_tokens), else_=call.completion_tokens)),
         count_if(answer.key.is_not(None) & answer.completion_tokens.is_(None)),
         _sum_or_zero(answer.cached_tokens),
-        _sum_or_zero(case((answer.cached_tokens.is_not(None), answer.prompt_tokens), else_=0)),
+        _sum_or_zero(sa.case((answer.cached_tokens.is_not(None), answer.prompt_tokens), else_=0)),
         _sum_or_zero(answer.reasoning_tokens),
-        func.count(answer.reasoning_tokens),
+        sa.func.count(answer.reasoning_tokens),
         count_if(_is_unpriced(call, answer)),
-        cast(func.sum(call.estimated), Integer),
+        sa.cast(sa.func.sum(call.estimated), sa.Integer),
     ]
-    once: Sequence[ColumnElement[int]] = (literal(0), literal(0))
+    once: Sequence[sa.ColumnElement[int]] = (sa.literal(0), sa.literal(0))
     if for_cost:
-        once = (count_if(call.is_first), count_if(and_(call.is_first, _is_unpriced(call, answer))))
+        once = (count_if(call.is_first), count_if(sa.and_(call.is_first, _is_unpriced(call, answer))))
     columns = (*group, *version, *others)
     query = (
-        select(*columns, func.min(answer.created_at), func.max(answer.created_at), *once, *sums)
+        sa.select(*columns, sa.func.min(answer.created_at), sa.func.max(answer.created_at), *once, *sums)
         .select_from(calls.outerjoin(answers, answer.key == call.key))
         .group_by(*columns)
         .order_by(*(column.nulls_first() for column in columns))
@@ -220,15 +205,19 @@ def _read_counts(row: Iterable[Any]) -> CallCounts:
     )
 
 
-def _sum_or_zero(column: ColumnElement[Any]) -> Any:
+def _sum_or_zero(column: sa.ColumnElement[Any]) -> Any:
     """The sum of a column; 0 where every value is NULL."""
-    return func.coalesce(func.sum(column), 0)
+    return sa.func.coalesce(sa.func.sum(column), 0)
 
 
 def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
     """Find the cost of an audit's most expensive request to each model, in US dollars, by the model's name."""
     attempt = table_of(StoredAttempt).c
-    query = select(attempt.name, func.max(attempt.cost_usd)).where(attempt.audit_id == audit_id).group_by(attempt.name)
+    query = (
+        sa.select(attempt.name, sa.func.max(attempt.cost_usd))
+        .where(attempt.audit_id == audit_id)
+        .group_by(attempt.name)
+    )
     return {name: cost for name, cost in fetch_rows(db, tuple, query) if name is not None and cost is not None}
 
 
@@ -247,7 +236,7 @@ def sum_cost(counts: Iterable[CallCounts]) -> AuditCost:
     return AuditCost(math.fsum(cost * n for cost, n in calls_by_cost.items()) if calls_by_cost else None, unpriced)
 
 
-def _join_attempts(calls: Subquery) -> Subquery:
+def _join_attempts(calls: sa.Subquery) -> sa.Subquery:
     """Join calls with sums over their requests.
 
     `charged` counts the requests whose own cost is recorded; it is 0 for calls from before revision 6.
@@ -257,16 +246,18 @@ def _join_attempts(calls: Subquery) -> Subquery:
     """
     attempt = table_of(StoredAttempt).c
     return (
-        select(
+        sa.select(
             *calls.c,
-            func.count(attempt.id).label("attempts"),
-            func.count(attempt.estimated).label("charged"),
+            sa.func.count(attempt.id).label("attempts"),
+            sa.func.count(attempt.estimated).label("charged"),
             count_if(attempt.estimated.is_not(None) & attempt.cost_usd.is_(None)).label("unknown"),
-            func.sum(attempt.cost_usd).label("usd"),
-            func.coalesce(func.sum(case((attempt.estimated.is_(True), attempt.cost_usd))), 0.0).label("estimated_usd"),
+            sa.func.sum(attempt.cost_usd).label("usd"),
+            sa.func.coalesce(sa.func.sum(sa.case((attempt.estimated.is_(True), attempt.cost_usd))), 0.0).label(
+                "estimated_usd"
+            ),
             count_if(attempt.estimated.is_(True)).label("estimated"),
-            func.sum(attempt.prompt_tokens).label("prompt_tokens"),
-            func.sum(attempt.completion_tokens).label("completion_tokens"),
+            sa.func.sum(attempt.prompt_tokens).label("prompt_tokens"),
+            sa.func.sum(attempt.completion_tokens).label("completion_tokens"),
         )
         .select_from(calls.outerjoin(table_of(StoredAttempt), attempt.key == calls.c.key))
         .group_by(*calls.c)
@@ -274,25 +265,27 @@ def _join_attempts(calls: Subquery) -> Subquery:
     )
 
 
-def _call_cost(call: ColumnCollection, answer: ColumnCollection) -> ColumnElement[float | None]:
+def _call_cost(call: ColumnCollection, answer: ColumnCollection) -> sa.ColumnElement[float | None]:
     """Cost of a call: the sum over its requests, or the answer's for calls recorded without a cost per request.
 
     NULL if no price is known, or if every request failed before it cost anything.
     """
     is_free = (call.unknown == 0) & answer.key.is_not(None)
-    return case((call.charged == 0, answer.cost_usd), ((call.usd > 0) | is_free, call.usd))
+    return sa.case((call.charged == 0, answer.cost_usd), ((call.usd > 0) | is_free, call.usd))
 
 
-def _is_unpriced(call: ColumnCollection, answer: ColumnCollection) -> ColumnElement[bool]:
+def _is_unpriced(call: ColumnCollection, answer: ColumnCollection) -> sa.ColumnElement[bool]:
     """Condition: the call was answered at an unknown price."""
-    return or_(call.unknown > 0, and_(call.charged == 0, answer.key.is_not(None), answer.cost_usd.is_(None)))
+    return sa.or_(call.unknown > 0, sa.and_(call.charged == 0, answer.key.is_not(None), answer.cost_usd.is_(None)))
 
 
 def load_mean_answer_lengths(db: Database) -> list[MeanAnswerLength]:
     """Mean lengths of all recorded answers by model and purpose, in this order."""
     c = table_of(StoredAnswer).c
-    n = func.count(c.completion_tokens)
-    query = select(c.model, c.purpose, n, func.sum(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
+    n = sa.func.count(c.completion_tokens)
+    query = (
+        sa.select(c.model, c.purpose, n, sa.func.sum(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
+    )
     with db.read() as connection:
         rows = connection.execute(query.order_by(c.model, c.purpose))
         return [MeanAnswerLength(model, purpose, n, n_tokens / n) for model, purpose, n, n_tokens in rows]
@@ -302,60 +295,62 @@ def count_unreturned_calls(db: Database, audit_id: int) -> list[UnreturnedCallCo
     """Count an audit's calls that were sent and have not returned, by model and purpose; some may be in flight."""
     table = table_of(Dispatch)
     group = (table.c.name, table.c.purpose)
-    query = select(*group, func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
+    query = sa.select(*group, sa.func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, UnreturnedCallCount._make, query)
 
 
 def load_call_keys(db: Database, audit_id: int) -> set[str]:
     """Load the keys of all calls of an audit."""
     with db.read() as connection:
-        return set(connection.execute(select(select_audit_calls(audit_id).c.key)).scalars())
+        return set(connection.execute(sa.select(select_audit_calls(audit_id).c.key)).scalars())
 
 
-def select_audit_calls(audit_id: int) -> Subquery:
+def select_audit_calls(audit_id: int) -> sa.Subquery:
     """Select an audit's distinct calls: name, purpose, key, and whether its results use them.
 
     Grouping by key first makes SQLite sort them once, after which their answers lie next to each other.
     """
-    all_calls = union_all(
+    all_calls = sa.union_all(
         *_referenced_calls(audit_id),
         _noted_calls(table_of(NotedCall), audit_id),
         _attempted_calls(audit_id),
     ).subquery()
     call = all_calls.c
-    is_current = func.max(call.is_current).label("is_current")
-    return select(call.name, call.purpose, call.key, is_current).group_by(call.key, call.name, call.purpose).subquery()
+    is_current = sa.func.max(call.is_current).label("is_current")
+    return (
+        sa.select(call.name, call.purpose, call.key, is_current).group_by(call.key, call.name, call.purpose).subquery()
+    )
 
 
-def _referenced_calls(audit_id: int) -> Iterator[Select[Any]]:
+def _referenced_calls(audit_id: int) -> Iterator[sa.Select[Any]]:
     """Yield for each column with a `CallKey` the query of its calls: model name, purpose, key."""
     for table in sorted(map(table_of, list_record_classes(RowPolicy.DERIVED)), key=lambda table: table.name):
         for key in table.columns:
             reference: CallKey | None = key.info.get(CallKey)
             if reference is not None:
                 purpose = (
-                    literal(PROBE_PURPOSE_PREFIX) + table.c.probe
+                    sa.literal(PROBE_PURPOSE_PREFIX) + table.c.probe
                     if reference.purpose is None
-                    else literal(reference.purpose.value)
+                    else sa.literal(reference.purpose.value)
                 )
                 columns = (
                     table.c[reference.name_column].label("name"),
                     purpose.label("purpose"),
                     key.label("key"),
                 )
-                query = select(*columns, literal(1).label("is_current"))
+                query = sa.select(*columns, sa.literal(1).label("is_current"))
                 yield query.where(table.c.audit_id == audit_id, key.is_not(None))
 
 
-def _noted_calls(table: Table, audit_id: int) -> Select[Any]:
+def _noted_calls(table: sa.Table, audit_id: int) -> sa.Select[Any]:
     """Select the calls that a probe has recorded itself (`NotedCall`)."""
-    return select(table.c.name, table.c.purpose, table.c.key, literal(1)).where(table.c.audit_id == audit_id)
+    return sa.select(table.c.name, table.c.purpose, table.c.key, sa.literal(1)).where(table.c.audit_id == audit_id)
 
 
-def _attempted_calls(audit_id: int) -> Select[Any]:
+def _attempted_calls(audit_id: int) -> sa.Select[Any]:
     """Select the calls for which an audit sent requests, whether or not its results use them."""
     attempt = table_of(StoredAttempt).c
-    return select(attempt.name, attempt.purpose, attempt.key, literal(0)).where(
+    return sa.select(attempt.name, attempt.purpose, attempt.key, sa.literal(0)).where(
         attempt.audit_id == audit_id, attempt.name.is_not(None)
     )
 
@@ -364,7 +359,7 @@ def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, st
     """Store calls as (model name, purpose, key), so that their cost is counted."""
     rows = [{"audit_id": audit_id, "name": name, "purpose": purpose, "key": key} for name, purpose, key in calls]
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         with hash_chain.record_named(connection, audit_id, NotedCall, rows):  # those of experiments are not derived
             insert_new(connection, NotedCall, rows)
 

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Integer,
-    Select,
-    Table,
-    case,
-    cast,
-    func,
-    literal,
-    null,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
 from auditor.config.installed_probes import list_built_in_probes
 from auditor.domain import Cell, Outcome, Ruling, SentencePairScore, Trace, Verdict
@@ -122,7 +109,7 @@ def count_sentence_pair_repeats(db: Database, audit_id: int) -> list[RepeatCount
 def count_probe_repeats(db: Database, audit_id: int) -> list[ProbeRepeatCount]:
     """Count the questions of probes with a stage of their own that were asked again, by what their coverage counts."""
     kinds: list[tuple[Any, RepeatedQuestions]] = [
-        (literal(probe.name), questions)
+        (sa.literal(probe.name), questions)
         for probe in list_built_in_probes()
         for questions in probe.list_repeated_questions(audit_id)
     ]
@@ -130,24 +117,24 @@ def count_probe_repeats(db: Database, audit_id: int) -> list[ProbeRepeatCount]:
     kinds.append((c.probe, RepeatedQuestions(None, c.model, c.first_outcome, c.outcome)))
     counts: list[ProbeRepeatCount] = []
     for stage, (method, model, first_outcome, outcome, condition) in kinds:
-        method = method if isinstance(method, ColumnElement) else null() if method is None else literal(method)
+        method = method if isinstance(method, sa.ColumnElement) else sa.null() if method is None else sa.literal(method)
         group = (stage, method, model, first_outcome)
-        query = select(*group, func.count(), count_if(outcome == Outcome.OK.value)).where(
+        query = sa.select(*group, sa.func.count(), count_if(outcome == Outcome.OK.value)).where(
             first_outcome.table.c.audit_id == audit_id,
             first_outcome.is_not(None),
             outcome != Outcome.EXCLUDED.value,
-            true() if condition is None else condition,
+            sa.true() if condition is None else condition,
         )
-        columns = [column for column in group if isinstance(column, Column)]
+        columns = [column for column in group if isinstance(column, sa.Column)]
         counts += fetch_rows(db, ProbeRepeatCount._make, query.group_by(*columns).order_by(*columns))
     return counts
 
 
-def _count_repeats(db: Database, audit_id: int, table: Table) -> list[RepeatCount]:
+def _count_repeats(db: Database, audit_id: int, table: sa.Table) -> list[RepeatCount]:
     """Count the rows of a table whose question was asked again; see `RepeatCount`. Excluded ones are left out."""
-    judge = table.c.judge if "judge" in table.c else literal("").label("judge")
+    judge = table.c.judge if "judge" in table.c else sa.literal("").label("judge")
     group = (judge, table.c.model, table.c.country, table.c.topic, table.c.first_outcome)
-    query = select(*group, func.count(), count_if(table.c.outcome == Outcome.OK.value))
+    query = sa.select(*group, sa.func.count(), count_if(table.c.outcome == Outcome.OK.value))
     query = query.where(
         table.c.audit_id == audit_id,
         table.c.first_outcome.is_not(None),
@@ -160,7 +147,7 @@ def _count_repeats(db: Database, audit_id: int, table: Table) -> list[RepeatCoun
 def count_traces(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's traces by model, cell and outcome, in this order."""
     table = table_of(Trace)
-    query = _count_outcomes_by_cell(table, audit_id).add_columns(func.count(table.c.repair_key))
+    query = _count_outcomes_by_cell(table, audit_id).add_columns(sa.func.count(table.c.repair_key))
     return fetch_rows(db, lambda row: OutcomeCount(*row), query)
 
 
@@ -176,14 +163,16 @@ def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[
     trace, verdict, answer = (table_of(row_class) for row_class in (Trace, Verdict, StoredAnswer))
     trace_key = ("audit_id", "model", "country", "topic", "sample")
     was_shortened = (
-        select(literal(1))
+        sa.select(sa.literal(1))
         .select_from(verdict.join(answer, answer.c.key == verdict.c.key))
         .where(*(verdict.c[name] == trace.c[name] for name in trace_key), answer.c.request.contains(OMISSION_MARK_END))
         .correlate(trace)
         .exists()
     )
-    may_be_shortened = func.length(trace.c.text) > max_chars // MAX_LABEL_GROWTH
-    query = select(trace.c.model, func.count()).where(trace.c.audit_id == audit_id, may_be_shortened, was_shortened)
+    may_be_shortened = sa.func.length(trace.c.text) > max_chars // MAX_LABEL_GROWTH
+    query = sa.select(trace.c.model, sa.func.count()).where(
+        trace.c.audit_id == audit_id, may_be_shortened, was_shortened
+    )
     return dict(fetch_rows(db, tuple, query.group_by(trace.c.model)))
 
 
@@ -200,14 +189,20 @@ def count_verdicts(db: Database, audit_id: int) -> list[OutcomeCount]:
     is_duplicated = (table.c.outcome == Outcome.OK.value) & table.c.key.is_not(None)
     group = (table.c.model, table.c.country, table.c.topic, table.c.outcome)
     same_call = (
-        select(*group, func.count().label("n"), case((is_duplicated, func.count() - 1), else_=0).label("duplicates"))
+        sa.select(
+            *group,
+            sa.func.count().label("n"),
+            sa.case((is_duplicated, sa.func.count() - 1), else_=0).label("duplicates"),
+        )
         .where(table.c.audit_id == audit_id)
         .group_by(*group, table.c.sample, table.c.key)
         .subquery()
     )
     outer_group = [same_call.c[column.name] for column in group]
-    sums = [cast(func.sum(column), Integer) for column in (same_call.c.n, literal(0), same_call.c.duplicates)]
-    query = select(*outer_group, *sums).group_by(*outer_group).order_by(*outer_group)
+    sums = [
+        sa.cast(sa.func.sum(column), sa.Integer) for column in (same_call.c.n, sa.literal(0), same_call.c.duplicates)
+    ]
+    query = sa.select(*outer_group, *sums).group_by(*outer_group).order_by(*outer_group)
     return fetch_rows(db, lambda row: OutcomeCount(*row), query)
 
 
@@ -216,7 +211,7 @@ def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts
     table = table_of(Verdict)
     group = (table.c.judge, table.c.model, table.c.outcome)
     n_valid = count_if(table.c.ruling == Ruling.VALID.value)
-    query = select(*group, func.count(), n_valid, count_if(table.c.shortened.is_(True)))
+    query = sa.select(*group, sa.func.count(), n_valid, count_if(table.c.shortened.is_(True)))
     query = query.where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, JudgeVerdictCounts._make, query)
 
@@ -225,7 +220,7 @@ def count_verdicts_by_cell(db: Database, audit_id: int) -> dict[tuple[str, Cell]
     """Count an audit's usable verdicts, and those that say VALID, by the model judged and cell."""
     table = table_of(Verdict)
     group = (table.c.model, table.c.country, table.c.topic)
-    query = select(*group, func.count(), count_if(table.c.ruling == Ruling.VALID.value)).group_by(*group)
+    query = sa.select(*group, sa.func.count(), count_if(table.c.ruling == Ruling.VALID.value)).group_by(*group)
     query = query.where(table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value)
     with db.read() as connection:
         return {
@@ -234,18 +229,18 @@ def count_verdicts_by_cell(db: Database, audit_id: int) -> dict[tuple[str, Cell]
         }
 
 
-def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:
+def _count_outcomes_by_cell(table: sa.Table, audit_id: int) -> sa.Select[Any]:
     """Build the query that counts a table's rows as the first columns of `OutcomeCount`, in their order."""
     group = (table.c.model, table.c.country, table.c.topic, table.c.outcome)
-    return select(*group, func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
+    return sa.select(*group, sa.func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
 
 
-def count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
+def count_if(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
     """Column: number of rows of a group that meet a condition."""
-    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+    return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
 
 
-def fetch_rows(db: Database, make_record: Callable[[Iterable[Any]], T], query: Select[Any]) -> list[T]:
+def fetch_rows(db: Database, make_record: Callable[[Iterable[Any]], T], query: sa.Select[Any]) -> list[T]:
     """Run a query and return its rows, each converted by `make_record`."""
     with db.read() as connection:
         return [make_record(row) for row in connection.execute(query)]
@@ -258,7 +253,7 @@ def count_missing_answers(db: Database, audit_id: int) -> int:
     for record_class in (Trace, Verdict, ProbeResult, *ANSWER_RECORDS.values()):
         table = table_of(record_class)
         query = (
-            select(table.c.key)
+            sa.select(table.c.key)
             .outerjoin(answers, answers.c.key == table.c.key)
             .where(
                 table.c.audit_id == audit_id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, event
+import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
@@ -35,7 +35,7 @@ class Database:
     def __init__(
         self,
         path: Path | None,
-        engine: Engine,
+        engine: sa.Engine,
         upgraded: schema.SchemaUpgrade | None = None,
         *,
         is_new: bool = False,
@@ -45,7 +45,7 @@ class Database:
         self.engine = engine
         file = None if path is None else WatchedFile(path)
         if file is not None:  # if the file is gone, SQLite would create a new, empty database at its path
-            event.listen(engine, "do_connect", lambda *_: file.require_unmoved())
+            sa.event.listen(engine, "do_connect", lambda *_: file.require_unmoved())
         self.outages = Outages(engine)
         """Whether failures of the database are waited for."""
         self.writer = Writer(engine, self.outages, file)
@@ -61,7 +61,7 @@ class Database:
         return redact_url(self.engine.url.render_as_string(hide_password=False))
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[sa.Connection]:
         """Open a connection for queries.
 
         Raises:
@@ -192,7 +192,7 @@ def _check_location(path: Path, create: bool) -> None:
 
 
 def _prepare_tables(
-    engine: Engine, url: str, path: Path | None, create: bool
+    engine: sa.Engine, url: str, path: Path | None, create: bool
 ) -> tuple[bool, schema.SchemaUpgrade | None]:
     """Check the schema; with `create`, create missing tables and upgrade an older file.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeGuard, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Engine
+import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalError
 
 from auditor.errors import NotAllowedError, StorageError, UnavailableError, UnstorableError
@@ -31,7 +31,7 @@ PRIMARY_CODE_MASK = 0xFF
 """The bits of SQLite's extended result codes that hold the primary one."""
 
 
-def as_storage_error(engine: Engine, error: BaseException) -> BaseException:
+def as_storage_error(engine: sa.Engine, error: BaseException) -> BaseException:
     """Convert an error of a job to the one that its caller gets."""
     if reason := _unstorable_reason(error):
         how_to_fix = "Correct it in its source, then run the same command again."
@@ -92,7 +92,7 @@ def describe_driver_error(error: DBAPIError) -> str:
     return " ".join(str(error.orig).split()).rstrip(".?")
 
 
-def database_error(engine: Engine, error: DBAPIError) -> StorageError:
+def database_error(engine: sa.Engine, error: DBAPIError) -> StorageError:
     """Build the error for a database that cannot be read or written to any more, with how to fix it."""
     driver_message = describe_driver_error(error)
     name = database_name(engine)
@@ -117,7 +117,7 @@ def database_error(engine: Engine, error: DBAPIError) -> StorageError:
     return StorageError(f"the database {name} cannot be used: {driver_message}.", how_to_fix)
 
 
-def open_error(engine: Engine, error: DBAPIError) -> StorageError:
+def open_error(engine: sa.Engine, error: DBAPIError) -> StorageError:
     """Build the error for a database that cannot be opened, with how to fix it."""
     if is_locked(error):
         return database_error(engine, error)
@@ -128,7 +128,7 @@ def open_error(engine: Engine, error: DBAPIError) -> StorageError:
     return StorageError(f"{location}: cannot be opened as a database: {describe_driver_error(error)}.", how_to_fix)
 
 
-def database_name(engine: Engine) -> str:
+def database_name(engine: sa.Engine) -> str:
     """Name of a database for messages: the path of its file, or its name on the server."""
     return engine.url.database or engine.url.render_as_string()
 
@@ -146,7 +146,7 @@ class Outages:
     Without `wait_for_database` none is: the user sees the error at once.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         """Create the policy for an engine's connections; it starts without waits."""
         self._engine = engine
         self._max_wait_s = 0.0
@@ -244,13 +244,13 @@ class Outages:
         return UnavailableError(message, reported.how_to_fix)
 
 
-class ReadConnection(Connection):
+class ReadConnection(sa.Connection):
     """A connection for queries. During a run, a statement is executed again if the database fails for a time.
 
     A statement after such a failure sees the database as it is then, not as the statements before it saw it.
     """
 
-    def __init__(self, engine: Engine, outages: Outages, options: dict[str, Any]) -> None:
+    def __init__(self, engine: sa.Engine, outages: Outages, options: dict[str, Any]) -> None:
         """Connect, as soon as the database can be used.
 
         Args:
@@ -263,11 +263,11 @@ class ReadConnection(Connection):
         outages.retry(lambda: connect(engine))
         self.execution_options(**options)
 
-    def execute(self, *args: Any, **options: Any) -> CursorResult[Any]:
+    def execute(self, *args: Any, **options: Any) -> sa.CursorResult[Any]:
         """Execute a statement; see `Connection.execute`."""
         execute = super().execute
 
-        def execute_once() -> CursorResult[Any]:
+        def execute_once() -> sa.CursorResult[Any]:
             """Connect again if the connection was lost, and execute the statement."""
             if self.invalidated:
                 self.execution_options(**self._options)

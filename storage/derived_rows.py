@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Table, event, insert, select
+import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
@@ -41,7 +41,7 @@ CORE_STAGES = ("direct", "logprob", "review")
 """Stages that are no probe with records of its own; each may change all rows after it."""
 VOTE_COLUMNS = ("state", "seats", "votes_left", "votes_right", "winner")
 """Columns of a conflict that the votes determine, a stage after it is found."""
-RowCallback: TypeAlias = Callable[[Table, RowMapping | None, RowMapping | None], None]
+RowCallback: TypeAlias = Callable[[sa.Table, sa.RowMapping | None, sa.RowMapping | None], None]
 """Function that takes a table, a stored row and a derived one; one of the two may be missing."""
 MAX_DIFFERENCES = 20
 """Differences that are described; all are counted."""
@@ -93,7 +93,7 @@ def find_unknown_values(db: Database, audit_id: int) -> list[RowDifference]:
         for name, members in conversion_of(record_class).members_by_column.items():
             column, known = table.c[name], ["", *(member.value for member in members)]
             keys = [key for key in table.primary_key if key.name != "audit_id"]
-            query = select(*keys, column.label("unknown")).where(
+            query = sa.select(*keys, column.label("unknown")).where(
                 table.c.audit_id == audit_id, column.is_not(None), column.not_in(known)
             )
             with db.read() as connection:
@@ -126,7 +126,7 @@ def open_temporary_database() -> Iterator[Database]:
 def open_scratch_database(url: str) -> Iterator[Database]:
     """Yield a SQLite database of which nothing has to survive a crash of the machine."""
     with open_database(url) as db:
-        event.listen(db.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+        sa.event.listen(db.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
         db.engine.dispose()  # the connections that were opened before
         yield db
 
@@ -142,7 +142,7 @@ def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Data
     """
     with open_temporary_database() as copy:
         audit_table, answers = table_of(Audit), table_of(StoredAnswer)
-        is_usable: ColumnElement[bool] = answers.c.model.in_(sorted(models))
+        is_usable: sa.ColumnElement[bool] = answers.c.model.in_(sorted(models))
         if audit.finished_at is not None:
             is_usable &= answers.c.created_at <= audit.finished_at
         _copy_rows(source, copy, audit_table, audit_table.c.id == audit.id)
@@ -162,12 +162,12 @@ def note_queried_hashes(hashes: set[str] | None, *databases: Database) -> Iterat
             hashes.update(value for value in parameters if isinstance(value, str) and len(value) == HASH_LENGTH)
 
     for db in databases:
-        event.listen(db.engine, "before_cursor_execute", note)
+        sa.event.listen(db.engine, "before_cursor_execute", note)
     try:
         yield
     finally:
         for db in databases:
-            event.remove(db.engine, "before_cursor_execute", note)
+            sa.event.remove(db.engine, "before_cursor_execute", note)
 
 
 def apply_copied_exclusions(source: Database, copy: Database, audit_id: int) -> None:
@@ -177,7 +177,7 @@ def apply_copied_exclusions(source: Database, copy: Database, audit_id: int) -> 
     copy.write(lambda connection: exclusions.apply_exclusions(connection, audit_id))
 
 
-def _copy_rows(source: Database, target: Database, table: Table, condition: ColumnElement[bool]) -> None:
+def _copy_rows(source: Database, target: Database, table: sa.Table, condition: sa.ColumnElement[bool]) -> None:
     """Copy the rows of a table that meet a condition: within SQLite, or a chunk at a time."""
     if (
         source.path is not None
@@ -186,12 +186,12 @@ def _copy_rows(source: Database, target: Database, table: Table, condition: Colu
     ):
         return
     with source.read() as connection:
-        rows = connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(select(table).where(condition))
+        rows = connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(sa.select(table).where(condition))
         for chunk in rows.mappings().partitions():
             _insert_rows(target, table, [dict(row) for row in chunk])
 
 
-def _copy_within_sqlite(source: Path, target: Path, table: Table, condition: ColumnElement[bool]) -> bool:
+def _copy_within_sqlite(source: Path, target: Path, table: sa.Table, condition: sa.ColumnElement[bool]) -> bool:
     """Copy rows between files, in a sixth of the time of reading them here; False if SQLite cannot read the source."""
     conditions = condition.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     columns = ", ".join(f'"{column.name}"' for column in table.columns)
@@ -203,8 +203,8 @@ def _copy_within_sqlite(source: Path, target: Path, table: Table, condition: Col
     )
 
 
-def _insert_rows(db: Database, table: Table, rows: list[dict[str, Any]]) -> None:
-    db.write(lambda connection: connection.execute(insert(table), rows))
+def _insert_rows(db: Database, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    db.write(lambda connection: connection.execute(sa.insert(table), rows))
 
 
 # --- check ------------------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def compare_derived_rows(
     audit: Audit,
     *,
     is_unasked: Callable[[str], bool],
-    is_foreign: Callable[[str, RowMapping], bool],
+    is_foreign: Callable[[str, sa.RowMapping], bool],
     missing_probes: Collection[str] = (),
     other_readers: Collection[str] = (),
     on_reread: RowCallback = lambda *_: None,
@@ -251,13 +251,13 @@ def compare_derived_rows(
     return check
 
 
-def _list_readers(table: Table) -> Sequence[str]:
+def _list_readers(table: sa.Table) -> Sequence[str]:
     """The stages whose readers determine the rows of a table: its probe, else all core stages."""
     probe = next((name for name, classes in PROBE_RECORDS.items() if table in map(table_of, classes)), None)
     return CORE_STAGES if probe is None else [probe]
 
 
-def _order_of_last_stage(table: Table) -> int:
+def _order_of_last_stage(table: sa.Table) -> int:
     """Position in `STAGES_BY_ORDER` of the first stage in which a table is complete."""
     if table is table_of(CellScore):
         return STAGES_BY_ORDER.index("detect")
@@ -265,17 +265,17 @@ def _order_of_last_stage(table: Table) -> int:
 
 
 def _merge(
-    table: Table, audit_id: int, stored: Connection, derived: Connection
-) -> Iterator[tuple[Row[Any] | None, Row[Any] | None]]:
+    table: sa.Table, audit_id: int, stored: sa.Connection, derived: sa.Connection
+) -> Iterator[tuple[sa.Row[Any] | None, sa.Row[Any] | None]]:
     """Yield the rows of a table in two databases, pair by pair; None for one that is missing in a database."""
     key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
     positions = [list(table.c.keys()).index(name) for name in key_names]
-    query = select(table).where(table.c.audit_id == audit_id).order_by(*(table.c[name] for name in key_names))
+    query = sa.select(table).where(table.c.audit_id == audit_id).order_by(*(table.c[name] for name in key_names))
     stored_rows, derived_rows = (
         iter(connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query)) for connection in (stored, derived)
     )
 
-    def key_of(row: Row[Any]) -> list[tuple[int, Any]]:
+    def key_of(row: sa.Row[Any]) -> list[tuple[int, Any]]:
         """Key of a row, as it is ordered."""
         return [_sortable(row[position]) for position in positions]
 
@@ -308,16 +308,16 @@ class _TableRules:
         has_other_reader: whether another version of a reader read the rows, so that a difference is a note.
     """
 
-    table: Table
+    table: sa.Table
     is_over: bool
     has_votes: bool
     is_unasked: Callable[[str], bool]
-    is_foreign: Callable[[str, RowMapping], bool]
+    is_foreign: Callable[[str, sa.RowMapping], bool]
     missing_probes: Collection[str]
     has_other_reader: bool
     on_reread: RowCallback
 
-    def compare(self, check: RowCheck, stored: Row[Any] | None, derived: Row[Any] | None) -> None:
+    def compare(self, check: RowCheck, stored: sa.Row[Any] | None, derived: sa.Row[Any] | None) -> None:
         """Compare a stored row with the derived one."""
         name = self.table.name
         if stored == derived and self.table is not table_of(ProbeResult):
@@ -349,7 +349,7 @@ class _TableRules:
             _count(counts, "changed", int(problem is not None))
 
     def _add(
-        self, check: RowCheck, stored_row: RowMapping | None, derived_row: RowMapping | None, problem: str
+        self, check: RowCheck, stored_row: sa.RowMapping | None, derived_row: sa.RowMapping | None, problem: str
     ) -> None:
         """Count a row that differs: as a difference, or as one that another version of its reader read."""
         if self.has_other_reader:
@@ -360,7 +360,7 @@ class _TableRules:
         assert row is not None
         check.add(self.table.name, self._describe_key(row), problem)
 
-    def _has_other_reader(self, check: RowCheck, stored_row: RowMapping, derived_row: RowMapping) -> bool:
+    def _has_other_reader(self, check: RowCheck, stored_row: sa.RowMapping, derived_row: sa.RowMapping) -> bool:
         """Whether a result was read by another version of its probe's reader; such a row is counted."""
         if stored_row["reader_version"] == derived_row["reader_version"]:
             return False
@@ -369,7 +369,7 @@ class _TableRules:
         self.on_reread(self.table, stored_row, derived_row)
         return True
 
-    def _find_problem(self, stored_row: RowMapping, derived_row: RowMapping) -> str | None:
+    def _find_problem(self, stored_row: sa.RowMapping, derived_row: sa.RowMapping) -> str | None:
         """Say how a stored row differs from the derived one; None if it does not."""
         for column, value in stored_row.items():
             other = derived_row[column]
@@ -382,16 +382,16 @@ class _TableRules:
             return f"has {column} = {_shorten(value)}, and the recorded answers give {_shorten(other)}"
         return None
 
-    def _was_not_asked(self, row: RowMapping) -> bool:
+    def _was_not_asked(self, row: sa.RowMapping) -> bool:
         """Whether a derived row stands for a call of which nothing is recorded."""
         keys = [row[column.name] for column in self.table.c if CallKey in column.info and row[column.name] is not None]
         return any(self.is_unasked(key) for key in keys[:1])
 
-    def _describe_key(self, row: RowMapping) -> str:
+    def _describe_key(self, row: sa.RowMapping) -> str:
         return ", ".join(str(row[column.name]) for column in self.table.primary_key if column.name != "audit_id")
 
 
-def _is_failure(row: RowMapping) -> bool:
+def _is_failure(row: sa.RowMapping) -> bool:
     """Whether a row says that its call failed."""
     outcome = row.get("outcome")
     return outcome in {member.value for member in Outcome} and not Outcome(outcome).is_answer

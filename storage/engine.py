@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
@@ -65,7 +65,7 @@ def redact_url(url: str) -> str:
     return parsed.set(query=query).render_as_string(hide_password=True)
 
 
-def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False) -> Engine:
+def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False) -> sa.Engine:
     """Create an engine. Its transactions take the writer's lock unless the connection has `read_only_options`.
 
     Args:
@@ -82,10 +82,10 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
     try:
         if parsed.get_backend_name() == "sqlite":
             return _make_immutable_engine(parsed) if immutable else _make_sqlite_engine(parsed, foreign_keys)
-        engine = create_engine(parsed, connect_args=_connect_args(parsed), pool_pre_ping=True)
-        event.listen(engine, "connect", _end_session_of_lost_host)
-        event.listen(engine, "begin", _acquire_writer_lock)
-        event.listen(engine, "do_executemany", _copy_rows)
+        engine = sa.create_engine(parsed, connect_args=_connect_args(parsed), pool_pre_ping=True)
+        sa.event.listen(engine, "connect", _end_session_of_lost_host)
+        sa.event.listen(engine, "begin", _acquire_writer_lock)
+        sa.event.listen(engine, "do_executemany", _copy_rows)
         return engine
     except (NoSuchModuleError, ImportError):
         raise UsageError(
@@ -94,7 +94,7 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
         ) from None
 
 
-def read_only_options(engine: Engine) -> dict[str, Any]:
+def read_only_options(engine: sa.Engine) -> dict[str, Any]:
     """Execution options of a connection that only reads, and sees one snapshot of the database."""
     options: dict[str, Any] = {"auditor_reads": True}
     if engine.dialect.name == "postgresql":
@@ -105,9 +105,9 @@ def read_only_options(engine: Engine) -> dict[str, Any]:
 # --- SQLite -----------------------------------------------------------------------------------------------------
 
 
-def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
+def _make_sqlite_engine(url: sa.URL, foreign_keys: bool) -> sa.Engine:
     """Create an engine for a SQLite file that can be written to; sets `PRAGMAS` on each new connection."""
-    engine = create_engine(url)
+    engine = sa.create_engine(url)
     # Insert all rows in one statement, except with ON CONFLICT: with a statement per row, the interpreter's lock is
     # released and acquired again for every row.
     engine.dialect.use_insertmanyvalues_wo_returning = True
@@ -117,8 +117,8 @@ def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
         for pragma in (*PRAGMAS, f"foreign_keys={'ON' if foreign_keys else 'OFF'}"):
             _set_pragma(connection, pragma)
 
-    event.listen(engine, "connect", set_pragmas)
-    event.listen(engine, "begin", _begin_transaction)
+    sa.event.listen(engine, "connect", set_pragmas)
+    sa.event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
@@ -135,21 +135,21 @@ def _set_pragma(connection: sqlite3.Connection, pragma: str) -> None:
             time.sleep(0.01)
 
 
-def _make_immutable_engine(url: URL) -> Engine:
+def _make_immutable_engine(url: sa.URL) -> sa.Engine:
     """Create an engine for a SQLite file in a place where nothing can be written."""
     path = Path(str(url.database))
-    engine = create_engine(url, creator=functools.partial(connect_immutable, path))
+    engine = sa.create_engine(url, creator=functools.partial(connect_immutable, path))
 
     def begin_by_ourselves(connection: sqlite3.Connection, _: Any) -> None:
         connection.isolation_level = None
 
-    event.listen(engine, "connect", begin_by_ourselves)
-    event.listen(engine, "begin", lambda _: refuse_unread_log(path))  # another user may have written to it
-    event.listen(engine, "begin", _begin_transaction)
+    sa.event.listen(engine, "connect", begin_by_ourselves)
+    sa.event.listen(engine, "begin", lambda _: refuse_unread_log(path))  # another user may have written to it
+    sa.event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
-def _begin_transaction(connection: Connection) -> None:
+def _begin_transaction(connection: sa.Connection) -> None:
     """Begin a transaction, as a writer if a write may follow.
 
     SQLite does not wait for the lock when a reader becomes a writer; it fails at once.
@@ -157,7 +157,7 @@ def _begin_transaction(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if _is_writing(connection) else "BEGIN")
 
 
-def _is_writing(connection: Connection) -> bool:
+def _is_writing(connection: sa.Connection) -> bool:
     return connection.get_execution_options().get("auditor_reads") is None
 
 
@@ -203,7 +203,7 @@ def _parse_insertion(statement: str) -> _Copy | None:
     return _Copy(f"COPY {match['target']} FROM STDIN", re.findall(r"%\((\w+)\)s", match["values"]))
 
 
-def _connect_args(url: URL) -> dict[str, Any]:
+def _connect_args(url: sa.URL) -> dict[str, Any]:
     """Arguments for psycopg: the application's name, and TLS for other machines unless URL or environment set it."""
     connect_args: dict[str, Any] = {"application_name": describe_process()}
     host = url.host or url.query.get("host") or os.environ.get("PGHOST", "")
@@ -247,7 +247,7 @@ def _is_remote(host: str) -> bool:
     return bool(host) and not host.startswith(("/", "@")) and not is_loopback(host)
 
 
-def _acquire_writer_lock(connection: Connection) -> None:
+def _acquire_writer_lock(connection: sa.Connection) -> None:
     """Take the advisory lock that lets one writer in at a time, as SQLite does.
 
     The hash chain needs it, since it has one last link, and writers cannot deadlock. Waiting for the lock times out,

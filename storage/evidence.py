@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from sqlalchemy import Connection, and_, case, func, select, tuple_
+import sqlalchemy as sa
 
 from auditor.domain import (
     Cell,
@@ -125,7 +125,7 @@ def _possible_authors(side: str) -> list[str]:
 
 
 def _load_traces(
-    connection: Connection, audit_id: int, authors: Iterable[tuple[str, str, str]]
+    connection: sa.Connection, audit_id: int, authors: Iterable[tuple[str, str, str]]
 ) -> defaultdict[tuple[str, str, str], Samples]:
     """Load the samples of each model, country and topic, in the order of their numbers; empty where there are none."""
     c = table_of(Trace).c
@@ -133,23 +133,25 @@ def _load_traces(
     samples: defaultdict[tuple[str, str, str], Samples] = defaultdict(tuple)
     remaining = iter(authors)
     while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY // len(author))):
-        query = select(*author, c.sample, c.outcome, c.score, c.text, c.answer, c.language).order_by(*author, c.sample)
+        query = sa.select(*author, c.sample, c.outcome, c.score, c.text, c.answer, c.language).order_by(
+            *author, c.sample
+        )
         # Without a condition on each column, SQLite would search all traces of the audit.
         columns = [column.in_(set(values)) for column, values in zip(author, zip(*chunk, strict=True), strict=True)]
-        query = query.where(c.audit_id == audit_id, *columns, tuple_(*author).in_(chunk))
+        query = query.where(c.audit_id == audit_id, *columns, sa.tuple_(*author).in_(chunk))
         for model, country, topic, number, outcome, *content in connection.execute(query):
             samples[model, country, topic] += (BlindedSample(number, Outcome(outcome), *content),)
     return samples
 
 
-def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
+def _load_claim(connection: sa.Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
     """Load the claim of a side of a conflict between claims, with the side's score, as a single sample."""
     claim, conflict = table_of(Claim), table_of(Conflict)
     score = conflict.c.score_left if model == key.left else conflict.c.score_right
     same_cell = [claim.c[name] == conflict.c[name] for name in ("audit_id", "country", "topic")]
     query = (
-        select(claim.c.text, score)
-        .select_from(claim.join(conflict, and_(*same_cell)))
+        sa.select(claim.c.text, score)
+        .select_from(claim.join(conflict, sa.and_(*same_cell)))
         .where(
             claim.c.audit_id == audit_id,
             claim.c.model == model,
@@ -162,12 +164,12 @@ def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: 
     return tuple(BlindedSample(0, Outcome.OK, score, text) for text, score in connection.execute(query))
 
 
-def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
+def _load_verdicts(connection: sa.Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
     """Load the judges' verdicts on a model's traces on the cell of a conflict, in order of judge and sample."""
     table = table_of(Verdict)
     c = table.c
     conditions = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
-    rows = connection.execute(select(table).where(*conditions)).mappings()
+    rows = connection.execute(sa.select(table).where(*conditions)).mappings()
     # Sorted in Python: ORDER BY judge makes SQLite scan all verdicts of the audit instead of this cell's.
     return tuple(
         Verdict(
@@ -185,11 +187,11 @@ def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, mode
     )
 
 
-def _load_survey_cell(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCell | None:
+def _load_survey_cell(connection: sa.Connection, audit_id: int, key: ConflictKey) -> SurveyCell | None:
     """Load the survey's result for the cell of a conflict; None if the survey has no such cell."""
     table = table_of(SurveyCell)
     c = table.c
-    query = select(table).where(c.audit_id == audit_id, c.country == key.country, c.topic == key.topic)
+    query = sa.select(table).where(c.audit_id == audit_id, c.country == key.country, c.topic == key.topic)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
         return None
@@ -197,13 +199,13 @@ def _load_survey_cell(connection: Connection, audit_id: int, key: ConflictKey) -
     return SurveyCell(cell=Cell(key.country, key.topic), **values)
 
 
-def _load_task_truth(connection: Connection, audit_id: int, key: ConflictKey) -> str | None:
+def _load_task_truth(connection: sa.Connection, audit_id: int, key: ConflictKey) -> str | None:
     """Load the correct answer to an item of a task; None if unknown, and in an audit of a survey.
 
     In an audit of a task, the topic is the item's id, and the country is empty.
     """
     c = table_of(TaskItem).c
-    query = select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)
+    query = sa.select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)
     return None if key.country else connection.execute(query).scalar_one_or_none()
 
 
@@ -215,8 +217,8 @@ def count_valid_verdicts(db: Database, audit_id: int) -> dict[tuple[str, str, Ce
     """
     c = table_of(Verdict).c
     group = (c.judge, c.model, c.country, c.topic)
-    valid = func.sum(case((c.ruling == Ruling.VALID.value, 1), else_=0))
-    query = select(*group, valid, func.count()).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
+    valid = sa.func.sum(sa.case((c.ruling == Ruling.VALID.value, 1), else_=0))
+    query = sa.select(*group, valid, sa.func.count()).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
     query = query.where(c.always.is_(True))
     with db.read() as connection:
         return {

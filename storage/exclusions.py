@@ -12,20 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Table,
-    and_,
-    case,
-    delete,
-    exists,
-    func,
-    or_,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 
 from auditor.config.installed_probes import is_installed, list_built_in_probes, load_probe
 from auditor.domain import (
@@ -77,7 +64,7 @@ def _list_probe_names() -> Mapping[type, str]:
 
 
 @functools.cache
-def _list_dependents() -> Mapping[type, ColumnElement[bool]]:
+def _list_dependents() -> Mapping[type, sa.ColumnElement[bool]]:
     """List the classes of what rests on answers of built-in probes, with the condition that one is excluded."""
     return {
         record_class: condition
@@ -94,7 +81,7 @@ def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, rea
         StorageError: nothing was saved.
     """
 
-    def job(connection: Connection) -> int:
+    def job(connection: sa.Connection) -> int:
         if not any(
             _count_matches(connection, audit_id, record_class, selection, is_excluded=False)
             for record_class in list_answer_kinds()
@@ -121,7 +108,7 @@ def undo_exclusion(db: Database, audit_id: int, exclusion_id: int, reason: str =
         StorageError: nothing was saved.
     """
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         if exclusion_id not in [exclusion.id for exclusion in _load_in_force(connection, audit_id)]:
             raise UsageError(
                 f"the audit has no exclusion {exclusion_id} in force.", "List them: auditor exclude AUDIT --list"
@@ -135,10 +122,10 @@ def undo_exclusion(db: Database, audit_id: int, exclusion_id: int, reason: str =
     db.write(job)
 
 
-def _list_kinds(connection: Connection, audit_id: int) -> list[str]:
+def _list_kinds(connection: sa.Connection, audit_id: int) -> list[str]:
     """Kinds of rows that an exclusion changes and that are in the hash chain."""
     audit = table_of(Audit).c
-    config = connection.execute(select(audit.config).where(audit.id == audit_id)).scalar_one()
+    config = connection.execute(sa.select(audit.config).where(audit.id == audit_id)).scalar_one()
     return hash_chain.input_kinds(is_imported=config is None)
 
 
@@ -157,14 +144,14 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
         ]
 
 
-def apply_exclusions(connection: Connection, audit_id: int) -> None:
+def apply_exclusions(connection: sa.Connection, audit_id: int) -> None:
     """Exclude the rows that match a declaration in force, and what depends on them."""
     for exclusion in _load_in_force(connection, audit_id):
         _withdraw(connection, audit_id, exclusion.selection)
 
 
 def apply_to_written(
-    connection: Connection, audit_id: int, record_class: type, rows: Sequence[Mapping[str, Any]]
+    connection: sa.Connection, audit_id: int, record_class: type, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     """Exclude those of some answers that match a declaration in force; called in every transaction that writes answers.
 
@@ -186,7 +173,7 @@ def apply_to_written(
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
-def _load_in_force(connection: Connection, audit_id: int) -> list[Exclusion]:
+def _load_in_force(connection: sa.Connection, audit_id: int) -> list[Exclusion]:
     """Load an audit's declarations that were not undone, the oldest first."""
     c = table_of(Exclusion).c
     exclusions = select_records(connection, Exclusion, c.audit_id == audit_id, order_by=[c.id])
@@ -197,11 +184,11 @@ def _load_in_force(connection: Connection, audit_id: int) -> list[Exclusion]:
 
 
 def _is_selected(
-    connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection
-) -> ColumnElement[bool] | None:
+    connection: sa.Connection, audit_id: int, record_class: type, selection: AnswerSelection
+) -> sa.ColumnElement[bool] | None:
     """Condition: an answer matches a selection, or is derived from a direct answer that does; None if none can."""
     kind, c = list_answer_kinds()[record_class], table_of(record_class).c
-    conditions: list[ColumnElement[bool]] = []
+    conditions: list[sa.ColumnElement[bool]] = []
     is_of_probe = selection.probe in (None, _list_probe_names().get(record_class)) or record_class is ProbeResult
     if is_of_probe and (selection.sample is None or record_class is Trace):
         matches = [c[kind.model] == selection.model] if selection.model is not None else []
@@ -212,13 +199,13 @@ def _is_selected(
             if value is not None
         ]
         matches += [c.sample == selection.sample] if selection.sample is not None else []
-        conditions.append(and_(*matches))
+        conditions.append(sa.and_(*matches))
     if selection.probe in (None, DIRECT):
         conditions += _is_derived(connection, audit_id, record_class, selection)
-    return and_(c.audit_id == audit_id, or_(*conditions)) if conditions else None
+    return sa.and_(c.audit_id == audit_id, sa.or_(*conditions)) if conditions else None
 
 
-def _is_about(record_class: type, name: str, value: str) -> ColumnElement[bool]:
+def _is_about(record_class: type, name: str, value: str) -> sa.ColumnElement[bool]:
     """Condition: an answer is about a country or a topic; see `AnswerSelection`."""
     c = table_of(record_class).c
     if record_class is ProbeResult:
@@ -228,8 +215,8 @@ def _is_about(record_class: type, name: str, value: str) -> ColumnElement[bool]:
 
 
 def _is_derived(
-    connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection
-) -> list[ColumnElement[bool]]:
+    connection: sa.Connection, audit_id: int, record_class: type, selection: AnswerSelection
+) -> list[sa.ColumnElement[bool]]:
     """Condition: an answer rests on a direct answer that matches a selection; empty for a class whose answers do not.
 
     These are answers that a built-in probe compares, and answers of probes of other packages that need the direct
@@ -243,22 +230,22 @@ def _is_derived(
             if value is not None
         ]
         is_of_model = [c.model == selection.model] if selection.model is not None else []
-        return [and_(c.probe.in_(_list_probes_of_cells(connection, audit_id)), *is_of_model, *is_about)]
+        return [sa.and_(c.probe.in_(_list_probes_of_cells(connection, audit_id)), *is_of_model, *is_about)]
     rests_on = list_answer_kinds()[record_class].rests_on
     if rests_on is None:
         return []
     trace = table_of(Trace).c
-    return [exists().where(trace.audit_id == c.audit_id, *_match_columns(Trace, selection), rests_on(trace))]
+    return [sa.exists().where(trace.audit_id == c.audit_id, *_match_columns(Trace, selection), rests_on(trace))]
 
 
-def _list_probes_of_cells(connection: Connection, audit_id: int) -> list[str]:
+def _list_probes_of_cells(connection: sa.Connection, audit_id: int) -> list[str]:
     """List the probes of other packages that an audit has results of, and that need the direct answers on a cell."""
     c = table_of(ProbeResult).c
-    names = connection.execute(select(c.probe).where(c.audit_id == audit_id).distinct()).scalars()
+    names = connection.execute(sa.select(c.probe).where(c.audit_id == audit_id).distinct()).scalars()
     return [name for name in names if is_installed(name) and load_probe(name).probe.needs is Needs.CELL_TRACES]
 
 
-def _match_columns(record_class: type, selection: AnswerSelection) -> list[ColumnElement[bool]]:
+def _match_columns(record_class: type, selection: AnswerSelection) -> list[sa.ColumnElement[bool]]:
     """Conditions: the columns of a trace, or of what judges say of one, have the values of a selection."""
     c = table_of(record_class).c
     conditions = []
@@ -266,61 +253,63 @@ def _match_columns(record_class: type, selection: AnswerSelection) -> list[Colum
         if value is None:
             continue
         if record_class is Contest and name == "model":
-            conditions.append(or_(c.left == value, c.right == value))
+            conditions.append(sa.or_(c.left == value, c.right == value))
         elif name in c:
             conditions.append(c[name] == value)
     return conditions
 
 
 def _count_matches(
-    connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection, *, is_excluded: bool
+    connection: sa.Connection, audit_id: int, record_class: type, selection: AnswerSelection, *, is_excluded: bool
 ) -> int:
     """Count the answers of a class that match, those that are excluded or those that are not."""
     table, condition = table_of(record_class), _is_selected(connection, audit_id, record_class, selection)
     if condition is None:
         return 0
     is_counted = (table.c.outcome == Outcome.EXCLUDED.value) == is_excluded
-    query = select(func.count()).select_from(table).where(condition, is_counted)
+    query = sa.select(sa.func.count()).select_from(table).where(condition, is_counted)
     return int(connection.execute(query).scalar_one())
 
 
-def _withdraw(connection: Connection, audit_id: int, selection: AnswerSelection) -> None:
+def _withdraw(connection: sa.Connection, audit_id: int, selection: AnswerSelection) -> None:
     """Mark matching answers as excluded, and delete what depends on them; all rows are kept as they were."""
     for record_class in list_answer_kinds():
         _mark_answers(connection, audit_id, record_class, selection)
     dependents = DEPENDENT_RECORDS if selection.probe in (None, DIRECT) else ()
-    conditions = {record_class: and_(true(), *_match_columns(record_class, selection)) for record_class in dependents}
+    conditions = {
+        record_class: sa.and_(sa.true(), *_match_columns(record_class, selection)) for record_class in dependents
+    }
     for record_class, condition in {**conditions, **_list_dependents()}.items():
         table = table_of(record_class)
-        is_dependent = and_(table.c.audit_id == audit_id, condition)
+        is_dependent = sa.and_(table.c.audit_id == audit_id, condition)
         if _keep_rows(connection, audit_id, table, is_dependent):
-            connection.execute(delete(table).where(is_dependent))
+            connection.execute(sa.delete(table).where(is_dependent))
 
 
 def _mark_answers(
-    connection: Connection,
+    connection: sa.Connection,
     audit_id: int,
     record_class: type,
     selection: AnswerSelection,
-    *is_among: ColumnElement[bool],
+    *is_among: sa.ColumnElement[bool],
 ) -> None:
     """Mark the matching answers of a class as excluded, of those that meet some conditions; see `_withdraw`."""
     table, kind = table_of(record_class), list_answer_kinds()[record_class]
     condition = _is_selected(connection, audit_id, record_class, selection)
     if condition is None:
         return
-    is_new = and_(condition, table.c.outcome != Outcome.EXCLUDED.value, *is_among)
+    is_new = sa.and_(condition, table.c.outcome != Outcome.EXCLUDED.value, *is_among)
     if _keep_rows(connection, audit_id, table, is_new):
         marked = {
-            name: case((table.c[name].is_not(None), Outcome.EXCLUDED.value), else_=None) for name in kind.outcomes
+            name: sa.case((table.c[name].is_not(None), Outcome.EXCLUDED.value), else_=None) for name in kind.outcomes
         }
-        connection.execute(update(table).where(is_new).values(**marked, **dict.fromkeys(kind.values)))
+        connection.execute(sa.update(table).where(is_new).values(**marked, **dict.fromkeys(kind.values)))
 
 
-def _keep_rows(connection: Connection, audit_id: int, table: Table, condition: ColumnElement[bool]) -> int:
+def _keep_rows(connection: sa.Connection, audit_id: int, table: sa.Table, condition: sa.ColumnElement[bool]) -> int:
     """Store the rows that match a condition as they are, and return their number."""
     key_names = [column.name for column in table.primary_key]
-    rows = connection.execute(select(table).where(condition)).mappings().all()
+    rows = connection.execute(sa.select(table).where(condition)).mappings().all()
     contents = [
         {
             "audit_id": audit_id,
@@ -334,10 +323,10 @@ def _keep_rows(connection: Connection, audit_id: int, table: Table, condition: C
     return len(contents)
 
 
-def _restore(connection: Connection, audit_id: int) -> None:
+def _restore(connection: sa.Connection, audit_id: int) -> None:
     """Write all excluded rows of an audit as they were."""
     table = table_of(ExcludedContent)
-    query = select(table.c.source, table.c.content).where(table.c.audit_id == audit_id)
+    query = sa.select(table.c.source, table.c.content).where(table.c.audit_id == audit_id)
     contents: dict[str, list[dict[str, Any]]] = {}
     for source, content in connection.execute(query):
         contents.setdefault(source, []).append(json.loads(content))
@@ -346,4 +335,4 @@ def _restore(connection: Connection, audit_id: int) -> None:
     for source, rows in contents.items():
         if source in class_by_table:  # not of a rereading
             upsert(connection, class_by_table[source], rows)
-    connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.source.in_(list(class_by_table))))
+    connection.execute(sa.delete(table).where(table.c.audit_id == audit_id, table.c.source.in_(list(class_by_table))))

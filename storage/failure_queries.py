@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, func, literal, or_, select, union, union_all
+import sqlalchemy as sa
 
 from auditor.domain import Outcome, SentencePairScore, Trace, Verdict
 from auditor.domain.records import CallKey
@@ -65,7 +65,7 @@ class ModelOutcomeCount(NamedTuple):
 
 
 def count_model_outcomes(
-    db: Database, audit_id: int, tables: Sequence[Table] = tuple(_RESULT_TABLES)
+    db: Database, audit_id: int, tables: Sequence[sa.Table] = tuple(_RESULT_TABLES)
 ) -> list[ModelOutcomeCount]:
     """Count what an audit has from each model, by outcome: answers of all probes, and verdicts and comparisons.
 
@@ -74,11 +74,11 @@ def count_model_outcomes(
         audit_id: the audit's id.
         tables: tables of results; those that the caller has counted can be left out.
     """
-    results = union_all(
+    results = sa.union_all(
         *(
-            select(
+            sa.select(
                 table.c["judge" if is_judge else "model"].label("name"),
-                literal(int(is_judge)).label("is_judge"),
+                sa.literal(int(is_judge)).label("is_judge"),
                 table.c.outcome,
             ).where(table.c.audit_id == audit_id)
             for table in tables
@@ -86,16 +86,16 @@ def count_model_outcomes(
         )
     ).subquery()
     group = (results.c.name, results.c.is_judge, results.c.outcome)
-    query = select(*group, func.count()).group_by(*group).order_by(*group)
+    query = sa.select(*group, sa.func.count()).group_by(*group).order_by(*group)
     return [count._replace(is_judge=bool(count.is_judge)) for count in fetch_rows(db, ModelOutcomeCount._make, query)]
 
 
 def count_unsent_calls(db: Database, audit_id: int) -> int:
     """Count an audit's calls that were not sent since their model was stopped: failures without any request."""
-    attempted_keys = select(table_of(StoredAttempt).c.key)
-    keys = union(
+    attempted_keys = sa.select(table_of(StoredAttempt).c.key)
+    keys = sa.union(
         *(
-            select(table.c.key).where(
+            sa.select(table.c.key).where(
                 table.c.audit_id == audit_id,
                 table.c.outcome == Outcome.CLIENT_ERROR.value,
                 table.c.key.is_not(None),
@@ -104,7 +104,7 @@ def count_unsent_calls(db: Database, audit_id: int) -> int:
             for table in _SENT_UNTIL_STOPPED
         )
     ).subquery()
-    [n_unsent] = fetch_rows(db, lambda row: int(next(iter(row))), select(func.count()).select_from(keys))
+    [n_unsent] = fetch_rows(db, lambda row: int(next(iter(row))), sa.select(sa.func.count()).select_from(keys))
     return n_unsent
 
 
@@ -114,12 +114,12 @@ def count_failed_requests(db: Database, audit_id: int) -> list[FailedRequestCoun
     Requests of programs before revision 6 name no audit: those of calls that the audit's results refer to count.
     """
     attempts = table_of(StoredAttempt)
-    is_nameless = select(attempts.c.id).where(attempts.c.audit_id.is_(None)).limit(1)
+    is_nameless = sa.select(attempts.c.id).where(attempts.c.audit_id.is_(None)).limit(1)
     nameless = fetch_rows(db, lambda row: next(iter(row)), is_nameless)
     return fetch_rows(db, FailedRequestCount._make, _failed_requests_query(audit_id, has_nameless=bool(nameless)))
 
 
-def _failed_requests_query(audit_id: int, *, has_nameless: bool) -> Select[Any]:
+def _failed_requests_query(audit_id: int, *, has_nameless: bool) -> sa.Select[Any]:
     """Query of the failed requests of an audit; columns in order of `FailedRequestCount`.
 
     Args:
@@ -127,36 +127,39 @@ def _failed_requests_query(audit_id: int, *, has_nameless: bool) -> Select[Any]:
         has_nameless: whether any request names no audit; only then all of the audit's calls have to be read.
     """
     attempts, answers = table_of(StoredAttempt), table_of(StoredAnswer)
-    attempt, source = attempts.c, cast(FromClause, attempts)
-    name: ColumnElement[str | None] = attempt.name
-    is_of_audit: ColumnElement[bool] = attempt.audit_id == audit_id
+    attempt, source = attempts.c, cast(sa.FromClause, attempts)
+    name: sa.ColumnElement[str | None] = attempt.name
+    is_of_audit: sa.ColumnElement[bool] = attempt.audit_id == audit_id
     if has_nameless:
         calls = select_audit_calls(audit_id)
-        call_names = select(calls.c.key, func.min(calls.c.name).label("name")).group_by(calls.c.key).subquery()
+        call_names = sa.select(calls.c.key, sa.func.min(calls.c.name).label("name")).group_by(calls.c.key).subquery()
         source = attempts.join(call_names, call_names.c.key == attempt.key)
-        name, is_of_audit = func.coalesce(name, call_names.c.name), or_(is_of_audit, attempt.audit_id.is_(None))
+        name, is_of_audit = sa.func.coalesce(name, call_names.c.name), sa.or_(is_of_audit, attempt.audit_id.is_(None))
     # A lookup by key for each failed request: joined to a table of all last attempts, SQLite would scan that each time.
     same_call = attempts.alias("same_call")
     last_attempt_id = (
-        select(func.max(same_call.c.id)).where(same_call.c.key == attempt.key).correlate(attempts).scalar_subquery()
+        sa.select(sa.func.max(same_call.c.id))
+        .where(same_call.c.key == attempt.key)
+        .correlate(attempts)
+        .scalar_subquery()
     )
     group = (name, attempt.model, attempt.purpose, attempt.outcome, attempt.http_status, attempt.error)
-    is_unusable = (attempt.id == last_attempt_id) & (func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
+    is_unusable = (attempt.id == last_attempt_id) & (sa.func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
     return (
-        select(
+        sa.select(
             *group,
-            func.count(),
+            sa.func.count(),
             count_if(is_unusable),
-            func.min(attempt.started_at),
-            func.max(attempt.started_at),
-            func.max(attempt.payload),
+            sa.func.min(attempt.started_at),
+            sa.func.max(attempt.started_at),
+            sa.func.max(attempt.payload),
         )
         .select_from(source.outerjoin(answers, answers.c.key == attempt.key))
         .where(
             attempt.outcome != Outcome.OK.value,
-            or_(attempt.outcome.not_in(_ANSWER_OUTCOMES), attempt.error.is_not(None), attempt.http_status >= 400),
+            sa.or_(attempt.outcome.not_in(_ANSWER_OUTCOMES), attempt.error.is_not(None), attempt.http_status >= 400),
             is_of_audit,
         )
         .group_by(*group)
-        .order_by(func.count().desc(), func.min(attempt.id))
+        .order_by(sa.func.count().desc(), sa.func.min(attempt.id))
     )

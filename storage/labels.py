@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, select
+import sqlalchemy as sa
 
 from auditor.domain import Outcome, Ruling, Trace, Verdict, canonical_hash
 from auditor.domain.labels import (
@@ -99,7 +99,7 @@ def hash_population(units: Sequence[LabelableUnit]) -> str:
 
 
 def load_contents(
-    connection: Connection, audit_id: int, kind: LabelKind, units: Iterable[LabelUnit]
+    connection: sa.Connection, audit_id: int, kind: LabelKind, units: Iterable[LabelUnit]
 ) -> dict[LabelUnit, str]:
     """Load the hash that identifies each unit's text now, of those of `units` that the audit has.
 
@@ -109,7 +109,7 @@ def load_contents(
 
 
 def _iter_units(
-    connection: Connection, audit_id: int, kind: LabelKind, unit: LabelUnit | None = None
+    connection: sa.Connection, audit_id: int, kind: LabelKind, unit: LabelUnit | None = None
 ) -> Iterator[tuple[LabelUnit, dict[str, str], str]]:
     """Yield all units of a kind, or the given one if it exists, with attributes and the hash of their text."""
     if kind is LabelKind.TRACE:
@@ -129,14 +129,14 @@ def _iter_units(
         yield LabelUnit(kind, tuple(values[:n_parts])), dict(zip(names, values, strict=True)), content
 
 
-def _is_unit(unit: LabelUnit, key_columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[bool]:
+def _is_unit(unit: LabelUnit, key_columns: Mapping[str, sa.ColumnElement[Any]]) -> sa.ColumnElement[bool]:
     """Condition: a row is of this unit; never true if a part that is a number in the database is none."""
     if any(
         _is_number(column) and not part.isdecimal()
         for column, part in zip(key_columns.values(), unit.parts, strict=True)
     ):
-        return false()
-    return and_(
+        return sa.false()
+    return sa.and_(
         *(
             column == (int(part) if _is_number(column) else part)
             for column, part in zip(key_columns.values(), unit.parts, strict=True)
@@ -150,11 +150,11 @@ def _hash_content(values: Sequence[str | None]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _is_number(column: ColumnElement[Any]) -> bool:
+def _is_number(column: sa.ColumnElement[Any]) -> bool:
     return column.type.python_type is int
 
 
-UnitQuery = tuple[Select[*tuple[Any, ...]], Mapping[str, ColumnElement[Any]]]
+UnitQuery = tuple[sa.Select[*tuple[Any, ...]], Mapping[str, sa.ColumnElement[Any]]]
 """A query of units, and its columns by the names of the parts."""
 
 
@@ -165,23 +165,23 @@ def _query_traces(audit_id: int) -> UnitQuery:
     """
     c = table_of(Trace).c
     key_columns = {name: c[name] for name in TRACE_PARTS}
-    imported_text = case((c.key.is_(None), c.text))
-    query = select(
+    imported_text = sa.case((c.key.is_(None), c.text))
+    query = sa.select(
         *key_columns.values(),
         c.language,
         c.key.label("content_key"),
-        func.coalesce(c.repeat_key, c.repair_key).label("content_repair_key"),
+        sa.func.coalesce(c.repeat_key, c.repair_key).label("content_repair_key"),
         imported_text.label("content_text"),
     )
     return query.where(c.audit_id == audit_id, c.outcome == Outcome.OK.value), key_columns
 
 
-def _load_panel_verdicts(connection: Connection, audit_id: int) -> dict[tuple[str, ...], str]:
+def _load_panel_verdicts(connection: sa.Connection, audit_id: int) -> dict[tuple[str, ...], str]:
     """Load the majority of the judges' usable verdicts on each trace, by the parts of its unit."""
     c = table_of(Verdict).c
     trace = (c.model, c.country, c.topic, c.sample)
-    balance = func.sum(case((c.ruling == Ruling.VALID.value, literal(1)), else_=literal(-1)))
-    query = select(*trace, balance).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value).group_by(*trace)
+    balance = sa.func.sum(sa.case((c.ruling == Ruling.VALID.value, sa.literal(1)), else_=sa.literal(-1)))
+    query = sa.select(*trace, balance).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value).group_by(*trace)
     return {
         (model, country, topic, str(sample)): _name_majority(surplus)
         for model, country, topic, sample, surplus in connection.execute(query)
@@ -264,7 +264,7 @@ def save_draw(db: Database, audit_id: int, draw: LabelDraw, units: Sequence[Draw
         StorageError: another process has drawn a sample meanwhile, or the rows could not be saved.
     """
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         in_force = _load_draw(connection, audit_id, draw.kind)
         _require_unchanged(previous_id, in_force.id if in_force else 0)
         draw_id = hash_chain.append_entry(connection, audit_id, replace(draw, drawn_at=utc_now()))
@@ -276,9 +276,9 @@ def save_draw(db: Database, audit_id: int, draw: LabelDraw, units: Sequence[Draw
 def extend_draw(db: Database, audit_id: int, draw: LabelDraw, units: Sequence[DrawnUnit], n_before: int) -> None:
     """Append units to a stored sample of `n_before` units, after the others; as `save_draw`."""
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         table = table_of(DrawnUnit)
-        count = select(func.count()).select_from(table).where(table.c.draw == draw.id)
+        count = sa.select(sa.func.count()).select_from(table).where(table.c.draw == draw.id)
         _require_unchanged(n_before, connection.execute(count).scalar_one())
         _insert_units(connection, audit_id, draw.id, units, n_before)
 
@@ -295,7 +295,7 @@ def _require_unchanged(expected: int, stored: int) -> None:
 
 
 def _insert_units(
-    connection: Connection, audit_id: int, draw_id: int, units: Sequence[DrawnUnit], first_position: int
+    connection: sa.Connection, audit_id: int, draw_id: int, units: Sequence[DrawnUnit], first_position: int
 ) -> None:
     """Insert units of a sample, with their links in the hash chain."""
     drawn_at = utc_now()
@@ -305,7 +305,7 @@ def _insert_units(
         failpoint("draw")
 
 
-def _load_draw(connection: Connection, audit_id: int, kind: LabelKind) -> LabelDraw | None:
+def _load_draw(connection: sa.Connection, audit_id: int, kind: LabelKind) -> LabelDraw | None:
     """Implement `load_draw` inside a transaction."""
     c = table_of(LabelDraw).c
     conditions = c.audit_id == audit_id, c.kind == kind.value
@@ -313,7 +313,7 @@ def _load_draw(connection: Connection, audit_id: int, kind: LabelKind) -> LabelD
     return draws[0] if draws else None
 
 
-def _load_units(connection: Connection, draw_id: int) -> list[DrawnUnit]:
+def _load_units(connection: sa.Connection, draw_id: int) -> list[DrawnUnit]:
     """Load a sample's units, in labelling order."""
     c = table_of(DrawnUnit).c
     return select_records(connection, DrawnUnit, c.draw == draw_id, order_by=[c.position])
@@ -345,7 +345,7 @@ def append_labels(db: Database, audit_id: int, labels: Sequence[Label]) -> list[
 def undo_label(db: Database, audit_id: int, kind: LabelKind, rater: str) -> Label | None:
     """Undo the rater's last label of a kind made in the review screen, and return it; None if there is none."""
 
-    def job(connection: Connection) -> Label | None:
+    def job(connection: sa.Connection) -> Label | None:
         last = _find_last_undoable(connection, audit_id, kind, rater)
         if last is None:
             return None
@@ -390,7 +390,7 @@ def load_new_entries(db: Database, audit_id: int, kind: LabelKind, after_id: int
     table = table_of(LabelEntry)
     with db.read() as connection:
         if not after_id:
-            last_id = connection.execute(select(func.max(table.c.id))).scalar_one() or 0
+            last_id = connection.execute(sa.select(sa.func.max(table.c.id))).scalar_one() or 0
             entries = _load_entries(connection, audit_id, kind)
             return [entry for entry in entries if entry.id <= last_id], last_id
         # A condition on the audit would make SQLite search all labels of the audit instead of the last ids.
@@ -402,7 +402,7 @@ def load_new_entries(db: Database, audit_id: int, kind: LabelKind, after_id: int
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
-def _append_label(connection: Connection, audit_id: int, label: Label) -> LabelEntry:
+def _append_label(connection: sa.Connection, audit_id: int, label: Label) -> LabelEntry:
     """Append a label to the log and the hash chain; StorageError if the audit has no such unit."""
     content = load_contents(connection, audit_id, label.unit.kind, [label.unit]).get(label.unit)
     if content is None:
@@ -414,14 +414,14 @@ def _append_label(connection: Connection, audit_id: int, label: Label) -> LabelE
     return replace(entry, id=_append(connection, audit_id, entry))
 
 
-def _append(connection: Connection, audit_id: int, entry: LabelEntry) -> int:
+def _append(connection: sa.Connection, audit_id: int, entry: LabelEntry) -> int:
     """Append an entry to the log and the hash chain; return its id."""
     entry_id = hash_chain.append_entry(connection, audit_id, entry)
     failpoint("label")
     return entry_id
 
 
-def _find_last_undoable(connection: Connection, audit_id: int, kind: LabelKind, rater: str) -> LabelEntry | None:
+def _find_last_undoable(connection: sa.Connection, audit_id: int, kind: LabelKind, rater: str) -> LabelEntry | None:
     """Find the rater's last label made in the review screen that was not undone; None if there is none.
 
     Rows are read from the last one back, so that the cost grows with the undos in a row, not with the labels.
@@ -429,7 +429,7 @@ def _find_last_undoable(connection: Connection, audit_id: int, kind: LabelKind, 
     c = table_of(LabelEntry).c
     of_rater = c.audit_id == audit_id, c.kind == kind.value, c.rater == rater, c.source == REVIEW_SOURCE
     undone: set[int] = set()
-    before: list[ColumnElement[bool]] = []
+    before: list[sa.ColumnElement[bool]] = []
     while entries := select_records(
         connection, LabelEntry, *of_rater, *before, order_by=[c.id.desc()], limit=_ROWS_PER_PAGE
     ):
@@ -442,7 +442,7 @@ def _find_last_undoable(connection: Connection, audit_id: int, kind: LabelKind, 
     return None
 
 
-def _load_entries(connection: Connection, audit_id: int, kind: LabelKind | None) -> list[LabelEntry]:
+def _load_entries(connection: sa.Connection, audit_id: int, kind: LabelKind | None) -> list[LabelEntry]:
     """Load rows of the log, oldest first, of one kind or all."""
     return read_records(connection, audit_id, LabelEntry, kind=kind and kind.value)
 

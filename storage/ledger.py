@@ -14,22 +14,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ARRAY,
-    Column,
-    ColumnElement,
-    Connection,
-    Delete,
-    Insert,
-    Select,
-    String,
-    any_,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-)
+import sqlalchemy as sa
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
@@ -60,7 +45,7 @@ def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
     remaining_keys = iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
-            rows = connection.execute(select(table).where(table.c.key.in_(chunk))).mappings()
+            rows = connection.execute(sa.select(table).where(table.c.key.in_(chunk))).mappings()
             answers.update(
                 (row["key"], conversion_of(Answer).to_record([row[name] for name in _ANSWER_FIELDS])) for row in rows
             )
@@ -81,7 +66,7 @@ def load_requests(db: Database, keys: Iterable[str]) -> dict[str, RecordedReques
     remaining_keys = iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
-            for key, text in connection.execute(select(c.key, c.request).where(c.key.in_(chunk))):
+            for key, text in connection.execute(sa.select(c.key, c.request).where(c.key.in_(chunk))):
                 request = json.loads(text)
                 shown = [message["content"] for message in request["messages"] if message["role"] != "assistant"]
                 requests[key] = RecordedRequest("\n\n".join(shown), request["schema"][0])
@@ -95,20 +80,20 @@ def find_answered_keys(db: Database, keys: Iterable[str]) -> set[str]:
     remaining_keys = iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
-            answered_keys.update(connection.execute(select(table.c.key).where(table.c.key.in_(chunk))).scalars())
+            answered_keys.update(connection.execute(sa.select(table.c.key).where(table.c.key.in_(chunk))).scalars())
     return answered_keys
 
 
 def count_answers(db: Database) -> int:
     """Number of recorded answers."""
     with db.read() as connection:
-        return int(connection.execute(select(func.count()).select_from(table_of(StoredAnswer))).scalar_one())
+        return int(connection.execute(sa.select(sa.func.count()).select_from(table_of(StoredAnswer))).scalar_one())
 
 
 def load_last_outcome(db: Database, key: str, audit_id: int) -> Outcome | None:
     """Load the outcome of an audit's last request for a call; None if it has sent none."""
     c = table_of(StoredAttempt).c
-    query = select(c.outcome).where(c.key == key, c.audit_id == audit_id).order_by(c.id.desc()).limit(1)
+    query = sa.select(c.outcome).where(c.key == key, c.audit_id == audit_id).order_by(c.id.desc()).limit(1)
     with db.read() as connection:
         outcome = connection.execute(query).scalar_one_or_none()
     return None if outcome is None else Outcome(outcome)
@@ -210,7 +195,7 @@ class _LedgerUpdate(GroupedJob):
         return f"{attempt['model']} {attempt['purpose']} {attempt['key'][:12]}"
 
     @classmethod
-    def run_group(cls, connection: Connection, jobs: Sequence[_LedgerUpdate]) -> None:
+    def run_group(cls, connection: sa.Connection, jobs: Sequence[_LedgerUpdate]) -> None:
         """Write all updates with a fixed number of statements.
 
         Returned calls are deleted before dispatches are inserted: a call in both was sent again after its return.
@@ -249,36 +234,36 @@ def compress_payload(data: bytes) -> bytes:
 
 # Statements are cached: SQLAlchemy takes longer to build one than SQLite to execute it.
 @functools.cache
-def _delete_dispatches_statement(dialect: str) -> Delete:
+def _delete_dispatches_statement(dialect: str) -> sa.Delete:
     """Statement that deletes one run's dispatches of calls; its parameters are `of`, the run's id, and `keys`."""
     table = table_of(Dispatch)
-    return delete(table).where(table.c.run == bindparam("of"), _is_among_keys(table.c.key, dialect))
+    return sa.delete(table).where(table.c.run == sa.bindparam("of"), _is_among_keys(table.c.key, dialect))
 
 
 @functools.cache
-def _known_keys_statement(row_class: type, key_column: str, dialect: str) -> Select[Any]:
+def _known_keys_statement(row_class: type, key_column: str, dialect: str) -> sa.Select[Any]:
     """Statement that selects which of the values bound to `keys` a key column already holds."""
     column = table_of(row_class).c[key_column]
-    return select(column).where(_is_among_keys(column, dialect))
+    return sa.select(column).where(_is_among_keys(column, dialect))
 
 
-def _is_among_keys(column: Column[Any], dialect: str) -> ColumnElement[bool]:
+def _is_among_keys(column: sa.Column[Any], dialect: str) -> sa.ColumnElement[bool]:
     """Condition that a column has one of the values bound to `keys`.
 
     PostgreSQL takes them as one array: psycopg would parse, and the server would plan, a text that has each by itself.
     """
     if dialect == "postgresql":
-        return column == any_(bindparam("keys", type_=ARRAY(String)))
-    return column.in_(bindparam("keys", expanding=True))
+        return column == sa.any_(sa.bindparam("keys", type_=sa.ARRAY(sa.String)))
+    return column.in_(sa.bindparam("keys", expanding=True))
 
 
 @functools.cache
-def _insert_statement(row_class: type) -> Insert:
-    return insert(table_of(row_class))
+def _insert_statement(row_class: type) -> sa.Insert:
+    return sa.insert(table_of(row_class))
 
 
 def _select_new_rows(
-    connection: Connection, row_class: type, key_column: str, rows: Mapping[str, dict[str, Any]]
+    connection: sa.Connection, row_class: type, key_column: str, rows: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return those rows whose key is not stored yet. Safe from races, since a transaction is the only writer."""
     if not rows:
@@ -288,20 +273,20 @@ def _select_new_rows(
     return [row for key, row in rows.items() if key not in stored_keys]
 
 
-def _insert_rows(connection: Connection, row_class: type, rows: list[dict[str, Any]]) -> None:
+def _insert_rows(connection: sa.Connection, row_class: type, rows: list[dict[str, Any]]) -> None:
     """Insert rows; does nothing without any."""
     if rows:
         connection.execute(_insert_statement(row_class), rows)
 
 
-def _insert_attempts(connection: Connection, attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _insert_attempts(connection: sa.Connection, attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Insert attempts; returns their rows with the ids that they got, which rise since nobody else writes."""
     if not attempts:
         return []
     c = table_of(StoredAttempt).c
-    last_id = connection.execute(select(func.max(c.id))).scalar_one() or 0
+    last_id = connection.execute(sa.select(sa.func.max(c.id))).scalar_one() or 0
     _insert_rows(connection, StoredAttempt, list(attempts))
-    ids = connection.execute(select(c.id).where(c.id > last_id).order_by(c.id)).scalars()
+    ids = connection.execute(sa.select(c.id).where(c.id > last_id).order_by(c.id)).scalars()
     return [{**row, "id": row_id} for row_id, row in zip(ids, attempts, strict=True)]
 
 
@@ -345,5 +330,5 @@ def load_payload(db: Database, digest: str) -> bytes | None:
     """Load the beginning of a server's response by its SHA-256; None if none is stored."""
     table = table_of(Payload)
     with db.read() as connection:
-        compressed = connection.execute(select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
+        compressed = connection.execute(sa.select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
     return None if compressed is None else zlib.decompress(compressed)

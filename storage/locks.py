@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, text
+import sqlalchemy as sa
 
 from auditor.errors import StorageError
 from auditor.storage.engine import RUN_LOCK_CLASS, describe_process
@@ -134,27 +134,27 @@ def _is_alive(pid: int) -> bool:
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 
-HOLDER_QUERY = text(
+HOLDER_QUERY = sa.text(
     "SELECT s.application_name FROM pg_locks l JOIN pg_stat_activity s ON s.pid = l.pid"
     " WHERE l.locktype = 'advisory' AND l.classid = :kind AND l.objid = CAST(:audit AS bigint) AND l.objsubid = 2"
     " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted"
 )
 
 
-def acquire_server_lock(connection: Connection, audit_name: str) -> None:
+def acquire_server_lock(connection: sa.Connection, audit_name: str) -> None:
     """Take an audit's advisory lock, which ends with the connection.
 
     Raises:
         LockHeldError: another connection holds it.
     """
-    lock_query = text("SELECT pg_try_advisory_lock(:kind, :audit)")
+    lock_query = sa.text("SELECT pg_try_advisory_lock(:kind, :audit)")
     while not connection.execute(lock_query, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
         if holder := find_server_lock_holder(connection, audit_name):  # None: it ended since the query before
             raise LockHeldError(holder)
         connection.rollback()  # in a transaction, pg_stat_activity does not change
 
 
-def find_server_lock_holder(connection: Connection, audit_name: str) -> str | None:
+def find_server_lock_holder(connection: sa.Connection, audit_name: str) -> str | None:
     """Application name of the connection that holds an audit's advisory lock; None if none does."""
     # pg_locks shows the id as an unsigned number.
     parameters = {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name) % 2**32}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+import sqlalchemy as sa
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import SurveyCell, Trace, Verdict
@@ -96,7 +96,7 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
         probe_answers = count_probe_answers(connection, audit.id)
         of_task = survey.get("task") is not None
         c = table_of(SurveyCell).c
-        query = select(c.country, func.count()).where(c.audit_id == audit.id).group_by(c.country)
+        query = sa.select(c.country, sa.func.count()).where(c.audit_id == audit.id).group_by(c.country)
         query = query if of_task else query.where(c.score.is_not(None))
         cells = {country: int(n) for country, n in connection.execute(query)}
     cost = costs.sum_audit_cost(db, audit.id)

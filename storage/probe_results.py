@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, String, case, cast, func, literal, select
+import sqlalchemy as sa
 
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import list_built_in_names, list_built_in_probes, load_built_in
@@ -42,8 +42,8 @@ class AnswerKind(NamedTuple):
     values: tuple[str, ...]
     model: str = "model"
     outcomes: tuple[str, ...] = ("outcome",)
-    is_about: Callable[[str, str], ColumnElement[bool]] | None = None
-    rests_on: Callable[[Columns], ColumnElement[bool]] | None = None
+    is_about: Callable[[str, str], sa.ColumnElement[bool]] | None = None
+    rests_on: Callable[[Columns], sa.ColumnElement[bool]] | None = None
 
 
 class RepeatedQuestions(NamedTuple):
@@ -57,21 +57,21 @@ class RepeatedQuestions(NamedTuple):
         condition: which rows are counted; None for all.
     """
 
-    method: str | ColumnElement[Any] | None
-    model: ColumnElement[str]
-    first_outcome: ColumnElement[str | None]
-    outcome: ColumnElement[str]
-    condition: ColumnElement[bool] | None = None
+    method: str | sa.ColumnElement[Any] | None
+    model: sa.ColumnElement[str]
+    first_outcome: sa.ColumnElement[str | None]
+    outcome: sa.ColumnElement[str]
+    condition: sa.ColumnElement[bool] | None = None
 
 
-def name_constant(value: str, name: str) -> ColumnElement[str]:
+def name_constant(value: str, name: str) -> sa.ColumnElement[str]:
     """Expression: a column of a query that has the same value in every row."""
-    return literal(value).label(name)
+    return sa.literal(value).label(name)
 
 
-def as_text(number: ColumnElement[int]) -> ColumnElement[str]:
+def as_text(number: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
     """Expression: a number as a text, for comparisons with columns of texts."""
-    return cast(number, String)
+    return sa.cast(number, sa.String)
 
 
 class AnswerCount(NamedTuple):
@@ -81,20 +81,20 @@ class AnswerCount(NamedTuple):
     ok: int
 
 
-def count_answers(connection: Connection, audit_id: int, record_class: type) -> AnswerCount:
+def count_answers(connection: sa.Connection, audit_id: int, record_class: type) -> AnswerCount:
     """Count an audit's records of a class with the column `outcome`."""
     c = table_of(record_class).c
-    query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
+    query = sa.select(c.outcome, sa.func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
     n_by_outcome = {outcome: int(n) for outcome, n in connection.execute(query)}
     return AnswerCount(sum(n_by_outcome.values()), n_by_outcome.get(Outcome.OK.value, 0))
 
 
-def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, AnswerCount]:
+def count_probe_answers(connection: sa.Connection, audit_id: int) -> dict[str, AnswerCount]:
     """Count an audit's answers of each built-in probe, and of each other probe that has some, by the probe's name."""
     counts = {name: count_answers(connection, audit_id, record_class) for name, record_class in ANSWER_RECORDS.items()}
     c = table_of(ProbeResult).c
-    is_ok = case((c.outcome == Outcome.OK.value, 1), else_=0)
-    query = select(c.probe, func.count(), func.sum(is_ok)).where(c.audit_id == audit_id).group_by(c.probe)
+    is_ok = sa.case((c.outcome == Outcome.OK.value, 1), else_=0)
+    query = sa.select(c.probe, sa.func.count(), sa.func.sum(is_ok)).where(c.audit_id == audit_id).group_by(c.probe)
     others = {name: AnswerCount(int(n), int(ok)) for name, n, ok in connection.execute(query.order_by(c.probe))}
     return {**counts, **others}
 
@@ -114,10 +114,10 @@ def list_stored_probes(db: Database, audit_id: int) -> list[str]:
         ]
 
 
-def _has_rows(connection: Connection, audit_id: int, record_class: type) -> bool:
+def _has_rows(connection: sa.Connection, audit_id: int, record_class: type) -> bool:
     """Whether an audit has a record of a class."""
     c = table_of(record_class).c
-    return connection.execute(select(c.audit_id).where(c.audit_id == audit_id).limit(1)).first() is not None
+    return connection.execute(sa.select(c.audit_id).where(c.audit_id == audit_id).limit(1)).first() is not None
 
 
 def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = tuple(ANSWER_RECORDS)) -> list[str]:
@@ -126,7 +126,7 @@ def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = t
     Judges, in tables with the column `judge`, are left out.
     """
     columns = [table_of(ANSWER_RECORDS[probe]).c for probe in probes]
-    queries = [select(c.model).where(c.audit_id == audit_id).distinct() for c in columns if "judge" not in c]
+    queries = [sa.select(c.model).where(c.audit_id == audit_id).distinct() for c in columns if "judge" not in c]
     with db.read() as connection:
         return sorted({name for query in queries for name in connection.execute(query).scalars()})
 
@@ -170,5 +170,5 @@ def list_probes_with_results(db: Database, audit_id: int) -> list[str]:
     """List the names of the probes that an audit has results of in the common table, in order."""
     c = table_of(ProbeResult).c
     with db.read() as connection:
-        query = select(c.probe).where(c.audit_id == audit_id).distinct()
+        query = sa.select(c.probe).where(c.audit_id == audit_id).distinct()
         return sorted(str(name) for name in connection.execute(query).scalars())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, not_, or_, select
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictSides, Decision, Rating, RatingAction
@@ -105,7 +105,7 @@ def append_rating(
             not be saved.
     """
 
-    def job(connection: Connection) -> RatingEntry:
+    def job(connection: sa.Connection) -> RatingEntry:
         first = _prepare_rating(connection, audit_id, key, rater, change)
         others = [_prepare_following(connection, audit_id, rater, other) for other in following]
         entry = insert_entry(connection, audit_id, first)
@@ -121,7 +121,7 @@ def load_entries(
 ) -> list[RatingEntry]:
     """Load the rows of an audit's log, oldest first, of one rater or all, of one conflict or all."""
     table = table_of(Rating)
-    query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.id)
+    query = sa.select(table).where(table.c.audit_id == audit_id).order_by(table.c.id)
     if rater is not None:
         query = query.where(table.c.rater == rater)
     if key is not None:
@@ -136,18 +136,18 @@ def find_disclosed_elsewhere(db: Database, audit_id: int, key: ConflictKey, rate
         return _find_disclosed_elsewhere(connection, audit_id, key, rater)
 
 
-def resolves_conflict(decision: ColumnElement[str]) -> ColumnElement[bool]:
+def resolves_conflict(decision: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """Condition: a decision, given as a column, closes its conflict; NULL for NULL."""
     return decision.not_in([member.value for member in Decision if not member.resolves_conflict])
 
 
-def discloses_conflict(columns: Any) -> ColumnElement[bool]:
+def discloses_conflict(columns: Any) -> sa.ColumnElement[bool]:
     """Condition: the row revealed its conflict to the rater, by a decision or a reveal; no undo changes this.
 
     After some decisions the evidence is withheld, since the next conflict opens by itself.
     """
-    reveals = and_(resolves_conflict(columns.decision), columns.withheld.is_not(True))
-    return or_(reveals, columns.act == RatingAction.REVEAL.value)
+    reveals = sa.and_(resolves_conflict(columns.decision), columns.withheld.is_not(True))
+    return sa.or_(reveals, columns.act == RatingAction.REVEAL.value)
 
 
 def write_log(db: Database, job: Job[T]) -> T:
@@ -164,12 +164,12 @@ def write_log(db: Database, job: Job[T]) -> T:
 
 
 def _prepare_rating(
-    connection: Connection, audit_id: int, key: ConflictKey, rater: str, change: RatingChange
+    connection: sa.Connection, audit_id: int, key: ConflictKey, rater: str, change: RatingChange
 ) -> Rating:
     """Build the rating that a change leads to, with what the rater was shown; StorageError if the conflict is gone."""
     c = table_of(Conflict).c
     cursor = connection.execute(
-        select(*(c[name] for name in RATED_COLUMNS)).where(c.audit_id == audit_id, _is_conflict(c, key))
+        sa.select(*(c[name] for name in RATED_COLUMNS)).where(c.audit_id == audit_id, _is_conflict(c, key))
     )
     row = cursor.one_or_none()
     content = None if row is None else RatedContent(*row)
@@ -180,7 +180,7 @@ def _prepare_rating(
     return _apply_change(before, key, content, rater, replace(change, shown=shown))
 
 
-def _prepare_following(connection: Connection, audit_id: int, rater: str, following: FollowingChange) -> Rating:
+def _prepare_following(connection: sa.Connection, audit_id: int, rater: str, following: FollowingChange) -> Rating:
     """Build the rating of a conflict that another decision settles; StorageError if its scores have changed."""
     rating = _prepare_rating(connection, audit_id, following.key, rater, following.change)
     if rated_content(rating) != following.content:
@@ -231,17 +231,17 @@ def empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating:
     )
 
 
-def insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
+def insert_entry(connection: sa.Connection, audit_id: int, rating: Rating) -> RatingEntry:
     """Append a rating to the log and the hash chain, and return it with the new row's id."""
     return RatingEntry(hash_chain.append_entry(connection, audit_id, rating), rating)
 
 
-def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: ConflictKey, rater: str) -> str:
+def _find_disclosed_elsewhere(connection: sa.Connection, audit_id: int, key: ConflictKey, rater: str) -> str:
     """Implement `find_disclosed_elsewhere` inside a transaction; "" if the rater was shown no other conflict."""
     c, conflict = table_of(Rating).c, table_of(Conflict).c
     cell = (c.country == key.country, c.topic == key.topic)
-    query = select(c.left, c.right).where(
-        c.audit_id == audit_id, *cell, c.rater == rater, discloses_conflict(c), not_(_is_conflict(c, key))
+    query = sa.select(c.left, c.right).where(
+        c.audit_id == audit_id, *cell, c.rater == rater, discloses_conflict(c), sa.not_(_is_conflict(c, key))
     )
     sides = {side for row in connection.execute(query.distinct()) for side in row}
     if not sides:
@@ -249,14 +249,14 @@ def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: Confli
     if sides & {key.left, key.right}:
         return FULL_DISCLOSURE
     kind = connection.execute(
-        select(conflict.kind).where(conflict.audit_id == audit_id, _is_conflict(conflict, key))
+        sa.select(conflict.kind).where(conflict.audit_id == audit_id, _is_conflict(conflict, key))
     ).scalar()
     is_about_claims = kind is not None and ConflictKind(kind).spec.sides is ConflictSides.CLAIMS
     return PAIR_DISCLOSURE if is_about_claims else CELL_DISCLOSURE
 
 
 def load_last_rating(
-    connection: Connection,
+    connection: sa.Connection,
     audit_id: int,
     key: ConflictKey,
     rater: str,
@@ -266,7 +266,7 @@ def load_last_rating(
     """Load a rater's last rating of a conflict with these scores, before a row if one is given; None without any."""
     table = table_of(Rating)
     c = table.c
-    query = select(table).where(c.audit_id == audit_id, _is_conflict(c, key), c.rater == rater)
+    query = sa.select(table).where(c.audit_id == audit_id, _is_conflict(c, key), c.rater == rater)
     query = query.where(
         *(c[name].is_not_distinct_from(value) for name, value in zip(RATED_COLUMNS, content, strict=True))
     )
@@ -276,12 +276,12 @@ def load_last_rating(
     return None if row is None else parse_entry(row).rating
 
 
-def _is_conflict(columns: Any, key: ConflictKey) -> ColumnElement[bool]:
+def _is_conflict(columns: Any, key: ConflictKey) -> sa.ColumnElement[bool]:
     """Condition: a row of these columns belongs to the conflict with this key."""
-    return and_(*(columns[name] == part for name, part in zip(CONFLICT_KEY_COLUMNS, key, strict=True)))
+    return sa.and_(*(columns[name] == part for name, part in zip(CONFLICT_KEY_COLUMNS, key, strict=True)))
 
 
-def parse_entry(row: RowMapping) -> RatingEntry:
+def parse_entry(row: sa.RowMapping) -> RatingEntry:
     """Convert a row of the log to a `RatingEntry`."""
     conversion = conversion_of(Rating)
     return RatingEntry(row["id"], conversion.to_record([row[name] for name in conversion.column_names]))
@@ -293,7 +293,7 @@ def load_decision_durations(db: Database, audit_id: int, rater: str, limit: int)
     A decision that settled several conflicts of a cell counts once.
     """
     c = table_of(Rating).c
-    query = select(c.duration_s).where(
+    query = sa.select(c.duration_s).where(
         c.audit_id == audit_id,
         c.rater == rater,
         c.act == RatingAction.DECIDE.value,
@@ -308,14 +308,16 @@ def load_last_rating_id(db: Database, audit_id: int) -> int | None:
     """Load the id of the last entry in an audit's rating log; None if it is empty."""
     c = table_of(Rating).c
     with db.read() as connection:
-        last_id: int | None = connection.execute(select(func.max(c.id)).where(c.audit_id == audit_id)).scalar_one()
+        last_id: int | None = connection.execute(
+            sa.select(sa.func.max(c.id)).where(c.audit_id == audit_id)
+        ).scalar_one()
     return last_id
 
 
 def load_active_raters(db: Database, audit_id: int, since: datetime) -> set[str]:
     """Load the names of the raters who acted in an audit since a time, which must be in UTC."""
     c = table_of(Rating).c
-    query = select(c.rater).where(c.audit_id == audit_id, c.decided_at >= since.isoformat(timespec="milliseconds"))
+    query = sa.select(c.rater).where(c.audit_id == audit_id, c.decided_at >= since.isoformat(timespec="milliseconds"))
     with db.read() as connection:
         return set(connection.execute(query.distinct()).scalars())
 
@@ -327,7 +329,7 @@ UNDOABLE_ACTIONS = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingActi
 def undo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
     """Undo the rater's last action in an audit by appending the rating before it; None if there is nothing to undo."""
 
-    def job(connection: Connection) -> RatingEntry | None:
+    def job(connection: sa.Connection) -> RatingEntry | None:
         undoable, _ = undo_redo_stacks(_load_acts(connection, audit_id, rater))
         if not undoable:
             return None
@@ -342,7 +344,7 @@ def undo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
 def redo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
     """Redo the rater's last undone action; None if there is none, or if the rater has acted since."""
 
-    def job(connection: Connection) -> RatingEntry | None:
+    def job(connection: sa.Connection) -> RatingEntry | None:
         _, redoable = undo_redo_stacks(_load_acts(connection, audit_id, rater))
         if not redoable:
             return None
@@ -378,7 +380,7 @@ def undo_redo_stacks(acts: Iterable[tuple[int, RatingAction, int | None]]) -> tu
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
-def _append_undo(connection: Connection, audit_id: int, rater: str, undone: RatingEntry) -> RatingEntry:
+def _append_undo(connection: sa.Connection, audit_id: int, rater: str, undone: RatingEntry) -> RatingEntry:
     """Append the rating before an entry, or an empty one if there is none."""
     content = rated_content(undone.rating)
     before = load_last_rating(connection, audit_id, undone.key, rater, content, before_id=undone.id)
@@ -386,7 +388,7 @@ def _append_undo(connection: Connection, audit_id: int, rater: str, undone: Rati
     return insert_entry(connection, audit_id, _repeat_rating(rating, undone, RatingAction.UNDO))
 
 
-def _append_redo(connection: Connection, audit_id: int, redone: RatingEntry) -> RatingEntry:
+def _append_redo(connection: sa.Connection, audit_id: int, redone: RatingEntry) -> RatingEntry:
     """Append the rating of an entry again."""
     return insert_entry(connection, audit_id, _repeat_rating(redone.rating, redone, RatingAction.REDO))
 
@@ -404,20 +406,20 @@ def _repeat_rating(rating: Rating, reference: RatingEntry, act: RatingAction) ->
     )
 
 
-def _load_acts(connection: Connection, audit_id: int, rater: str) -> list[tuple[int, RatingAction, int | None]]:
+def _load_acts(connection: sa.Connection, audit_id: int, rater: str) -> list[tuple[int, RatingAction, int | None]]:
     """Load id, action and referenced row of all of a rater's rows, oldest first."""
     c = table_of(Rating).c
-    query = select(c.id, c.act, c.of).where(c.audit_id == audit_id, c.rater == rater).order_by(c.id)
+    query = sa.select(c.id, c.act, c.of).where(c.audit_id == audit_id, c.rater == rater).order_by(c.id)
     return [(row_id, RatingAction(act), target_id) for row_id, act, target_id in connection.execute(query)]
 
 
-def _load_act(connection: Connection, row_id: int) -> list[RatingEntry]:
+def _load_act(connection: sa.Connection, row_id: int) -> list[RatingEntry]:
     """Load one row of the log by its id, which must exist, and the rows of the conflicts that it settled as well."""
     table = table_of(Rating)
-    first = parse_entry(connection.execute(select(table).where(table.c.id == row_id)).mappings().one())
+    first = parse_entry(connection.execute(sa.select(table).where(table.c.id == row_id)).mappings().one())
     # The second and third condition let the database use the index on audit and cell.
-    query = select(table).where(
-        table.c.audit_id == select(table.c.audit_id).where(table.c.id == row_id).scalar_subquery(),
+    query = sa.select(table).where(
+        table.c.audit_id == sa.select(table.c.audit_id).where(table.c.id == row_id).scalar_subquery(),
         table.c.country == first.key.country,
         table.c.topic == first.key.topic,
         table.c.follows == row_id,

@@ -11,7 +11,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, Table, delete, func, select
+import sqlalchemy as sa
 
 from auditor.domain.records import table_declaration
 from auditor.storage import exclusions, hash_chain
@@ -43,7 +43,7 @@ def save_experiment(
         replaced: classes of records all of which are deleted first.
     """
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         if replaced:
             with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
                 for record_class in replaced:
@@ -58,7 +58,7 @@ def save_experiment(
 
 
 def write_records(
-    connection: Connection,
+    connection: sa.Connection,
     audit_id: int,
     record_class: type[Any],
     records: Iterable[object],
@@ -95,19 +95,21 @@ def write_records(
         n_written += len(chunk)
 
 
-def replace_records(connection: Connection, audit_id: int, record_class: type[Any], records: Iterable[object]) -> None:
+def replace_records(
+    connection: sa.Connection, audit_id: int, record_class: type[Any], records: Iterable[object]
+) -> None:
     """Store records in place of all that the audit has of their class."""
     table = table_of(record_class)
     with hash_chain.record_imported(connection, audit_id, record_class):
-        connection.execute(delete(table).where(table.c.audit_id == audit_id))
+        connection.execute(sa.delete(table).where(table.c.audit_id == audit_id))
         write_records(connection, audit_id, record_class, records, is_new=True)
 
 
 @functools.cache
-def _select_all(record_class: type[Any]) -> Select[Any]:
+def _select_all(record_class: type[Any]) -> sa.Select[Any]:
     """A query of all records of a class. Cached: SQLAlchemy takes longer to build it than SQLite for a few rows."""
     c = table_of(record_class).c
-    return select(*(c[name] for name in conversion_of(record_class).column_names))
+    return sa.select(*(c[name] for name in conversion_of(record_class).column_names))
 
 
 def load_records(
@@ -131,7 +133,7 @@ def load_records(
 
 
 def read_records(
-    connection: Connection,
+    connection: sa.Connection,
     audit_id: int,
     record_class: type[R],
     cells: Iterable[tuple[str, ...]] | None = None,
@@ -157,8 +159,8 @@ def read_records(
 
 
 def _select_cells(
-    connection: Connection, query: Select[Any], table: Table, cells: Iterable[tuple[str, ...]]
-) -> Iterator[Row[Any]]:
+    connection: sa.Connection, query: sa.Select[Any], table: sa.Table, cells: Iterable[tuple[str, ...]]
+) -> Iterator[sa.Row[Any]]:
     """Yield the rows of some cells that a query selects; an index finds them, and no others are fetched.
 
     SQLite uses an index for a condition on each column, not for one on pairs of values. So there is one query for all
@@ -189,6 +191,6 @@ def count_records(
     """Count an audit's records of a class by the values of some columns, in the database."""
     c = table_of(record_class).c
     columns = [c[name] for name in column_names]
-    query = select(*columns, func.count()).where(c.audit_id == audit_id).group_by(*columns)
+    query = sa.select(*columns, sa.func.count()).where(c.audit_id == audit_id).group_by(*columns)
     with db.read() as connection:
         return {tuple(row[:-1]): int(row[-1]) for row in connection.execute(query)}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
+import sqlalchemy as sa
 
 from auditor.domain import CellScore, canonical_json
 from auditor.domain.audit_records import Audit, ExcludedContent
@@ -30,7 +30,7 @@ AUDIT_COLUMNS = ("config_hash", "environment")
 class RowChange:
     """A row that is read otherwise now; `earlier` or `later` is None where there is none."""
 
-    table: Table
+    table: sa.Table
     earlier: Mapping[str, Any] | None
     later: Mapping[str, Any] | None
 
@@ -62,7 +62,7 @@ def store_rereading(
     later_values = {"config_hash": config_hash, "environment": environment}
     of_audit = RowChange(audits, {"id": audit.id} | {name: getattr(audit, name) for name in AUDIT_COLUMNS}, None)
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         _delete_kept(connection, audit.id)
         hash_chain.append_act(
             connection, audit.id, act="reread", audit=audit.name, rows=len(changes), readers=environment, at=utc_now()
@@ -71,7 +71,7 @@ def store_rereading(
         with hash_chain.record_changes(connection, audit.id, ["audit", *hash_chain.EXPERIMENT_KINDS]):
             rows = [{"audit_id": audit.id, **change.describe_earlier()} for change in [*changes, of_audit]]
             upsert(connection, ExcludedContent, rows)
-            connection.execute(update(audits).where(audits.c.id == audit.id).values(later_values))
+            connection.execute(sa.update(audits).where(audits.c.id == audit.id).values(later_values))
 
     db.write(job)
 
@@ -83,9 +83,9 @@ def undo_rereading(db: Database, audit: Audit) -> int:
         UsageError: there is none, or a run came after it.
     """
     audits, earlier_rows = table_of(Audit), table_of(ExcludedContent)
-    query = select(earlier_rows.c.source, earlier_rows.c.row, earlier_rows.c.content).where(_is_kept(audit.id))
+    query = sa.select(earlier_rows.c.source, earlier_rows.c.row, earlier_rows.c.content).where(_is_kept(audit.id))
 
-    def job(connection: Connection) -> int:
+    def job(connection: sa.Connection) -> int:
         rows = connection.execute(query).all()
         if not rows:
             raise UsageError(
@@ -100,7 +100,7 @@ def undo_rereading(db: Database, audit: Audit) -> int:
         _write_rows(connection, audit.id, [row for row in replaced if row[0] is not audits])
         with hash_chain.record_changes(connection, audit.id, ["audit"]):
             values = next(content for table, _, content in replaced if table is audits)
-            connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
+            connection.execute(sa.update(audits).where(audits.c.id == audit.id).values(values))
         _delete_kept(connection, audit.id)
         return len(rows) - 1
 
@@ -108,7 +108,7 @@ def undo_rereading(db: Database, audit: Audit) -> int:
 
 
 def _write_rows(
-    connection: Connection, audit_id: int, rows: Sequence[tuple[Table, Sequence[Any], Mapping[str, Any] | None]]
+    connection: sa.Connection, audit_id: int, rows: Sequence[tuple[sa.Table, Sequence[Any], Mapping[str, Any] | None]]
 ) -> None:
     """Replace rows of derived tables, each given by its table, key and new content; None deletes it."""
     scores = [row for row in rows if row[0] is table_of(CellScore)]
@@ -123,20 +123,20 @@ def _write_rows(
                 _write(connection, *row)
 
 
-def _write(connection: Connection, table: Table, key: Sequence[Any], values: Mapping[str, Any] | None) -> None:
+def _write(connection: sa.Connection, table: sa.Table, key: Sequence[Any], values: Mapping[str, Any] | None) -> None:
     connection.execute(
-        delete(table).where(and_(*(c == value for c, value in zip(table.primary_key, key, strict=True))))
+        sa.delete(table).where(sa.and_(*(c == value for c, value in zip(table.primary_key, key, strict=True))))
     )
     if values is not None:
-        connection.execute(insert(table).values(dict(values)))
+        connection.execute(sa.insert(table).values(dict(values)))
 
 
-def _is_kept(audit_id: int) -> ColumnElement[bool]:
+def _is_kept(audit_id: int) -> sa.ColumnElement[bool]:
     """Condition on rows that a rereading replaced."""
     c = table_of(ExcludedContent).c
-    return and_(c.audit_id == audit_id, c.source.startswith(f"{REREADING}/"))
+    return sa.and_(c.audit_id == audit_id, c.source.startswith(f"{REREADING}/"))
 
 
-def _delete_kept(connection: Connection, audit_id: int) -> None:
+def _delete_kept(connection: sa.Connection, audit_id: int) -> None:
     with hash_chain.record_changes(connection, audit_id, [table_of(ExcludedContent).name]):
-        connection.execute(delete(table_of(ExcludedContent)).where(_is_kept(audit_id)))
+        connection.execute(sa.delete(table_of(ExcludedContent)).where(_is_kept(audit_id)))

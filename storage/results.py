@@ -6,22 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    Select,
-    String,
-    Table,
-    and_,
-    cast,
-    delete,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from auditor.domain import (
     Cell,
@@ -66,7 +51,7 @@ def save_recorded_audit(
         name, config_hash, survey, environment: as in `audits.save_audit`.
     """
 
-    def write_results(connection: Connection, audit_id: int) -> None:
+    def write_results(connection: sa.Connection, audit_id: int) -> None:
         replace_records(connection, audit_id, Trace, traces)
         replace_records(connection, audit_id, CellScore, scores)
 
@@ -83,9 +68,9 @@ def save_recorded_audit(
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
     """Store an audit's conflicts between scores in place of those it had; those between claims are not touched."""
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         table = table_of(Conflict)
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.not_in(CLAIM_KINDS)))
+        connection.execute(sa.delete(table).where(table.c.audit_id == audit_id, table.c.kind.not_in(CLAIM_KINDS)))
         write_records(connection, audit_id, Conflict, conflicts, is_new=True)
 
     db.write(job)
@@ -101,10 +86,10 @@ def replace_claim_conflicts(
         for model, text in zip((conflict.left, conflict.right), texts, strict=True)
     ]
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         table = table_of(Conflict)
         with hash_chain.record_changes(connection, audit_id, hash_chain.EXPERIMENT_KINDS):
-            connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.in_(CLAIM_KINDS)))
+            connection.execute(sa.delete(table).where(table.c.audit_id == audit_id, table.c.kind.in_(CLAIM_KINDS)))
             write_records(connection, audit_id, Conflict, claims_by_conflict, is_new=True)
             replace_records(connection, audit_id, Claim, claims)
 
@@ -122,8 +107,8 @@ def has_hidden_reasoning(db: Database, audit_id: int, model: str) -> bool:
     """Whether a recorded answer of a model to a direct question follows hidden reasoning: tokens, or a tag, say so."""
     trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
     tags = [answer.text.ilike(pattern) for pattern in ("<%think%>%", "[think]%", "◁think▷%", "<thought%", "<|channel%")]
-    query = select(answer.key).join_from(table_of(Trace), table_of(StoredAnswer), trace.key == answer.key)
-    query = query.where(trace.audit_id == audit_id, trace.model == model, or_(answer.reasoning_tokens > 0, *tags))
+    query = sa.select(answer.key).join_from(table_of(Trace), table_of(StoredAnswer), trace.key == answer.key)
+    query = query.where(trace.audit_id == audit_id, trace.model == model, sa.or_(answer.reasoning_tokens > 0, *tags))
     with db.read() as connection:
         return connection.execute(query.limit(1)).first() is not None
 
@@ -145,7 +130,7 @@ def iterate_trace_texts(db: Database, audit_id: int, *, usable_only: bool = Fals
         usable_only: yield only those of usable traces.
     """
     c = table_of(Trace).c
-    query = select(c.model, c.country, c.topic, c.outcome, c.language, c.text)
+    query = sa.select(c.model, c.country, c.topic, c.outcome, c.language, c.text)
     query = query.where(c.audit_id == audit_id, c.text.is_not(None))
     if usable_only:
         query = query.where(c.outcome == Outcome.OK.value)
@@ -157,7 +142,9 @@ def iterate_trace_texts(db: Database, audit_id: int, *, usable_only: bool = Fals
 def load_scored_trace_keys(db: Database, audit_id: int) -> list[tuple[str, Cell, int]]:
     """Load model, cell and sample of an audit's traces whose outcome is `ok`, in order."""
     c = table_of(Trace).c
-    query = select(c.model, c.country, c.topic, c.sample).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
+    query = sa.select(c.model, c.country, c.topic, c.sample).where(
+        c.audit_id == audit_id, c.outcome == Outcome.OK.value
+    )
     with db.read() as connection:
         rows = connection.execute(query.order_by(c.model, c.country, c.topic, c.sample))
         return [(model, Cell(country, topic), sample) for model, country, topic, sample in rows]
@@ -174,7 +161,7 @@ def load_design_answers(
     if not answers:
         return []
     c = table_of(Trace).c
-    query = select(c.model, c.country, c.topic, c.sample)
+    query = sa.select(c.model, c.country, c.topic, c.sample)
     with db.read() as connection:
         rows = connection.execute(query.where(c.audit_id == audit_id, c.outcome == Outcome.EXCLUDED.value))
         excluded = {(model_name, Cell(country, topic), sample) for model_name, country, topic, sample in rows}
@@ -191,28 +178,28 @@ def load_sample_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, int
     c = table_of(Trace).c
     key = (c.model, c.country, c.topic, c.sample)
     with db.read() as connection:
-        rows = connection.execute(select(*key, c.score).where(c.audit_id == audit_id).order_by(*key))
+        rows = connection.execute(sa.select(*key, c.score).where(c.audit_id == audit_id).order_by(*key))
         return [(model, Cell(country, topic), sample, score) for model, country, topic, sample, score in rows]
 
 
 def delete_traces(db: Database, audit_id: int, trace_keys: Sequence[tuple[str, Cell, int]]) -> None:
     """Delete traces, the verdicts on them, and the direct score of a cell without traces; answers stay recorded."""
 
-    def job(connection: Connection) -> None:
+    def job(connection: sa.Connection) -> None:
         trace = table_of(Trace)
         for model, cell, sample in trace_keys:
             for table in (trace, table_of(Verdict)):
-                connection.execute(delete(table).where(*matches_cell(table, model, cell), table.c.sample == sample))
+                connection.execute(sa.delete(table).where(*matches_cell(table, model, cell), table.c.sample == sample))
         for model, cell in dict.fromkeys((model, cell) for model, cell, _ in trace_keys):
             if (
-                connection.execute(select(trace.c.sample).where(*matches_cell(trace, model, cell)).limit(1)).first()
+                connection.execute(sa.select(trace.c.sample).where(*matches_cell(trace, model, cell)).limit(1)).first()
                 is None
             ):
                 score = table_of(CellScore)
                 is_direct = score.c.method == Method.DIRECT.value
-                connection.execute(delete(score).where(*matches_cell(score, model, cell), is_direct))
+                connection.execute(sa.delete(score).where(*matches_cell(score, model, cell), is_direct))
 
-    def matches_cell(table: Table, model: str, cell: Cell) -> tuple[ColumnElement[bool], ...]:
+    def matches_cell(table: sa.Table, model: str, cell: Cell) -> tuple[sa.ColumnElement[bool], ...]:
         c = table.c
         return c.audit_id == audit_id, c.model == model, c.country == cell.country, c.topic == cell.topic
 
@@ -224,7 +211,7 @@ def load_mean_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, float
     """Load model, cell and mean score of an audit's `ok` samples, in order."""
     c = table_of(Trace).c
     group = (c.model, c.country, c.topic)
-    query = select(*group, func.avg(c.score)).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
+    query = sa.select(*group, sa.func.avg(c.score)).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
     with db.read() as connection:
         rows = connection.execute(query.group_by(*group).order_by(*group))
         return [(model, Cell(country, topic), float(mean)) for model, country, topic, mean in rows]
@@ -300,15 +287,15 @@ def load_new_results(db: Database, audit_id: int, since: str) -> Iterator[NewRes
                 yield NewResult(judge, Outcome(outcome), score, Ruling(ruling) if ruling else None, *content)
 
 
-def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
+def _new_scores_query(audit_id: int, since: str) -> sa.Select[Any]:
     """Query of the traces whose answer was recorded at or after `since`; columns in order of `NewResult`."""
     traces, answers = table_of(Trace), table_of(StoredAnswer)
     trace, attempt = traces.c, _attempt_alias()
-    query = select(
-        literal(""),
+    query = sa.select(
+        sa.literal(""),
         trace.outcome,
         trace.score,
-        cast(null(), String),
+        sa.cast(sa.null(), sa.String),
         trace.text,
         trace.key,
         attempt.c.number,
@@ -318,7 +305,7 @@ def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
     return query.select_from(source).where(trace.audit_id == audit_id, answers.c.created_at >= since)
 
 
-def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
+def _new_verdicts_query(audit_id: int, since: str) -> sa.Select[Any]:
     """Query of the verdicts whose answer was recorded at or after `since`; columns in order of `NewResult`.
 
     Key, number and start are those of the call that gave the trace, not of the call of the judge.
@@ -326,10 +313,10 @@ def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
     verdicts, traces, answers = table_of(Verdict), table_of(Trace), table_of(StoredAnswer)
     verdict, trace, attempt = verdicts.c, traces.c, _attempt_alias()
     same_trace = [verdict[name] == trace[name] for name in ("audit_id", "model", "country", "topic", "sample")]
-    query = select(
+    query = sa.select(
         verdict.judge,
         verdict.outcome,
-        null(),
+        sa.null(),
         verdict.ruling,
         verdict.justification,
         trace.key,
@@ -337,24 +324,24 @@ def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
         attempt.c.started_at,
     )
     source = (
-        verdicts.join(traces, and_(*same_trace))
+        verdicts.join(traces, sa.and_(*same_trace))
         .join(answers, answers.c.key == verdict.key)
         .join(attempt, _is_last_attempt(trace.key, attempt))
     )
     return query.select_from(source).where(verdict.audit_id == audit_id, answers.c.created_at >= since)
 
 
-def _attempt_alias() -> FromClause:
+def _attempt_alias() -> sa.FromClause:
     return table_of(StoredAttempt).alias("last")
 
 
-def _is_last_attempt(key: ColumnElement[str], attempt: FromClause) -> ColumnElement[bool]:
+def _is_last_attempt(key: sa.ColumnElement[str], attempt: sa.FromClause) -> sa.ColumnElement[bool]:
     """Condition: the attempt is the last one of the call with this key."""
     any_attempt = table_of(StoredAttempt).alias("other")
     last_id = (
-        select(func.max(any_attempt.c.id))
+        sa.select(sa.func.max(any_attempt.c.id))
         .where(any_attempt.c.key == key)
         .correlate_except(any_attempt)
         .scalar_subquery()
     )
-    return and_(attempt.c.key == key, attempt.c.id == last_id)
+    return sa.and_(attempt.c.key == key, attempt.c.id == last_id)

@@ -8,21 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    and_,
-    bindparam,
-    case,
-    func,
-    literal,
-    not_,
-    or_,
-    select,
-    tuple_,
-)
+import sqlalchemy as sa
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import Conflict, ConflictKind, Decision, Rating
@@ -84,8 +70,8 @@ class ConflictQuery:
             self.from_clause = self.from_clause.outerjoin(decided_counts, decided_counts.c[name] == conflict.c[name])
         self.key_columns = [conflict.c[name] for name in CONFLICT_KEY_COLUMNS]
         self.in_audit = conflict.c.audit_id == audit_id
-        self.n_raters = func.coalesce(rating_summary.c.raters, 0)
-        self.n_direct_raters = func.coalesce(rating_summary.c.direct_raters, 0)
+        self.n_raters = sa.func.coalesce(rating_summary.c.raters, 0)
+        self.n_direct_raters = sa.func.coalesce(rating_summary.c.direct_raters, 0)
         self.status = conflict_status(conflict, rating_summary)
         self.pair_wins: CTE | None = None
         if with_effect:
@@ -93,50 +79,52 @@ class ConflictQuery:
             self.pair_wins = wins = count_pair_wins(
                 conflict, rating_summary, self.status, majority, self.in_audit, joined
             )
-            is_same_pair = and_(wins.c.left == conflict.c.left, wins.c.right == conflict.c.right)
+            is_same_pair = sa.and_(wins.c.left == conflict.c.left, wins.c.right == conflict.c.right)
             self.from_clause = self.from_clause.outerjoin(wins, is_same_pair)
         self._is_cell_known = _knows_cell(audit_id, rater, conflict)
-        self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
-        self._distance = func.coalesce(self._gap, MAX_GAP)
+        self._gap = sa.func.abs(conflict.c.score_left - conflict.c.score_right)
+        self._distance = sa.func.coalesce(self._gap, MAX_GAP)
         rating = table_of(Rating)
-        is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
+        is_revealed = sa.and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
         key = [rating.c[name] for name in CONFLICT_KEY_COLUMNS]
-        query = select(*key).where(is_revealed).distinct()
+        query = sa.select(*key).where(is_revealed).distinct()
         revealed = (query.where(_is_selected(key)) if selected_only else query).cte("seen")
         self._is_revealed = (
-            literal(True) if unblinded else select(literal(1)).where(is_same_conflict(conflict, revealed)).exists()
+            sa.literal(True)
+            if unblinded
+            else sa.select(sa.literal(1)).where(is_same_conflict(conflict, revealed)).exists()
         )
 
     @property
-    def rows_query(self) -> Select[Any]:
+    def rows_query(self) -> sa.Select[Any]:
         """Query of the columns of `QueueRow`."""
         summary = self._rating_summary.c
         columns = [self.conflict.c[name] for name in (*CONFLICT_KEY_COLUMNS, "kind", *RATED_COLUMNS)]
         rating_columns = [summary.decision, summary.score, summary.flagged, summary.note]
         raters = self.n_raters.label("raters"), self.n_direct_raters.label("direct_raters")
-        query = select(*columns, self.status.label("standing"), *raters, *rating_columns)
+        query = sa.select(*columns, self.status.label("standing"), *raters, *rating_columns)
         query = query.add_columns(self._is_revealed.label("seen")).select_from(self.from_clause).where(self.in_audit)
         return query.where(_is_selected(self.key_columns)) if self._selected_only else query
 
-    def conditions(self, queue_filter: QueueFilter) -> list[ColumnElement[bool]]:
+    def conditions(self, queue_filter: QueueFilter) -> list[sa.ColumnElement[bool]]:
         """Build the conditions of a filter; a conflict is shown if it meets all of them."""
         c, summary = self.conflict.c, self._rating_summary.c
-        conditions: list[ColumnElement[bool]] = [self.in_audit]
+        conditions: list[sa.ColumnElement[bool]] = [self.in_audit]
         for column, values in ((c.kind, queue_filter.kinds), (self.status, queue_filter.states)):
             if values:
                 conditions.append(column.in_([str(value) for value in values]))
         for column, names in ((c.country, queue_filter.countries), (c.topic, queue_filter.topics)):
             if names:
-                conditions.append(or_(*(_contains_text(column, name) for name in names)))
+                conditions.append(sa.or_(*(_contains_text(column, name) for name in names)))
         if queue_filter.models:
             author_matches = [
                 _contains_text(column, name) for name in queue_filter.models for column in (c.left, c.right)
             ]
-            conditions += [or_(*author_matches), self._is_revealed]
+            conditions += [sa.or_(*author_matches), self._is_revealed]
         if queue_filter.raters:
             ratings = self._ratings.alias()
             conditions.append(
-                select(literal(1))
+                sa.select(sa.literal(1))
                 .where(
                     is_same_conflict(self.conflict, ratings),
                     ratings.c.rater.in_(queue_filter.raters),
@@ -146,10 +134,10 @@ class ConflictQuery:
             )
         for word in queue_filter.words:
             conditions.append(
-                or_(
+                sa.or_(
                     _contains_text(c.country, word),
                     _contains_text(c.topic, word),
-                    _contains_text(func.coalesce(summary.note, ""), word),
+                    _contains_text(sa.func.coalesce(summary.note, ""), word),
                 )
             )
         if queue_filter.min_gap is not None:
@@ -157,26 +145,26 @@ class ConflictQuery:
         if queue_filter.max_gap is not None:
             conditions.append(self._gap <= queue_filter.max_gap)
         if queue_filter.flagged is not None:
-            conditions.append(func.coalesce(summary.flagged, 0) == int(queue_filter.flagged))
+            conditions.append(sa.func.coalesce(summary.flagged, 0) == int(queue_filter.flagged))
         if queue_filter.todo is not None:
             conditions.append(self._needs_rating if queue_filter.todo else ~self._needs_rating)
         return conditions
 
     @property
-    def _needs_rating(self) -> ColumnElement[bool]:
+    def _needs_rating(self) -> sa.ColumnElement[bool]:
         """Condition: the rater has not decided the conflict, and it is open, disputed or decided by one other rater.
 
         A decision that follows from that on another conflict needs no second rater: agreement does not count it.
         """
         decision = self._rating_summary.c.decision
-        undecided = or_(decision.is_(None), not_(resolves_conflict(decision)))
+        undecided = sa.or_(decision.is_(None), sa.not_(resolves_conflict(decision)))
         needs = self.status.in_([ConflictStatus.OPEN.value, ConflictStatus.DISPUTED.value])
-        return and_(undecided, or_(needs, and_(self.n_raters == 1, self.n_direct_raters == 1)))
+        return sa.and_(undecided, sa.or_(needs, sa.and_(self.n_raters == 1, self.n_direct_raters == 1)))
 
-    def order_by(self, queue_filter: QueueFilter) -> list[ColumnElement[Any]]:
+    def order_by(self, queue_filter: QueueFilter) -> list[sa.ColumnElement[Any]]:
         """Build the sort expressions of a filter's order; ties are broken by the conflict's key."""
         c = self.conflict.c
-        keys_by_sort: dict[QueueSort, list[tuple[ColumnElement[Any], bool]]] = {
+        keys_by_sort: dict[QueueSort, list[tuple[sa.ColumnElement[Any], bool]]] = {
             QueueSort.INFORMATIVENESS: [(self._rating_rank, False), (self._informativeness, True)],
             QueueSort.EFFECT: [
                 (self._rating_rank, False),
@@ -197,13 +185,13 @@ class ConflictQuery:
         ]
 
     @property
-    def _rating_rank(self) -> ColumnElement[int]:
+    def _rating_rank(self) -> sa.ColumnElement[int]:
         """0 for conflicts that the rater has not rated, 1 for those they skipped, 2 for those they decided."""
         decision = self._rating_summary.c.decision
-        return case((decision.is_(None), 0), (resolves_conflict(decision), 2), else_=1)
+        return sa.case((decision.is_(None), 0), (resolves_conflict(decision), 2), else_=1)
 
     @property
-    def _informativeness(self) -> ColumnElement[Any]:
+    def _informativeness(self) -> sa.ColumnElement[Any]:
         """How much a decision on the conflict would teach: a product of the factors below, all at least 0.
 
         gap / 2; 1 + evenness of the judges' split, in [1, 2]; novelty of topic and country to the rater,
@@ -213,13 +201,13 @@ class ConflictQuery:
         """
         c = self.conflict.c
         votes = c.votes_left + c.votes_right
-        evenness = case((votes == 0, 1.0), else_=1.0 - func.abs(c.votes_left - c.votes_right) / (votes * 1.0))
+        evenness = sa.case((votes == 0, 1.0), else_=1.0 - sa.func.abs(c.votes_left - c.votes_right) / (votes * 1.0))
         novelties = [
-            1.0 / (1.0 + func.coalesce(decided_counts.c.n, 0)) for decided_counts in self._decided_counts.values()
+            1.0 / (1.0 + sa.func.coalesce(decided_counts.c.n, 0)) for decided_counts in self._decided_counts.values()
         ]
-        dispute_factor = case((self.status == ConflictStatus.DISPUTED.value, 2.0), else_=1.0)
-        noise_factor = case((c.within_noise.is_(True), 0.5), else_=1.0)
-        unblinded_factor = case((self._is_cell_known, 0.5), else_=1.0)
+        dispute_factor = sa.case((self.status == ConflictStatus.DISPUTED.value, 2.0), else_=1.0)
+        noise_factor = sa.case((c.within_noise.is_(True), 0.5), else_=1.0)
+        unblinded_factor = sa.case((self._is_cell_known, 0.5), else_=1.0)
         return (
             self._distance
             / 2.0
@@ -234,13 +222,13 @@ class ConflictQuery:
 def _count_decided(rating_summary: CTE, column_name: str) -> CTE:
     """Count the conflicts that the rater has decided by topic or country, whichever `column_name` names."""
     column = rating_summary.c[column_name]
-    query = select(column, func.count().label("n")).where(resolves_conflict(rating_summary.c.decision))
+    query = sa.select(column, sa.func.count().label("n")).where(resolves_conflict(rating_summary.c.decision))
     return query.group_by(column).cte(f"known_{column_name}")
 
 
-def is_same_conflict(first: FromClause, second: FromClause) -> ColumnElement[bool]:
+def is_same_conflict(first: FromClause, second: FromClause) -> sa.ColumnElement[bool]:
     """Condition: both rows belong to the same conflict."""
-    return and_(*(first.c[name] == second.c[name] for name in CONFLICT_KEY_COLUMNS))
+    return sa.and_(*(first.c[name] == second.c[name] for name in CONFLICT_KEY_COLUMNS))
 
 
 def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE:
@@ -248,35 +236,35 @@ def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE
     rating, conflict = table_of(Rating), table_of(Conflict)
     content_columns = [rating.c[name] for name in (*CONFLICT_KEY_COLUMNS, "rater", *RATED_COLUMNS)]
     last_ids_query = (
-        select(func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*content_columns)
+        sa.select(sa.func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*content_columns)
     )
     if selected_only:
         last_ids_query = last_ids_query.where(_is_selected(content_columns[: len(CONFLICT_KEY_COLUMNS)]))
     last_ids = last_ids_query.cte("last")
-    is_current = and_(
+    is_current = sa.and_(
         conflict.c.audit_id == audit_id,
         is_same_conflict(rating, conflict),
         *(rating.c[name].is_not_distinct_from(conflict.c[name]) for name in RATED_COLUMNS),
     )
     source = last_ids.join(rating, rating.c.id == last_ids.c.id).join(conflict, is_current)
-    return select(rating).select_from(source).cte("said")
+    return sa.select(rating).select_from(source).cte("said")
 
 
-def majority_decision(rating_summary: CTE) -> ColumnElement[str | None]:
+def majority_decision(rating_summary: CTE) -> sa.ColumnElement[str | None]:
     """The decision of more than half of the people who decided a conflict; NULL if there is none."""
     n_raters = rating_summary.c.raters
-    return case(
+    return sa.case(
         *((rating_summary.c[f"n_{decision}"] * 2 > n_raters, decision.value) for decision in RESOLVING_DECISIONS)
     )
 
 
-def conflict_status(conflict: FromClause, rating_summary: CTE) -> ColumnElement[str]:
+def conflict_status(conflict: FromClause, rating_summary: CTE) -> sa.ColumnElement[str]:
     """The `ConflictStatus` of a conflict, by people's decision if any decided, else by the judges' votes.
 
     People resolve a conflict by a strict majority of those who decided it; without one they disagree. Their decision
     overrides the judges'. This is the one place of that rule: queue, report and overview read its result.
     """
-    return case(
+    return sa.case(
         (majority_decision(rating_summary).is_not(None), ConflictStatus.PERSON.value),
         (rating_summary.c.raters > 0, ConflictStatus.DISPUTED.value),
         else_=conflict.c.state,  # a `ConflictState`, whose values are those of the status
@@ -288,39 +276,41 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
     key = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
     is_by_rater = ratings.c.rater == rater
     rater_columns = [
-        func.max(case((is_by_rater, ratings.c[name]))).label(name) for name in ("decision", "score", "note")
+        sa.func.max(sa.case((is_by_rater, ratings.c[name]))).label(name) for name in ("decision", "score", "note")
     ]
-    flagged = func.max(case((and_(is_by_rater, ratings.c.flagged), 1), else_=0)).label("flagged")
+    flagged = sa.func.max(sa.case((sa.and_(is_by_rater, ratings.c.flagged), 1), else_=0)).label("flagged")
     decision_counts = [
         _count_if(ratings.c.decision == decision.value).label(f"n_{decision}") for decision in RESOLVING_DECISIONS
     ]
     has_decided = resolves_conflict(ratings.c.decision)
     n_raters = _count_if(has_decided).label("raters")
-    n_direct_raters = _count_if(and_(has_decided, ratings.c.follows.is_(None))).label("direct_raters")
+    n_direct_raters = _count_if(sa.and_(has_decided, ratings.c.follows.is_(None))).label("direct_raters")
     return (
-        select(*key, n_raters, n_direct_raters, *decision_counts, *rater_columns, flagged).group_by(*key).cte("people")
+        sa.select(*key, n_raters, n_direct_raters, *decision_counts, *rater_columns, flagged)
+        .group_by(*key)
+        .cte("people")
     )
 
 
-def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
-    return func.sum(case((condition, 1), else_=0))
+def _count_if(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    return sa.func.sum(sa.case((condition, 1), else_=0))
 
 
-def _knows_cell(audit_id: int, rater: str, conflict: FromClause) -> ColumnElement[bool]:
+def _knows_cell(audit_id: int, rater: str, conflict: FromClause) -> sa.ColumnElement[bool]:
     """Condition: any conflict on the same cell was revealed to the rater."""
     rating = table_of(Rating)
     same_cell = [rating.c[name] == conflict.c[name] for name in ("country", "topic")]
-    is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
-    return select(literal(1)).where(is_revealed, *same_cell).exists()
+    is_revealed = sa.and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
+    return sa.select(sa.literal(1)).where(is_revealed, *same_cell).exists()
 
 
-def _is_selected(key_columns: Sequence[ColumnElement[str]]) -> ColumnElement[bool]:
+def _is_selected(key_columns: Sequence[sa.ColumnElement[str]]) -> sa.ColumnElement[bool]:
     """Condition: the conflict is one of those that are bound to the parameter `keys` on execution."""
-    return tuple_(*key_columns).in_(bindparam(KEYS_PARAMETER, expanding=True))
+    return sa.tuple_(*key_columns).in_(sa.bindparam(KEYS_PARAMETER, expanding=True))
 
 
-def _contains_text(column: ColumnElement[str], word: str) -> ColumnElement[bool]:
-    return func.lower(column).contains(word.lower(), autoescape=True)
+def _contains_text(column: sa.ColumnElement[str], word: str) -> sa.ColumnElement[bool]:
+    return sa.func.lower(column).contains(word.lower(), autoescape=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +343,7 @@ def load_reviewed_conflicts(db: Database, audit_id: int) -> list[ReviewedConflic
     conversion = conversion_of(Conflict)
     columns = [table.c[name] for name in conversion.column_names]
     query = (
-        select(*columns, conflict_status(table, summary), majority_decision(summary))
+        sa.select(*columns, conflict_status(table, summary), majority_decision(summary))
         .select_from(table.outerjoin(summary, is_same_conflict(table, summary)))
         .where(table.c.audit_id == audit_id)
         .order_by(*table.primary_key)
@@ -371,12 +361,12 @@ def load_reviewed_conflicts(db: Database, audit_id: int) -> list[ReviewedConflic
     return reviewed_conflicts
 
 
-def _load_ratings_by_conflict(connection: Connection, current_ratings: CTE) -> dict[tuple[str, ...], list[Rating]]:
+def _load_ratings_by_conflict(connection: sa.Connection, current_ratings: CTE) -> dict[tuple[str, ...], list[Rating]]:
     """Load the current ratings that decide a conflict, by conflict and in order of their raters."""
     c = current_ratings.c
     conversion = conversion_of(Rating)
     columns = [c[name] for name in conversion.column_names]
-    query = select(*columns).where(resolves_conflict(c.decision)).order_by(c.rater)
+    query = sa.select(*columns).where(resolves_conflict(c.decision)).order_by(c.rater)
     ratings_by_conflict: defaultdict[tuple[str, ...], list[Rating]] = defaultdict(list)
     for rating in map(conversion.to_record, connection.execute(query)):
         ratings_by_conflict[*rating.cell, rating.left, rating.right].append(rating)
@@ -396,7 +386,7 @@ class ConflictQueue:
     def count(self, queue_filter: QueueFilter) -> int:
         """Count the conflicts that a filter selects."""
         conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded)
-        query = select(func.count()).select_from(conflict_query.from_clause)
+        query = sa.select(sa.func.count()).select_from(conflict_query.from_clause)
         with self._db.read() as connection:
             return int(connection.execute(query.where(*conflict_query.conditions(queue_filter))).scalar_one())
 
@@ -413,7 +403,7 @@ class ConflictQueue:
         with_effect = queue_filter.sort is QueueSort.EFFECT
         conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded, with_effect=with_effect)
         query = (
-            select(*conflict_query.key_columns, conflict_query.n_raters)
+            sa.select(*conflict_query.key_columns, conflict_query.n_raters)
             .select_from(conflict_query.from_clause)
             .where(*conflict_query.conditions(queue_filter))
         )
@@ -441,7 +431,7 @@ class ConflictQueue:
         """Load how much a decision on a conflict can change which of its two sides is right more often."""
         wins = ConflictQuery(self._audit_id, self._rater, self._unblinded, with_effect=True).pair_wins
         assert wins is not None
-        query = select(wins.c.lead, wins.c.n_unsettled).where(wins.c.left == key.left, wins.c.right == key.right)
+        query = sa.select(wins.c.lead, wins.c.n_unsettled).where(wins.c.left == key.left, wins.c.right == key.right)
         with self._db.read() as connection:
             row = connection.execute(query).one_or_none()
         return ConflictEffect.NONE if row is None else ConflictEffect.from_counts(int(row[0]), int(row[1]))
@@ -450,18 +440,18 @@ class ConflictQueue:
         """Count the audit's conflicts by status."""
         conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded)
         statuses = (
-            select(conflict_query.status.label("standing"))
+            sa.select(conflict_query.status.label("standing"))
             .select_from(conflict_query.from_clause)
             .where(conflict_query.in_audit)
             .subquery()
         )
-        query = select(statuses.c.standing, func.count()).group_by(statuses.c.standing)
+        query = sa.select(statuses.c.standing, sa.func.count()).group_by(statuses.c.standing)
         with self._db.read() as connection:
             n_by_status = {ConflictStatus(name): int(n) for name, n in connection.execute(query)}
         return {status: n_by_status.get(status, 0) for status in ConflictStatus}
 
 
-def _parse_queue_row(row: RowMapping) -> QueueRow:
+def _parse_queue_row(row: sa.RowMapping) -> QueueRow:
     """Convert a row of `ConflictQuery.rows_query` to a `QueueRow`."""
     return QueueRow(
         key=ConflictKey(*(row[name] for name in CONFLICT_KEY_COLUMNS)),

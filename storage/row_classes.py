@@ -15,27 +15,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    ColumnElement,
-    Connection,
-    Dialect,
-    Float,
-    ForeignKey,
-    Index,
-    Insert,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    TypeDecorator,
-    delete,
-    insert,
-    select,
-)
+import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
 from auditor.domain import canonical_json
@@ -52,20 +32,20 @@ from auditor.errors import StorageError, UnstorableError
 R = TypeVar("R")
 
 
-METADATA = MetaData()
+METADATA = sa.MetaData()
 """Of the tables that were used so far; `auditor.storage.tables.load_metadata` makes the others."""
 
 
-class ServerText(TypeDecorator[str]):
+class ServerText(sa.TypeDecorator[str]):
     """Text column for PostgreSQL: compared byte by byte, as in SQLite, and with NUL, which it refuses, as `\\x00`."""
 
-    impl = String
+    impl = sa.String
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         return _escape_nul(value)
 
-    def bind_processor(self, dialect: Dialect) -> Callable[[str | None], str | None]:
+    def bind_processor(self, dialect: sa.Dialect) -> Callable[[str | None], str | None]:
         """The function that converts each value; that of the base class takes three times as long."""
         return _escape_nul
 
@@ -76,18 +56,18 @@ def _escape_nul(value: str | None) -> str | None:
 
 
 _COLUMN_TYPES: Mapping[type, TypeEngine[Any]] = {
-    bool: Boolean(), int: Integer(), float: Float(), bytes: LargeBinary(),
+    bool: sa.Boolean(), int: sa.Integer(), float: sa.Float(), bytes: sa.LargeBinary(),
 }  # fmt: skip
-_WORDS = String().with_variant(ServerText(collation="C"), "postgresql")
-_LONG_TEXT = Text().with_variant(ServerText(collation="C"), "postgresql")
+_WORDS = sa.String().with_variant(ServerText(collation="C"), "postgresql")
+_LONG_TEXT = sa.Text().with_variant(ServerText(collation="C"), "postgresql")
 
 
-_tables: dict[type, Table] = {}
+_tables: dict[type, sa.Table] = {}
 _TABLES_LOCK = threading.Lock()
 """Held while a table is made, since a report runs queries in several threads."""
 
 
-def table_of(record_class: type[Any]) -> Table:
+def table_of(record_class: type[Any]) -> sa.Table:
     """The SQLAlchemy Core table of a class of records; made by the first call, since no command needs all tables.
 
     This is all that a new table needs besides a migration: the frozen dataclass with its `stored` declaration, in a
@@ -100,13 +80,13 @@ def table_of(record_class: type[Any]) -> Table:
         with _TABLES_LOCK:
             if record_class not in _tables:
                 declaration = table_declaration(record_class)
-                indexes = [Index(name, *names) for name, names in declaration.indexes.items()]
+                indexes = [sa.Index(name, *names) for name, names in declaration.indexes.items()]
                 columns = make_columns(record_class)
-                _tables[record_class] = Table(declaration.name, METADATA, *columns, *indexes)
+                _tables[record_class] = sa.Table(declaration.name, METADATA, *columns, *indexes)
     return _tables[record_class]
 
 
-def make_columns(record_class: type) -> list[Column[Any]]:
+def make_columns(record_class: type) -> list[sa.Column[Any]]:
     """The columns of a record's table in their order, as `make revision` compares them with a database's.
 
     Raises:
@@ -118,25 +98,25 @@ def make_columns(record_class: type) -> list[Column[Any]]:
     columns += [stored.make_column() for stored in layout.fields if ColumnMark.OWNERS not in stored.marks]
     columns.sort(key=lambda column: (*declaration.first_columns, column.name).index(column.name))
     if declaration.position is not None:
-        columns.insert(declaration.position, Column("position", Integer(), nullable=False))
+        columns.insert(declaration.position, sa.Column("position", sa.Integer(), nullable=False))
     return columns
 
 
-def _id_column() -> Column[Any]:
-    return Column("id", Integer(), primary_key=True)
+def _id_column() -> sa.Column[Any]:
+    return sa.Column("id", sa.Integer(), primary_key=True)
 
 
-def _audit_column(*, is_owned: bool = True, is_key: bool = True, is_indexed: bool = False) -> Column[Any]:
+def _audit_column(*, is_owned: bool = True, is_key: bool = True, is_indexed: bool = False) -> sa.Column[Any]:
     """Column of the audit that a row belongs to; `is_owned`: the row is deleted with it."""
-    audit = ForeignKey("audit.id", ondelete="CASCADE" if is_owned else None)
-    return Column("audit_id", audit, primary_key=is_key, nullable=False, index=is_indexed or None)
+    audit = sa.ForeignKey("audit.id", ondelete="CASCADE" if is_owned else None)
+    return sa.Column("audit_id", audit, primary_key=is_key, nullable=False, index=is_indexed or None)
 
 
-_OWNER_COLUMNS: Mapping[RowOwner, Callable[[], Sequence[Column[Any]]]] = {
+_OWNER_COLUMNS: Mapping[RowOwner, Callable[[], Sequence[sa.Column[Any]]]] = {
     RowOwner.AUDIT: lambda: [_audit_column()],
     RowOwner.AUDIT_LOG: lambda: [_id_column(), _audit_column(is_owned=False, is_key=False)],
     RowOwner.AUDIT_NUMBERED: lambda: [_id_column(), _audit_column(is_key=False, is_indexed=True)],
-    RowOwner.PROBE: lambda: [_audit_column(), Column("probe", _WORDS, primary_key=True)],
+    RowOwner.PROBE: lambda: [_audit_column(), sa.Column("probe", _WORDS, primary_key=True)],
     RowOwner.DATABASE: lambda: [],
     RowOwner.DATABASE_NUMBERED: lambda: [_id_column()],
 }
@@ -172,14 +152,14 @@ class _StoredField:
     def is_key(self) -> bool:
         return ColumnMark.KEY in self.marks
 
-    def make_column(self) -> Column[Any]:
+    def make_column(self) -> sa.Column[Any]:
         """Make the field's column."""
         foreign_keys = [
-            ForeignKey(mark.column, ondelete="CASCADE" if mark.is_owned else None)
+            sa.ForeignKey(mark.column, ondelete="CASCADE" if mark.is_owned else None)
             for mark in self.marks
             if isinstance(mark, References)
         ]
-        return Column(
+        return sa.Column(
             self.column_name,
             self._column_type,
             *foreign_keys,
@@ -405,15 +385,15 @@ def conversion_of(record_class: type[R]) -> RecordConversion[R]:
 
 
 def select_records(
-    connection: Connection,
+    connection: sa.Connection,
     record_class: type[R],
-    *conditions: ColumnElement[bool],
-    order_by: Iterable[ColumnElement[Any]] = (),
+    *conditions: sa.ColumnElement[bool],
+    order_by: Iterable[sa.ColumnElement[Any]] = (),
     limit: int | None = None,
 ) -> list[R]:
     """Load the records of a class that meet all conditions on the columns of their table."""
     table, conversion = table_of(record_class), conversion_of(record_class)
-    query = select(*(table.c[name] for name in conversion.column_names)).where(*conditions)
+    query = sa.select(*(table.c[name] for name in conversion.column_names)).where(*conditions)
     return list(map(conversion.to_record, connection.execute(query.order_by(*order_by).limit(limit))))
 
 
@@ -428,7 +408,7 @@ def coerce_values(record_class: type, values: Mapping[str, Any]) -> dict[str, An
 
 
 @functools.cache
-def _columns_by_name(record_class: type) -> dict[str, Column[Any]]:
+def _columns_by_name(record_class: type) -> dict[str, sa.Column[Any]]:
     """Columns by name, in a plain dict: SQLAlchemy's collection takes longer than the conversion of a value."""
     return dict(table_of(record_class).c.items())
 
@@ -442,7 +422,7 @@ def make_storable(record_class: type[Any], values: Mapping[str, Any]) -> dict[st
     return {name: _coerce_or_replace(columns[name], value) for name, value in values.items()}
 
 
-def _coerce_or_replace(column: Column[Any], value: Any) -> Any:
+def _coerce_or_replace(column: sa.Column[Any], value: Any) -> Any:
     """Convert a value like `_coerce_value`, but replace one that cannot be stored; see `make_storable`."""
     if isinstance(value, str):
         value = value.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -454,7 +434,7 @@ def _coerce_or_replace(column: Column[Any], value: Any) -> Any:
     return None if is_too_large else value
 
 
-def _coerce_value(column: Column[Any], value: Any) -> Any:
+def _coerce_value(column: sa.Column[Any], value: Any) -> Any:
     """Convert a value to its column's type. Raises UnstorableError if this is not possible."""
     kind = column.type.python_type
     try:
@@ -468,34 +448,36 @@ def _coerce_value(column: Column[Any], value: Any) -> Any:
     return value.replace("\0", "\\x00") if kind is str else value  # as `tables.ServerText` does
 
 
-def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
+def _unstorable_value_error(column: sa.Column[Any]) -> UnstorableError:
     """Build the error for a value that a column cannot hold."""
     message = f"the value of '{column.name}' cannot be stored in the table '{column.table.name}'."
     return UnstorableError(message, "Correct it in its source, then run the same command again.")
 
 
-def insert_new(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
+def insert_new(connection: sa.Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
     """Insert rows; a row whose key exists is skipped."""
     if values:
         connection.execute(_insert_statement(record_class, connection.dialect.name).on_conflict_do_nothing(), values)
 
 
-def replace_rows(connection: Connection, record_class: type[Any], audit_id: int, values: list[dict[str, Any]]) -> None:
+def replace_rows(
+    connection: sa.Connection, record_class: type[Any], audit_id: int, values: list[dict[str, Any]]
+) -> None:
     """Insert rows in place of all that an audit has of this class."""
     table = table_of(record_class)
-    connection.execute(delete(table).where(table.c.audit_id == audit_id))
+    connection.execute(sa.delete(table).where(table.c.audit_id == audit_id))
     if values:
-        connection.execute(insert(table), values)
+        connection.execute(sa.insert(table), values)
 
 
-def insert_rows(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
+def insert_rows(connection: sa.Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
     """Insert rows whose keys are new."""
     if values:
-        connection.execute(insert(table_of(record_class)), values)
+        connection.execute(sa.insert(table_of(record_class)), values)
 
 
 def upsert(
-    connection: Connection,
+    connection: sa.Connection,
     record_class: type,
     values: list[dict[str, Any]],
     column_names: Iterable[str] | None = None,
@@ -527,5 +509,5 @@ def _insert_statement(record_class: type, dialect: str) -> Any:
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    statement: Insert = insert(table_of(record_class))
+    statement: sa.Insert = insert(table_of(record_class))
     return statement

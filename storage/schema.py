@@ -10,20 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Engine,
-    MetaData,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    create_mock_engine,
-    insert,
-    inspect,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.sql.ddl import DDLElement
 
 from auditor.errors import EmptyStorageError, StorageError
@@ -33,11 +20,11 @@ from auditor.storage.migrations import FIRST_REVISION, LAST_SQUASHED_REVISION, U
 from auditor.storage.sqlite_file import copy_database, find_unused_path
 from auditor.storage.tables import REVISION, VERSION_TABLE, load_metadata
 
-VERSION_TABLE_DEFINITION = Table(
+VERSION_TABLE_DEFINITION = sa.Table(
     VERSION_TABLE,
-    MetaData(),
-    Column("version_num", String(32), nullable=False),
-    PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
 )
 """Table of the revision, as alembic creates it."""
 
@@ -77,18 +64,18 @@ class SchemaUpgrade(NamedTuple):
         return f"The database was upgraded from revision {self.from_revision} to {self.to_revision}{backup_note}."
 
 
-def detect_schema(engine: Engine) -> DetectedSchema:
+def detect_schema(engine: sa.Engine) -> DetectedSchema:
     """Detect the state of a database's tables; only reads."""
     with engine.connect().execution_options(**read_only_options(engine)) as connection:
         return _detect_schema(connection)
 
 
-def _detect_schema(connection: Connection) -> DetectedSchema:
+def _detect_schema(connection: sa.Connection) -> DetectedSchema:
     """Detect the state of the tables on an open connection; see `detect_schema`."""
-    table_names = inspect(connection).get_table_names()
+    table_names = sa.inspect(connection).get_table_names()
     if VERSION_TABLE not in table_names:
         return DetectedSchema(SchemaState.FOREIGN if table_names else SchemaState.EMPTY, None)
-    revision = connection.execute(select(VERSION_TABLE_DEFINITION.c.version_num)).scalar_one_or_none()
+    revision = connection.execute(sa.select(VERSION_TABLE_DEFINITION.c.version_num)).scalar_one_or_none()
     if revision == REVISION:
         state = SchemaState.CURRENT
     elif revision is None or revision > REVISION:
@@ -129,13 +116,13 @@ def incompatible_schema_error(url: str, detected: DetectedSchema) -> StorageErro
     return StorageError(*message_by_state[detected.state])
 
 
-def create_tables(engine: Engine) -> None:
+def create_tables(engine: sa.Engine) -> None:
     """Create the current tables in an empty database; safe if another process does the same."""
     with engine.begin() as connection:
         if _detect_schema(connection).state is SchemaState.EMPTY:
             for statement in _list_definitions(engine.url.drivername, len(load_metadata().tables)):
                 connection.exec_driver_sql(statement)
-            connection.execute(insert(VERSION_TABLE_DEFINITION), [{"version_num": REVISION}])
+            connection.execute(sa.insert(VERSION_TABLE_DEFINITION), [{"version_num": REVISION}])
 
 
 @functools.cache
@@ -151,7 +138,7 @@ def _list_definitions(driver: str, n_tables: int) -> list[str]:
     def add(definition: DDLElement, *_: Any, **__: Any) -> None:
         statements.append(str(definition.compile(dialect=engine.dialect)))
 
-    engine = create_mock_engine(f"{driver}://", add)
+    engine = sa.create_mock_engine(f"{driver}://", add)
     for metadata in (load_metadata(), VERSION_TABLE_DEFINITION.metadata):
         metadata.create_all(engine, checkfirst=False)
     return statements
@@ -199,9 +186,9 @@ def upgrade_schema(
         engine.dispose()
 
 
-def _check_references(connection: Connection, url: str) -> None:
+def _check_references(connection: sa.Connection, url: str) -> None:
     """Raise StorageError if a row of a SQLite database refers to a row that does not exist."""
-    violation = connection.execute(text("PRAGMA foreign_key_check")).first()
+    violation = connection.execute(sa.text("PRAGMA foreign_key_check")).first()
     if violation is not None:
         raise StorageError(
             f"{redact_url(url)}: rows of '{violation[0]}' refer to rows of '{violation[2]}' that do not exist.",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 import numpy as np
+import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy import Connection, select
 
 from auditor.storage import hash_chain
 from auditor.storage.call_records import TextVector
@@ -35,7 +35,7 @@ def load_vectors(db: Database, revision: str, text_hashes: Iterable[str]) -> dic
     remaining_hashes = iter(text_hashes)
     with db.read() as connection:
         while chunk := list(islice(remaining_hashes, MAX_KEYS_PER_QUERY)):
-            rows = connection.execute(select(c.text, c["values"]).where(c.revision == revision, c.text.in_(chunk)))
+            rows = connection.execute(sa.select(c.text, c["values"]).where(c.revision == revision, c.text.in_(chunk)))
             vectors.update((text, _read_values(values)) for text, values in rows)
     return vectors
 
@@ -50,8 +50,8 @@ def save_vectors(
     }
     c = table_of(TextVector).c
 
-    def job(connection: Connection) -> dict[str, bytes]:
-        query = select(c.text, c["values"]).where(c.revision == revision, c.text.in_(list(rows)))
+    def job(connection: sa.Connection) -> dict[str, bytes]:
+        query = sa.select(c.text, c["values"]).where(c.revision == revision, c.text.in_(list(rows)))
         stored: dict[str, bytes] = {text: values for text, values in connection.execute(query)}  # noqa: C416 - rows are no pairs for type checkers
         new_rows = [row for text_hash, row in rows.items() if text_hash not in stored]
         insert_new(connection, TextVector, new_rows)

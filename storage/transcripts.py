@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from sqlalchemy import RowMapping, select
+import sqlalchemy as sa
 
 from auditor.domain import Message, total_cost
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
@@ -59,11 +59,11 @@ def load_transcripts(db: Database, keys: Iterable[str]) -> dict[str, CallTranscr
     answers, attempts = table_of(StoredAnswer), table_of(StoredAttempt)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
-            attempts_by_key: defaultdict[str, list[RowMapping]] = defaultdict(list)
-            query = select(attempts).where(attempts.c.key.in_(chunk)).order_by(attempts.c.key, attempts.c.id)
+            attempts_by_key: defaultdict[str, list[sa.RowMapping]] = defaultdict(list)
+            query = sa.select(attempts).where(attempts.c.key.in_(chunk)).order_by(attempts.c.key, attempts.c.id)
             for row in connection.execute(query).mappings():
                 attempts_by_key[row["key"]].append(row)
-            rows = connection.execute(select(answers).where(answers.c.key.in_(chunk))).mappings()
+            rows = connection.execute(sa.select(answers).where(answers.c.key.in_(chunk))).mappings()
             answers_by_key = {row["key"]: row for row in rows}
             transcripts.update(
                 (key, _build_transcript(answers_by_key.get(key), attempts_by_key[key]))
@@ -73,7 +73,7 @@ def load_transcripts(db: Database, keys: Iterable[str]) -> dict[str, CallTranscr
     return transcripts
 
 
-def _build_transcript(answer: RowMapping | None, attempts: list[RowMapping]) -> CallTranscript:
+def _build_transcript(answer: sa.RowMapping | None, attempts: list[sa.RowMapping]) -> CallTranscript:
     """Build a call's transcript from its answer, if recorded, and its requests, oldest first.
 
     The cost is the sum over the requests that have a cost of their own; before revision 6 only the answer has one.

@@ -9,21 +9,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy import (
-    Connection,
-    Integer,
-    Select,
-    Table,
-    and_,
-    case,
-    func,
-    literal_column,
-    null,
-    or_,
-    select,
-    type_coerce,
-)
 
 from auditor.domain import Outcome, Ruling, Trace, Verdict
 from auditor.storage.call_records import StoredAnswer
@@ -165,21 +152,21 @@ def _combine_trace_keys(
     return list(zip(*columns, strict=True)), trace
 
 
-def _votes_query(audit_id: int) -> Select[Any]:
+def _votes_query(audit_id: int) -> sa.Select[Any]:
     """Select an audit's `ok` verdicts in order of judge and trace, with the time when the answer was recorded."""
     verdicts, answers = table_of(Verdict), table_of(StoredAnswer)
     texts = (verdicts.c.judge, verdicts.c.model, verdicts.c.country, verdicts.c.topic)
-    valid = case((verdicts.c.ruling == Ruling.VALID.value, 1), else_=0)
-    always = type_coerce(verdicts.c.always, Integer)  # converting each to bool takes longer than reading it
+    valid = sa.case((verdicts.c.ruling == Ruling.VALID.value, 1), else_=0)
+    always = sa.type_coerce(verdicts.c.always, sa.Integer)  # converting each to bool takes longer than reading it
     values = (valid, verdicts.c.confidence, always, answers.c.created_at)
-    query = select(*texts, verdicts.c.aspects, verdicts.c.sample, *values).select_from(
+    query = sa.select(*texts, verdicts.c.aspects, verdicts.c.sample, *values).select_from(
         verdicts.outerjoin(answers, answers.c.key == verdicts.c.key)
     )
     conditions = (verdicts.c.audit_id == audit_id, verdicts.c.outcome == Outcome.OK.value)
     return query.where(*conditions).order_by(*texts, verdicts.c.sample)
 
 
-def _read_chunks(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
+def _read_chunks(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[Any]]:
     yield from connection.execution_options(yield_per=_ROWS_PER_CHUNK).execute(query).partitions()
 
 
@@ -203,18 +190,20 @@ def _to_columns(rows: Iterable[Any], text_index: _TextIndex) -> tuple[NDArray[np
 
 
 def _load_languages_and_lengths(
-    connection: Connection, audit_id: int, traces: Sequence[TraceKey]
+    connection: sa.Connection, audit_id: int, traces: Sequence[TraceKey]
 ) -> list[tuple[str | None, float | None]]:
     """Load language and length in characters of each of these traces; None and nan if a trace is not stored."""
     c = table_of(Trace).c
-    query = select(c.model, c.country, c.topic, c.sample, c.language, func.length(c.text)).where(c.audit_id == audit_id)
+    query = sa.select(c.model, c.country, c.topic, c.sample, c.language, sa.func.length(c.text)).where(
+        c.audit_id == audit_id
+    )
     facts_by_trace = {
         tuple(key): (language, length) for rows in _read_chunks(connection, query) for *key, language, length in rows
     }
     return [facts_by_trace.get(key, (None, np.nan)) for key in traces]
 
 
-SQL_TRUE, SQL_FALSE = literal_column("1", Integer), literal_column("0", Integer)
+SQL_TRUE, SQL_FALSE = sa.literal_column("1", sa.Integer), sa.literal_column("0", sa.Integer)
 """Literals instead of parameters: PostgreSQL does not see that two parameters of a grouped expression are equal."""
 TRACE_KEY_COLUMNS = ("audit_id", "model", "country", "topic", "sample")
 
@@ -272,7 +261,7 @@ def count_ruling_pairs(db: Database, first: VerdictSelection, second: VerdictSel
         is_same_answer,
     )
     with db.read() as connection:
-        rows = connection.execute(query.with_only_columns(*group, func.count()).group_by(*group).order_by(*group))
+        rows = connection.execute(query.with_only_columns(*group, sa.func.count()).group_by(*group).order_by(*group))
         return {
             RulingPair(country, topic, first_ruling, second_ruling, _parse_same_answer(is_same_answer)): int(n)
             for country, topic, first_ruling, second_ruling, is_same_answer, n in rows
@@ -291,7 +280,7 @@ def count_paired_traces(db: Database, first: VerdictSelection, second: VerdictSe
     ).distinct()
     paired_traces = (query.where(is_same_answer == 1) if same_answer else query).subquery()
     with db.read() as connection:
-        return int(connection.execute(select(func.count()).select_from(paired_traces)).scalar_one())
+        return int(connection.execute(sa.select(sa.func.count()).select_from(paired_traces)).scalar_one())
 
 
 def load_verdict_flips(
@@ -327,7 +316,7 @@ def _parse_same_answer(is_same: int | None) -> bool | None:
     return None if is_same is None else bool(is_same)
 
 
-def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[Any, Any, Any, Select[Any]]:
+def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[Any, Any, Any, sa.Select[Any]]:
     """Join both sides' `ok` verdicts on the same cell and sample.
 
     Judge and model must be the same too, unless `second` names them. Only verdicts of judges that were asked in any
@@ -338,7 +327,7 @@ def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[A
         Aliases of the first and the second side's verdicts, an expression that is 1 if both are on the same answer, 0
         if not and NULL if unknown, and the query.
     """
-    table: Table = table_of(Verdict)
+    table: sa.Table = table_of(Verdict)
     first_verdicts, second_verdicts = table.alias("first"), table.alias("second")
     join_condition = (
         (first_verdicts.c.country == second_verdicts.c.country)
@@ -360,28 +349,28 @@ def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[A
         first_verdicts.join(second_verdicts, join_condition),
     )
     for verdicts, traces in ((first_verdicts, first_traces), (second_verdicts, second_traces)):
-        same_trace = and_(*(verdicts.c[name] == traces.c[name] for name in TRACE_KEY_COLUMNS))
+        same_trace = sa.and_(*(verdicts.c[name] == traces.c[name] for name in TRACE_KEY_COLUMNS))
         source = source.outerjoin(traces, same_trace)
-    same_sample = and_(
+    same_sample = sa.and_(
         first_verdicts.c.audit_id == second_verdicts.c.audit_id, first_verdicts.c.model == second_verdicts.c.model
     )
     # Judges saw the text with the score, or with the answer to the item of a task.
-    is_same_result = and_(
+    is_same_result = sa.and_(
         *(
-            or_(
+            sa.or_(
                 first_traces.c[name] == second_traces.c[name],
-                and_(first_traces.c[name].is_(None), second_traces.c[name].is_(None)),
+                sa.and_(first_traces.c[name].is_(None), second_traces.c[name].is_(None)),
             )
             for name in ("score", "answer")
         )
     )
-    is_same_answer = case(
+    is_same_answer = sa.case(
         (same_sample, SQL_TRUE),
-        (or_(first_traces.c.text.is_(None), second_traces.c.text.is_(None)), null()),
-        (and_(first_traces.c.text == second_traces.c.text, is_same_result), SQL_TRUE),
+        (sa.or_(first_traces.c.text.is_(None), second_traces.c.text.is_(None)), sa.null()),
+        (sa.and_(first_traces.c.text == second_traces.c.text, is_same_result), SQL_TRUE),
         else_=SQL_FALSE,
     )
-    query = select(first_verdicts).select_from(source)
+    query = sa.select(first_verdicts).select_from(source)
     query = query.where(first_verdicts.c.audit_id == first.audit_id, second_verdicts.c.audit_id == second.audit_id)
     query = query.where(first_verdicts.c.outcome == Outcome.OK.value, second_verdicts.c.outcome == Outcome.OK.value)
     query = query.where(first_verdicts.c.always.is_(True), second_verdicts.c.always.is_(True))

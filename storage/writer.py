@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, text
+import sqlalchemy as sa
 from sqlalchemy.exc import DataError, DBAPIError
 
 from auditor.errors import StorageError, UnavailableError
@@ -29,11 +29,11 @@ T = TypeVar("T")
 STATUS_POLL_INTERVAL_S = 0.1
 MAX_SESSION_END_S = 10.0
 """How long is waited for the end of this process's own earlier session on the server."""
-SESSION_QUERY = text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
-END_SESSION = text(
+SESSION_QUERY = sa.text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+END_SESSION = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :backend_start"
 )
-STATUS_QUERY = text("SELECT txid_status(CAST(:transaction_id AS bigint))")
+STATUS_QUERY = sa.text("SELECT txid_status(CAST(:transaction_id AS bigint))")
 
 
 class _UnconfirmedCommit(NamedTuple):
@@ -51,7 +51,7 @@ class WriterConnection:
     it. A new connection takes the locks again before anything else.
     """
 
-    def __init__(self, engine: Engine, outages: Outages) -> None:
+    def __init__(self, engine: sa.Engine, outages: Outages) -> None:
         """Prepare for the first transaction, which connects.
 
         Args:
@@ -60,11 +60,11 @@ class WriterConnection:
         """
         self._engine, self._outages = engine, outages
         self._guard = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: sa.Connection | None = None
         self._locked_audits: list[str] = []
         self._session: dict[str, Any] | None = None
 
-    def run_transaction(self, work: Callable[[Connection], T]) -> T:
+    def run_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         """Run work in a transaction and return its result once it is durable.
 
         Work is run again if the transaction failed for a reason that passes with time. If the connection ended during
@@ -127,7 +127,7 @@ class WriterConnection:
                 if not self._locked_audits:
                     self._drop()
 
-    def _open(self) -> Connection:
+    def _open(self) -> sa.Connection:
         """The open connection, or a new one that holds the same locks."""
         if self._connection is None:
             connection = self._engine.connect()
@@ -140,7 +140,7 @@ class WriterConnection:
             self._connection = connection
         return self._connection
 
-    def _take_locks_again(self, connection: Connection) -> None:
+    def _take_locks_again(self, connection: sa.Connection) -> None:
         """Take the locks of the connection before.
 
         That connection's session is ended first: the server keeps it and its locks if it did not notice the failure.
@@ -189,7 +189,7 @@ class WriterConnection:
 
 
 @contextmanager
-def _reading(connection: Connection) -> Iterator[None]:
+def _reading(connection: sa.Connection) -> Iterator[None]:
     """Use a connection without the lock of all writers. Locks of runs that are taken meanwhile stay."""
     connection.execution_options(auditor_reads=True)
     try:
@@ -200,7 +200,7 @@ def _reading(connection: Connection) -> Iterator[None]:
         connection.execution_options(auditor_reads=None)
 
 
-def _was_committed(connection: Connection, transaction_id: int) -> bool:
+def _was_committed(connection: sa.Connection, transaction_id: int) -> bool:
     """Whether an earlier session's transaction was committed; waits until it is decided."""
     with _reading(connection):
         while True:
@@ -214,7 +214,7 @@ def _was_committed(connection: Connection, transaction_id: int) -> bool:
             time.sleep(STATUS_POLL_INTERVAL_S)
 
 
-Job = Callable[[Connection], T]
+Job = Callable[[sa.Connection], T]
 
 MAX_JOBS_PER_TRANSACTION = 200
 SERVER_COMMIT_INTERVAL_S = 0.025
@@ -232,13 +232,13 @@ class GroupedJob(ABC):
         """Description of the answer that is lost if the job fails; None if the job records none."""
         return None
 
-    def __call__(self, connection: Connection) -> None:
+    def __call__(self, connection: sa.Connection) -> None:
         """Run this job alone."""
         self.run_group(connection, [self])
 
     @classmethod
     @abstractmethod
-    def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> None:
+    def run_group(cls, connection: sa.Connection, jobs: Sequence[Any]) -> None:
         """Run all jobs, with the same effect as one after another."""
 
 
@@ -278,7 +278,7 @@ class Writer:
     and all queued jobs fail: SQLite would go on writing to a file that cannot be opened again.
     """
 
-    def __init__(self, engine: Engine, outages: Outages, file: WatchedFile | None = None) -> None:
+    def __init__(self, engine: sa.Engine, outages: Outages, file: WatchedFile | None = None) -> None:
         """Create the thread, which the first job starts.
 
         Args:
@@ -428,7 +428,7 @@ def _resolve_all(finished_jobs: list[_FinishedJob]) -> None:
         finished_job.resolve()
 
 
-def _run_jobs(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
+def _run_jobs(connection: sa.Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
     """Run the single jobs in their order, then the grouped ones by class; return the results in order of `jobs`."""
     results = [None if isinstance(job, GroupedJob) else job(connection) for job in jobs]
     jobs_by_class: dict[type[GroupedJob], list[GroupedJob]] = {}

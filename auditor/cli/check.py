@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, get_type_hints
 
 import typer
+from pydantic import BaseModel
 
 from auditor.atomic_files import write_atomically
 from auditor.config import CheckSection, load_config
@@ -29,11 +30,6 @@ from auditor.run import open_audit
 
 if TYPE_CHECKING:
     from auditor.reports.data.gates.estimates import CheckResult
-
-
-def _gate(help_text: str) -> Any:
-    """The option of a threshold; its name follows from the parameter's."""
-    return typer.Option(help=help_text)
 
 
 ModelsOption: TypeAlias = Annotated[
@@ -60,49 +56,8 @@ MarkdownOption: TypeAlias = Annotated[Path | None, output_file("Write Markdown."
 
 
 def check(
-    context: typer.Context,
     audit: AuditModelArgument,
     models: ModelsOption = None,
-    min_pearson: Annotated[
-        float | None, _gate("Minimum correlation (r) of every model's scores with people's.")
-    ] = None,
-    min_concordance: Annotated[
-        float | None, _gate("Minimum concordance of every model; 1 only if its scores are equal to people's.")
-    ] = None,
-    max_mae: Annotated[float | None, _gate("Maximum mean absolute error of every model.")] = None,
-    max_region_gap: Annotated[
-        float | None, _gate("Maximum difference in mean absolute error between two regions, for every model.")
-    ] = None,
-    max_topic_mae: Annotated[
-        float | None, _gate("Maximum mean absolute error of every model on its worst topic.")
-    ] = None,
-    min_self_consistency: Annotated[
-        float | None, _gate("Minimum mean cosine similarity of a model's repeated reasoning.")
-    ] = None,
-    max_variance: Annotated[
-        float | None, _gate("Maximum variance of a model's scores when a question is repeated.")
-    ] = None,
-    max_refused: Annotated[
-        float | None, _gate("Maximum share of refusals among a model's answers to the direct question.")
-    ] = None,
-    min_peer_agreement: Annotated[
-        float | None, _gate("Minimum share of judges' verdicts on a model that are VALID.")
-    ] = None,
-    min_kappa: Annotated[float | None, _gate("Minimum agreement of the judges beyond chance (Fleiss' kappa).")] = None,
-    min_accuracy: Annotated[
-        float | None, _gate("Minimum share of correct answers, for a task with known answers.")
-    ] = None,
-    max_open_conflicts: Annotated[
-        int | None, _gate("Maximum number of conflicts that neither judges nor people have settled.")
-    ] = None,
-    max_served_models: Annotated[
-        int | None, _gate("Maximum number of versions of a model that answered during the audit.")
-    ] = None,
-    max_cost_usd: Annotated[float | None, _gate("Maximum cost of the audit, in US dollars.")] = None,
-    min_coverage: Annotated[
-        float | None,
-        _gate("Minimum share of planned answers that are usable. If it is not set, a model below 0.95 is undecided."),
-    ] = None,
     confident: ConfidentOption = None,
     uncorrected: UncorrectedOption = False,
     thresholds_path: ThresholdsOption = None,
@@ -110,7 +65,7 @@ def check(
     markdown_path: MarkdownOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
-    **thresholds_of_probes: float | None,
+    **thresholds: float | None,
 ) -> None:
     """Test if each model of an audit meets your thresholds.
 
@@ -123,44 +78,44 @@ def check(
     """
     audit_name, _, model = audit.partition(":")
     selected_models = [*([model] if model else []), *split_names(models)]
-    options = {name: context.params.get(name) for name in CheckSection.model_fields} | thresholds_of_probes
-    thresholds = load_config(thresholds_path).check.model_dump() if thresholds_path else {}
-    thresholds |= {name: value for name, value in options.items() if value is not None}
+    requirements = load_config(thresholds_path).check.model_dump() if thresholds_path else {}
+    requirements |= {name: value for name, value in {**thresholds, "confident": confident}.items() if value is not None}
     result = open_audit(audit_name, storage=storage).check(
-        models=selected_models, uncorrected=uncorrected, **thresholds
+        models=selected_models, uncorrected=uncorrected, **requirements
     )
     _write_check(result, junit_path, markdown_path, as_json=as_json)
     raise typer.Exit(result.exit_code)
 
 
-def add_thresholds_of_probes() -> None:
-    """Add an option for each threshold that a built-in probe declares, once."""
+def _add_thresholds(section: type[BaseModel], successor: str) -> None:
+    """Add an option for each threshold that a class declares, once, before the option `successor`."""
     signature = inspect.signature(check, eval_str=True)
-    declared = {
-        name: description
-        for probe in list_built_in_probes()
-        for name, description in read_field_descriptions(probe.thresholds).items()
-        if name not in signature.parameters
-    }
-    parameters = list(signature.parameters.values())
-    position = list(signature.parameters).index("max_open_conflicts")
-    parameters[position:position] = [
+    types = get_type_hints(section)
+    added = [
         inspect.Parameter(
             name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=None,
-            annotation=Annotated[float | None, _gate(" ".join(description.split()))],
+            annotation=Annotated[types[name], typer.Option(help=" ".join(description.split()))],
         )
-        for name, description in declared.items()
+        for name, description in read_field_descriptions(section).items()
+        if name not in signature.parameters and types[name] in (int | None, float | None)
     ]
-    vars(check)["__signature__"] = signature.replace(parameters=parameters)
+    # Typer takes no parameter with two stars: these options are what it stands for.
+    parameters = [option for option in signature.parameters.values() if option.kind is not option.VAR_KEYWORD]
+    position = [option.name for option in parameters].index(successor)
+    vars(check)["__signature__"] = signature.replace(
+        parameters=[*parameters[:position], *added, *parameters[position:]]
+    )
 
 
-_signature = inspect.signature(check, eval_str=True)
-vars(check)["__signature__"] = _signature.replace(
-    parameters=[option for option in _signature.parameters.values() if option.kind is not option.VAR_KEYWORD]
-)
-"""Typer takes no parameter with two stars; `add_thresholds_of_probes` adds those that it stands for."""
+def add_thresholds_of_probes() -> None:
+    """Add an option for each threshold that a built-in probe declares, once."""
+    for probe in list_built_in_probes():
+        _add_thresholds(probe.thresholds, "max_open_conflicts")
+
+
+_add_thresholds(CheckSection, "confident")
 
 
 def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Path | None, *, as_json: bool) -> None:

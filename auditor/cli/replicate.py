@@ -256,7 +256,9 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
         cost = report.cost.total
         is_of_survey = audit.config.survey is not None
         cells = f"{pluralize(report.audit.survey.asked, 'cell')}, " if is_of_survey else ""
-        survey = f" Survey: {report.audit.survey.title}. {report.audit.survey.source}" if is_of_survey else ""
+        survey = (
+            f" Survey: {report.audit.survey.survey.title}. {report.audit.survey.survey.source}" if is_of_survey else ""
+        )
         notes.append(
             f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.models), 'model')} "
             f"({', '.join(audit.models)}), {cells}{pluralize(cost.sums.calls, 'call')}, "

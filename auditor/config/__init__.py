@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         ConflictSection as ConflictSection,
         EmbeddingSection as EmbeddingSection,
         LabelSection as LabelSection,
-        Limits as Limits,
+        LimitsSection as LimitsSection,
         NonInferioritySection as NonInferioritySection,
         NonNegativeFloat as NonNegativeFloat,
         NonresponseTreatment as NonresponseTreatment,

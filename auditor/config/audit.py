@@ -39,7 +39,7 @@ from auditor.config.sections import (
     ConflictSection,
     EmbeddingSection,
     LabelSection,
-    Limits,
+    LimitsSection,
     PanelSection,
     RunSection,
     SurveySection,
@@ -79,7 +79,7 @@ class AuditConfig(ConfigSection):
     embedding: EmbeddingSection = EmbeddingSection()
     """The sentence encoder, which turns texts into vectors, so that the similarity of a model's answers can be measured
     (self-consistency)."""
-    limits: Limits = Limits()
+    limits: LimitsSection = LimitsSection()
     """Limits on the number of questions, the cost, the repeated requests and the time of the audit."""
     check: CheckSection = CheckSection()
     """Requirements that `auditor check` tests, such as a minimum correlation. They do not change results."""

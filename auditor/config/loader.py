@@ -19,7 +19,7 @@ from auditor.config.base import ConfigSection, iterate_leaves
 from auditor.config.installed_probes import load_probe
 from auditor.config.model_section import ENV_PREFIX, ModelSection
 from auditor.config.probes import KEEP_MISSING_PROBES
-from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection, Limits
+from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection, LimitsSection
 from auditor.config.validation_messages import explain_validation_error
 from auditor.config.value_checks import Syntax
 from auditor.errors import ConfigError, ProbeError, UsageError, did_you_mean
@@ -256,7 +256,7 @@ class ModelsSection(ConfigSection):
     """The audited models, each in a section of its own that begins with the line `[[models]]`."""
     judges: Literal["peers"] | list[ModelSection] = "peers"
     """The models that review the reasoning of the audited models: `peers`, or a list of models."""
-    limits: Limits = Limits()
+    limits: LimitsSection = LimitsSection()
     """Limits on cost, retries and time."""
 
 

@@ -1,4 +1,4 @@
-"""The table `survey.rephrase`: other wordings of a survey's question, scale and topics."""
+"""The tables of a configuration, except `[[models]]` (`model_section`) and `[probes]` (`probes`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic_core import PydanticKnownError
 
 from auditor.config.base import ConfigSection, DocumentedModel
 from auditor.config.installed_probes import list_threshold_fields
-from auditor.config.value_checks import check_base_url
+from auditor.config.value_checks import DEFAULT_ENCODER, check_base_url
 from auditor.domain import ENGLISH, LANGUAGES
 from auditor.domain.labels import RaterKind
 from auditor.errors import did_you_mean
@@ -251,12 +251,12 @@ class PanelSection(ConfigSection):
 class EmbeddingSection(ConfigSection):
     """The sentence encoder that measures self-consistency."""
 
-    model: str = "all-MiniLM-L6-v2"
+    model: str = DEFAULT_ENCODER
     """Name of a sentence encoder on the Hugging Face Hub (of the package sentence-transformers), or path of a folder
     that holds one. `none` for no encoder: self-consistency is then not measured."""
 
 
-class Limits(ConfigSection):
+class LimitsSection(ConfigSection):
     """Limits on size, cost, retries and time."""
 
     budget_usd: Annotated[float, Field(gt=0)] | None = None

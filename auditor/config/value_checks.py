@@ -19,6 +19,8 @@ from pydantic.fields import FieldInfo
 
 from auditor.config.metadata_hosts import is_metadata_host
 
+DEFAULT_ENCODER = "all-MiniLM-L6-v2"
+"""The sentence encoder of audits that name none; it is for English texts."""
 PLURAL_NAMES = {"a string": "strings", "a table": "tables", "a whole number": "whole numbers", "a number": "numbers"}
 NUMBER_BOUNDS = ("ge", "gt", "le", "lt")
 """Names under which pydantic keeps the bounds of a number."""
@@ -200,7 +202,7 @@ _VALUES: Mapping[str, Any] = {
     "ray_address": "head.example.org:6379",
     "question": {"en": "How acceptable is {topic} to people in {country}?"},
     "scale": {"en": ["never acceptable", "always acceptable"]},
-    "encoder": "all-MiniLM-L6-v2",
+    "encoder": DEFAULT_ENCODER,
     "language": ["en", "native"],
     **dict.fromkeys(("judge", "rewriter", "paraphraser", "translator", "rot_model", "contradiction"), "gpt-4o"),
 }
@@ -208,7 +210,7 @@ _VALUES: Mapping[str, Any] = {
 _VALUES_BY_SECTION: Mapping[tuple[str, str], Any] = {
     ("AuditConfig", "name"): "my-audit",
     ("AuditConfig", "task"): {"source": "items.csv", "answer": "exact"},
-    ("EmbeddingSection", "model"): "all-MiniLM-L6-v2",
+    ("EmbeddingSection", "model"): DEFAULT_ENCODER,
     ("PanelSection", "weights"): {"gpt-4o": 1.0},
     ("Rephrasing", "topics"): {"divorce": {"en": "ending a marriage"}},
     ("TaskSection", "source"): "items.csv",

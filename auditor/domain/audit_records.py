@@ -296,6 +296,11 @@ class Verdict:
     repeat_key: Annotated[str | None, CallKey(Purpose.REVIEW, "judge")] = None
     first_outcome: Outcome | None = None
 
+    @property
+    def is_valid(self) -> bool | None:
+        """Whether the judge votes VALID; null without a verdict."""
+        return None if self.ruling is None else self.ruling is Ruling.VALID
+
 
 @stored("guess")
 @dataclass(frozen=True, slots=True)

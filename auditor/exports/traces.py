@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from auditor.atomic_files import MANIFEST, replace_folder
 from auditor.config import AuditConfig, load_stored_config
-from auditor.domain import Cell, Conflict, Method, Outcome, Ruling, Survey, SurveyCell, Trace, Verdict, total_cost
+from auditor.domain import Cell, Conflict, Method, Outcome, Survey, SurveyCell, Trace, Verdict, total_cost
 from auditor.errors import UsageError, did_you_mean
 from auditor.prompts.language_data import addresses_judge
 from auditor.reports.data.examples import HIDDEN_NAME, hide_names
@@ -118,7 +118,7 @@ NUMBERED_JUDGE = "judge {}"
 
 def describe_verdicts(verdicts: Sequence[Verdict]) -> list[TraceVerdict]:
     """Convert verdicts, with the names of their judges, in their order."""
-    return [_convert(verdict, verdict.judge, verdict.justification) for verdict in verdicts]
+    return [TraceVerdict(verdict=verdict) for verdict in verdicts]
 
 
 def describe_anonymous_verdicts(verdicts: Sequence[Verdict], mask: Callable[[str], str]) -> list[TraceVerdict]:
@@ -127,10 +127,13 @@ def describe_anonymous_verdicts(verdicts: Sequence[Verdict], mask: Callable[[str
     Args:
         mask: replaces the names of models and their makers in a justification.
     """
-    unnamed = [_convert(verdict, "", verdict.justification and mask(verdict.justification)) for verdict in verdicts]
-    unnamed.sort(key=lambda verdict: (verdict.valid is None, not verdict.valid, verdict.model_dump_json()))
+    unnamed = describe_verdicts(
+        [replace(row, judge="", justification=row.justification and mask(row.justification)) for row in verdicts]
+    )
+    unnamed.sort(key=lambda row: (row.verdict.is_valid is None, not row.verdict.is_valid, row.model_dump_json()))
     return [
-        verdict.model_copy(update={"judge": NUMBERED_JUDGE.format(number)}) for number, verdict in enumerate(unnamed, 1)
+        TraceVerdict(verdict=replace(row.verdict, judge=NUMBERED_JUDGE.format(number)))
+        for number, row in enumerate(unnamed, 1)
     ]
 
 
@@ -154,19 +157,6 @@ def make_name_mask(config: AuditConfig | None, names: Sequence[str]) -> Callable
         return mask_authors(hide_names(text, names), identifying_names).replace(AUTHOR_LABEL, HIDDEN_NAME)
 
     return mask
-
-
-def _convert(verdict: Verdict, judge: str, justification: str | None) -> TraceVerdict:
-    """Convert one verdict."""
-    return TraceVerdict(
-        judge=judge,
-        outcome=verdict.outcome.value,
-        valid=None if verdict.ruling is None else verdict.ruling is Ruling.VALID,
-        aspects=dict(verdict.aspects),
-        confidence=verdict.confidence,
-        justification=justification,
-        shortened=verdict.shortened,
-    )
 
 
 @dataclass(frozen=True, slots=True)

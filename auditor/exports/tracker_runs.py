@@ -92,7 +92,7 @@ def _shared_params(report: Report) -> Params:
         "audit": audit.name,
         "auditor": audit.auditor,
         "stage": audit.stage,
-        "survey": audit.survey.title,
+        "survey": audit.survey.survey.title,
         "cells": audit.survey.asked,
         "samples": audit.samples,
         "seed": audit.seed,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Capability, total_cost
 from auditor.errors import ConfigError, pluralize
 from auditor.models.endpoint import DEFAULT_CAPABILITY
@@ -177,7 +177,7 @@ def _limit_cost(call: Call, price: TokenPrice, capability: Capability) -> float:
     return _estimate_max_prompt_tokens(call) * price.prompt_usd + max_output_usd
 
 
-def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
+def require_prices(models: Iterable[ModelSection], limits: LimitsSection) -> None:
     """Check that every model has a known price if there is a budget.
 
     Raises:

@@ -21,6 +21,7 @@ import httpx
 import numpy as np
 
 from auditor import bootstrap
+from auditor.config.value_checks import DEFAULT_ENCODER
 from auditor.errors import ModelSetupError
 from auditor.lazy_imports import import_when_used
 from auditor.models import weights
@@ -53,7 +54,7 @@ PICKLED_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 TRAINING_FILES = frozenset({"training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "rng_state.pth"})
 """Files of a training that no model is loaded from."""
 HINTS: Mapping[EncoderUse, str] = {
-    "encoder": "Use a sentence-transformers model or a folder that contains one; the default is all-MiniLM-L6-v2.",
+    "encoder": f"Use a sentence-transformers model or a folder that contains one; the default is {DEFAULT_ENCODER}.",
     "model of BERTScore": "Set bertscore_model to a folder with bert-base-uncased, or to its name.",
 }
 """How to fix an encoder that cannot be used."""

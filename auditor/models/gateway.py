@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome
 from auditor.errors import AuditorError
 from auditor.models.budget import (
@@ -53,7 +53,7 @@ class Gateway:
     def __init__(
         self,
         models: Iterable[ModelSection],
-        limits: Limits,
+        limits: LimitsSection,
         *,
         spent_usd: float = 0.0,
         largest_usd: Mapping[str, float] | None = None,

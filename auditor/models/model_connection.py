@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from auditor.config import ENV_PREFIX, Limits, ModelSection
+from auditor.config import ENV_PREFIX, LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Outcome
 from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
@@ -216,7 +216,7 @@ class ModelConnection:
 
 def connect_models(
     models: Sequence[ModelSection],
-    limits: Limits,
+    limits: LimitsSection,
     on_limit_change: LimitChangeCallback,
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],
@@ -272,7 +272,7 @@ def _connect_key(
     model: ModelSection,
     section: ModelSection,
     account: AccountLimits,
-    limits: Limits,
+    limits: LimitsSection,
     on_limit_change: LimitChangeCallback,
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.config.trust import refuse_literal_secrets
 from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
@@ -82,7 +82,7 @@ ALWAYS_SENT = frozenset({"temperature", "top_p", "top_k", "seed", "stop", "respo
 """Parameters whose value may be what is sent without them."""
 
 
-def check_params(models: Iterable[ModelSection], limits: Limits) -> None:
+def check_params(models: Iterable[ModelSection], limits: LimitsSection) -> None:
     """Check that the budget can hold for each model's `params`, and that they do not change what is asked, and where.
 
     Raises:

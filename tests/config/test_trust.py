@@ -15,7 +15,7 @@ import pytest
 
 from auditor import bootstrap, run_audit
 from auditor.cli.doctor_audit import run_doctor_checks
-from auditor.config import AuditConfig, Limits, ModelSection, TelemetrySection
+from auditor.config import AuditConfig, LimitsSection, ModelSection, TelemetrySection
 from auditor.config.credential_bindings import CredentialBinding
 from auditor.config.providers import describe_owner, provider_of
 from auditor.config.trust import (
@@ -402,7 +402,7 @@ async def test_a_custom_server_without_a_key_is_not_sent_the_providers_key(
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     for provider in ("openai", "anthropic", "hosted_vllm", "text-completion-openai"):
         section = ModelSection(name="m", model=f"{provider}/x", api_base=server.url)
-        gateway = Gateway([section], Limits(max_attempts=1))
+        gateway = Gateway([section], LimitsSection(max_attempts=1))
         try:
             await gateway.complete(Call("m", section.model, (Message("user", "hi"),), Purpose.DIRECT))
         finally:
@@ -460,7 +460,7 @@ async def test_a_parameter_cannot_change_the_server_or_the_credentials(server: F
             params={name: foreign_server.url},
         )
         with pytest.raises(ConfigError, match=f"the parameter '{name}' is not allowed in params"):
-            Gateway([section], Limits(max_attempts=1))
+            Gateway([section], LimitsSection(max_attempts=1))
         assert foreign_server.requests == []
 
 
@@ -476,14 +476,14 @@ def watched(self, address):
     asked.append(address)
     raise OSError("no connections here")
 socket.socket.connect = watched
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Call, Message, Purpose
 from auditor.models.gateway import Gateway
 from auditor.run import resolve_storage_url
 from auditor.storage.engine import remote_servers
 async def main():
     for model in ("bedrock/anthropic.claude-3-haiku-20240307-v1:0", "vertex_ai/gemini-2.5-flash"):
-        gateway = Gateway([ModelSection(name="m", model=model)], Limits(max_attempts=1))
+        gateway = Gateway([ModelSection(name="m", model=model)], LimitsSection(max_attempts=1))
         try:
             print(await gateway.complete(Call("m", model, (Message("user", "hi"),), Purpose.DIRECT)))
         except Exception as error:

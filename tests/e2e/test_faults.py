@@ -14,7 +14,7 @@ from subprocess import TimeoutExpired
 
 import pytest
 
-from auditor.config import Limits
+from auditor.config import LimitsSection
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
 from auditor.reports.data.verification import verify_audit
@@ -114,7 +114,7 @@ def interrupt_repeatedly(running: RunningCommand) -> str:
 async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     jumps = iter(range(10**6))
     monkeypatch.setattr(time, "time", lambda: 1.7e9 + (-1) ** next(jumps) * 3600)
-    gateway = Gateway([section(server)], Limits(deadline_s=100))
+    gateway = Gateway([section(server)], LimitsSection(deadline_s=100))
     try:
         answers = [await gateway.complete(call(i)) for i in range(3)]
     finally:

@@ -43,7 +43,7 @@ def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -
     report = open_audit("own", storage="sqlite:///auditor.db").report()
     facts = load_survey_facts("my_wvs.csv")
     assert facts is not None
-    assert (report.audit.survey.name, report.audit.survey.asked) == ("my_wvs", 16)
+    assert (report.audit.survey.survey.name, report.audit.survey.asked) == ("my_wvs", 16)
     assert report.ceiling[0].reliability.value == facts.reliability.reliability
     assert {row.ceiling for row in report.alignment} == {facts.reliability.ceiling}
     assert report.nonresponse is not None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Attempt, Call, Capability, Message, Outcome, Purpose
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.failures import RequestFailure
@@ -109,7 +109,10 @@ def answer_calls(
             )
             for name in n_calls
         ]
-        gateway, outcomes = Gateway(sections, Limits(max_attempts=6), dispatcher=provider, **options), list[Outcome]()
+        gateway, outcomes = (
+            Gateway(sections, LimitsSection(max_attempts=6), dispatcher=provider, **options),
+            list[Outcome](),
+        )
 
         async def work(name: str, samples: Iterator[int]) -> None:
             for sample in samples:
@@ -232,7 +235,7 @@ def test_a_run_that_is_always_refused_ends_with_advice(
     assert set(outcomes) == {Outcome.OK, Outcome.RATE_LIMITED}
     assert outcomes.count(Outcome.RATE_LIMITED) >= 2_800
     assert provider.n_refused <= MAX_IN_FLIGHT + 4 * 15
-    assert max(at for _, at in provider.sent) <= 2 * Limits().resolved_deadline_s(60)
+    assert max(at for _, at in provider.sent) <= 2 * LimitsSection().resolved_deadline_s(60)
     suspended = [text for text in notices if "gets no requests for 120 s: the provider has refused every" in text]
     assert sorted(text[:3] for text in suspended) == ["'a'", "'b'", "'c'", "'d'"]
     assert all(text.endswith("run the same command again.") for text in suspended)

@@ -44,7 +44,7 @@ def test_the_new_words_are_asked_and_reported(server: FakeServer, storage: str) 
     assert {"In Japan, how do people judge ending a marriage?" in t for t in texts} == {True, False}
     assert sum("In Japan, how do people judge suicide?" in t for t in texts) == len(texts) / 2
     report = open_audit("scripted", storage=storage).report()
-    assert (report.audit.survey.wording, report.audit.survey.scale) == (
+    assert (report.audit.survey.survey.wording, report.audit.survey.survey.scale) == (
         rephrasing["question"],
         tuple(rephrasing["scale"]),
     )

@@ -65,7 +65,10 @@ def test_judges_are_named_when_no_conflict_is_open(settled: Database) -> None:
             for verdict in stored
             if (verdict.model, verdict.cell, verdict.sample) == (answer.model, answer.cell, answer.sample)
         ]
-        shown = [(verdict.judge, verdict.outcome, verdict.valid, verdict.justification) for verdict in trace.verdicts]
+        shown = [
+            (row.verdict.judge, row.verdict.outcome, row.verdict.is_valid, row.verdict.justification)
+            for row in trace.verdicts
+        ]
         assert shown == expected
 
 
@@ -73,10 +76,10 @@ def test_judges_are_numbered_while_a_conflict_is_open(made_audit: SyntheticDatab
     reader = TraceReader(made_audit.db, "population")
     assert reader.n_open_conflicts > 0
     stored = results.load_verdicts(made_audit.db, reader.audit.id)
-    verdicts = [verdict for trace in read_all(reader) for verdict in trace.verdicts]
+    verdicts = [row.verdict for trace in read_all(reader) for row in trace.verdicts]
     assert len(verdicts) == len(stored) > 100
     assert {verdict.judge for verdict in verdicts} == {"judge 1", "judge 2"}
-    assert sum(verdict.valid is True for verdict in verdicts) == sum(v.ruling == "VALID" for v in stored)
+    assert sum(verdict.is_valid is True for verdict in verdicts) == sum(v.ruling == "VALID" for v in stored)
 
 
 def test_answers_are_filtered(made_audit: SyntheticDatabase) -> None:

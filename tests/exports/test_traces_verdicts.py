@@ -27,7 +27,7 @@ def test_other_names_of_the_judges_change_nothing() -> None:
     ]
     shown += [describe_anonymous_verdicts([verdict("x", *content) for content in reversed(contents)], str)]
     assert all(verdicts == shown[0] for verdicts in shown)
-    assert [(v.judge, v.justification) for v in shown[0]] == [
+    assert [(row.verdict.judge, row.verdict.justification) for row in shown[0]] == [
         ("judge 1", "a"),
         ("judge 2", "z"),
         ("judge 3", "b"),

@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from auditor.agents.answer_parsing import parse_trace
 from auditor.agents.call_runner import CallRecorder, RecordingClient
-from auditor.config import AuditConfig, BatchSection, Limits, ModelSection, Price
+from auditor.config import AuditConfig, BatchSection, LimitsSection, ModelSection, Price
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose
 from auditor.errors import AuditorError
 from auditor.models.capability_discovery import initial_capability
@@ -165,13 +165,13 @@ def run_cases(
         budget_usd: budget of all cases together; None for no limit.
     """
     by_id = {case.id: case for case in cases}
-    limits = Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd, max_retry_wait_s=MAX_WAIT_S)
+    limits = LimitsSection(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd, max_retry_wait_s=MAX_WAIT_S)
     with HostileServer(by_id, large=large) as server:
         return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, concurrency))
 
 
 async def _run_all(
-    cases: list[Case], server: HostileServer, folder: Path, limits: Limits, concurrency: int
+    cases: list[Case], server: HostileServer, folder: Path, limits: LimitsSection, concurrency: int
 ) -> CaseResults:
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
@@ -194,7 +194,7 @@ async def _run_all(
 
 
 def end_repeated_refusals(
-    failure: RequestFailure, wait_s: float, progress: CallProgress, limits: Limits, deadline_s: float
+    failure: RequestFailure, wait_s: float, progress: CallProgress, limits: LimitsSection, deadline_s: float
 ) -> str | None:
     """End a call's time after `ATTEMPTS` refusals by status 429, which are repeated until then.
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor.agents.call_runner import CallRecorder, RecordingClient
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, RequestCharge, charge_estimate, charge_usage
 from auditor.models.dispatch import LocalDispatcher
@@ -47,7 +47,7 @@ def section(server: FakeServer, model: str = "openai/x") -> ModelSection:
 
 async def ask(server: FakeServer, *calls: Call, timeout_s: float = 60.0, **limits: Any) -> list[Answer]:
     model = section(server, calls[0].model).model_copy(update={"timeout_s": timeout_s})
-    gateway = Gateway([model], Limits.model_validate({"max_attempts": 2, **limits}))
+    gateway = Gateway([model], LimitsSection.model_validate({"max_attempts": 2, **limits}))
     try:
         return [await gateway.complete(c) for c in calls]
     finally:
@@ -204,7 +204,7 @@ def db(tmp_path: Path) -> Any:
 async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
     """Complete calls as a new run whose budget is reduced by the cost of earlier runs."""
     spent_usd = costs.sum_audit_cost(db, audit_id).usd or 0.0
-    gateway = Gateway([section(server)], Limits.model_validate(limits), spent_usd=spent_usd)
+    gateway = Gateway([section(server)], LimitsSection.model_validate(limits), spent_usd=spent_usd)
     recording_client = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))
     try:
         return [await recording_client.complete(c) for c in calls]
@@ -240,7 +240,7 @@ async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays
     assert sum(r.estimated_usd * r.sums.calls for r in rows) == ESTIMATE
     assert sum(r.sums.estimated_attempts for r in rows) == 1
     assert costs.sum_audit_cost(db, audit.id).usd == ESTIMATE + 140
-    gateway = Gateway([section(server).model_copy(update={"price": None})], Limits())
+    gateway = Gateway([section(server).model_copy(update={"price": None})], LimitsSection())
     try:
         await RecordingClient(gateway, CallRecorder(db, audit.id, "unpriced")).complete(call(2))
     finally:

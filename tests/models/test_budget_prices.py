@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.config import Limits, ModelSection, Price
+from auditor.config import LimitsSection, ModelSection, Price
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
 from auditor.models.budget import charge_estimate, require_prices
 from auditor.models.litellm_client import TokenPrice, listed_token_price
 from auditor.models.model_prices import token_price
 
-BUDGET = Limits(budget_usd=1.0)
+BUDGET = LimitsSection(budget_usd=1.0)
 DEPLOYMENT = ModelSection(name="d", model="azure/our-deployment", api_base="https://ours.openai.azure.com")
 SERVER = ModelSection(name="s", model="openai/local", api_base="http://localhost:8000/v1")
 
@@ -66,4 +66,4 @@ def test_a_budget_without_a_price_names_the_key_to_add(models: list[ModelSection
 
 
 def test_without_a_budget_no_price_is_needed() -> None:
-    require_prices([DEPLOYMENT, SERVER], Limits())
+    require_prices([DEPLOYMENT, SERVER], LimitsSection())

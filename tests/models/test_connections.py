@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError
 from auditor.models import connections
@@ -111,7 +111,7 @@ async def ask(api_base: str, **settings: Any) -> Answer:
         price={"input": 1, "output": 1},
         **settings,
     )
-    gateway = Gateway([section], Limits(max_attempts=1))
+    gateway = Gateway([section], LimitsSection(max_attempts=1))
     try:
         return await gateway.complete(Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT))
     finally:
@@ -240,7 +240,7 @@ async def test_a_dead_proxy_is_named_and_costs_nothing(scheme: str, monkeypatch:
 async def test_a_dead_proxy_ends_the_run_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "127.0.0.1:9")
     section = ModelSection(name="m", model="openai/x", api_base="https://models.example.org/v1")
-    gateway = Gateway([section], Limits(max_attempts=3))
+    gateway = Gateway([section], LimitsSection(max_attempts=3))
     with pytest.raises(ModelSetupError, match=r"the proxy 127\.0\.0\.1:9 .* cannot be reached") as failure:
         await gateway.complete(Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT))
     await gateway.close()

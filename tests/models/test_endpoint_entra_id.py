@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError
 from auditor.models import endpoint
@@ -128,7 +128,7 @@ async def ask(
     base = server.url.removesuffix("/v1")
     keys = {"name": "m", "model": model, "api_base": base, "params": {"api_version": "2024-10-21"}}
     section = ModelSection.model_validate({**keys, **settings})
-    gateway = Gateway([section], Limits(max_attempts=1))
+    gateway = Gateway([section], LimitsSection(max_attempts=1))
     try:
         return [
             await gateway.complete(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.failure_streaks import MAX_UNPROVEN_CALLS, FailureStreak
 from auditor.models.gateway import Gateway
@@ -39,7 +39,7 @@ async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_g
 
     server.script = script
     notices = list[str]()
-    gateway = Gateway([section(server), section(server, "good")], Limits(), notify=notices.append)
+    gateway = Gateway([section(server), section(server, "good")], LimitsSection(), notify=notices.append)
     calls = [call(sample, name) for sample in range(100) for name in ("m", "good")]
     try:
         answers = await ask_at_once(gateway, *calls)
@@ -61,7 +61,7 @@ async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_g
 async def ask_in_turn(server: FakeServer, *replies: Reply, purpose: Purpose = Purpose.DIRECT) -> int:
     """The number of requests after calls that get these replies in turn, one call at a time."""
     server.script = lambda request: replies[min(request.number, len(replies) - 1)]
-    gateway = Gateway([section(server)], Limits(max_attempts=1))
+    gateway = Gateway([section(server)], LimitsSection(max_attempts=1))
     try:
         for sample in range(len(replies)):
             await gateway.complete(call(sample, purpose=purpose))
@@ -103,7 +103,7 @@ async def test_five_equal_failures_in_a_row_stop_the_model(
 
 async def test_retries_of_calls_in_flight_end_when_the_model_is_stopped(server: FakeServer) -> None:
     server.script = lambda _: error(500, "oops")
-    gateway = Gateway([section(server)], Limits(max_attempts=4))
+    gateway = Gateway([section(server)], LimitsSection(max_attempts=4))
     try:
         await ask_at_once(gateway, *(call(sample) for sample in range(100)))
     finally:
@@ -114,7 +114,7 @@ async def test_retries_of_calls_in_flight_end_when_the_model_is_stopped(server: 
 async def test_another_purpose_and_another_run_go_on(server: FakeServer) -> None:
     server.script = lambda request: error(400, "bad") if "question" in request.text else completion("hi")
     for n_runs in (1, 2):
-        gateway = Gateway([section(server)], Limits())
+        gateway = Gateway([section(server)], LimitsSection())
         try:
             for sample in range(9):
                 await gateway.complete(call(sample))
@@ -127,7 +127,7 @@ async def test_another_purpose_and_another_run_go_on(server: FakeServer) -> None
 
 async def test_after_the_first_answer_all_calls_are_sent_at_once(server: FakeServer) -> None:
     server.script = lambda _: replace(completion("hi"), delay_s=0.2)
-    gateway = Gateway([section(server)], Limits())
+    gateway = Gateway([section(server)], LimitsSection())
     try:
         await gateway.complete(call(0))
         answers = await ask_at_once(gateway, *(call(sample) for sample in range(1, 60)))
@@ -138,7 +138,7 @@ async def test_after_the_first_answer_all_calls_are_sent_at_once(server: FakeSer
 
 async def test_after_a_failure_at_most_20_calls_are_sent_though_the_model_answered_before(server: FakeServer) -> None:
     server.script = lambda request: replace(OK if request.number == 0 else BAD, delay_s=0.05)
-    gateway = Gateway([section(server)], Limits(max_attempts=1))
+    gateway = Gateway([section(server)], LimitsSection(max_attempts=1))
     try:
         for sample in (0, 1):
             await gateway.complete(call(sample))
@@ -174,7 +174,7 @@ async def test_a_success_lifts_the_limit_that_a_failure_has_set() -> None:
 
 async def test_a_call_that_waits_for_the_first_answer_can_be_cancelled(server: FakeServer) -> None:
     server.script = lambda _: replace(completion("hi"), delay_s=0.5)
-    gateway = Gateway([section(server)], Limits())
+    gateway = Gateway([section(server)], LimitsSection())
     try:
         tasks = [asyncio.create_task(gateway.complete(call(sample))) for sample in range(40)]
         await asyncio.sleep(0.1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.finish_reasons import (
     FinishCategory,
@@ -71,7 +71,7 @@ async def ask(
     base = server.url.removesuffix("/v1") if model.startswith(("anthropic", "gemini")) else server.url
     section = ModelSection(name="m", model=model, api_base=base, api_key=f"os.environ/{KEY_VARIABLE}")
     call = Call("m", model, (Message("user", "hi"),), purpose, params={"max_tokens": 50}, schema=schema, max_words=9)
-    gateway = Gateway([section], Limits(max_attempts=max_attempts, deadline_s=60))
+    gateway = Gateway([section], LimitsSection(max_attempts=max_attempts, deadline_s=60))
     try:
         return await gateway.complete(call)
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.config.providers import PROVIDERS
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError, RunInterrupted
@@ -41,7 +41,7 @@ def call(sample: int = 0, **params: Any) -> Call:
 
 
 async def ask(model: ModelSection, *calls: Call, **limits: Any) -> list[Answer]:
-    gateway = Gateway([model], Limits.model_validate({"max_attempts": 3, **limits}))
+    gateway = Gateway([model], LimitsSection.model_validate({"max_attempts": 3, **limits}))
     try:
         return [await gateway.complete(c) for c in calls]
     finally:
@@ -89,7 +89,7 @@ def count_open_descriptors() -> int:
 
 
 async def test_a_run_reuses_one_http_client(server: FakeServer) -> None:
-    gateway = Gateway([section(server, timeout_s=600)], Limits(deadline_s=300))
+    gateway = Gateway([section(server, timeout_s=600)], LimitsSection(deadline_s=300))
     try:
         await gateway.complete(call())
         before = count_open_descriptors()
@@ -188,7 +188,7 @@ async def test_a_spent_quota_is_no_rate_limit(server: FakeServer) -> None:
 
 async def test_a_quota_that_is_spent_while_requests_wait_after_a_429_costs_one_request(server: FakeServer) -> None:
     spent = error(429, "You exceeded your current quota", code="insufficient_quota", headers={"retry-after": "1"})
-    gateway = Gateway([section(server, concurrency=20)], Limits())
+    gateway = Gateway([section(server, concurrency=20)], LimitsSection())
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         refused = error(429, "slow", headers={"retry-after": "1"})
@@ -239,7 +239,7 @@ async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follo
 async def test_a_call_waiting_for_a_slot_reserves_no_budget(server: FakeServer) -> None:
     """Five calls cost 20 USD each; two run at once and reserve 100 USD, so a budget of 170 USD is enough for all."""
     model = section(server, concurrency=2, price={"input": 0.0, "output": 1e6})
-    gateway = Gateway([model], Limits(budget_usd=170.0))
+    gateway = Gateway([model], LimitsSection(budget_usd=170.0))
     try:
         answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(5)))
     finally:
@@ -257,7 +257,7 @@ async def test_the_budget_is_reserved_before_a_call_goes_out(server: FakeServer)
 def test_a_missing_key_is_an_error_before_anything_else(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
     with pytest.raises(ConfigError, match=KEY_VARIABLE):
-        Gateway([section(server)], Limits())
+        Gateway([section(server)], LimitsSection())
 
 
 async def test_characters_that_cannot_be_stored_are_escaped(server: FakeServer) -> None:
@@ -320,7 +320,7 @@ async def answers_after_throttling(
 ) -> tuple[list[Answer], list[str]]:
     """Answer one call, then throttle `calls` further ones; returns their answers and the notices."""
     notes: list[str] = []
-    limits_config = Limits.model_validate({"max_attempts": 3, **limits})
+    limits_config = LimitsSection.model_validate({"max_attempts": 3, **limits})
     gateway = Gateway([section(server)], limits_config, notify=notes.append)
     try:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
@@ -357,7 +357,7 @@ async def test_calls_pause_at_most_the_maximum_wait_and_a_provider_that_insists_
 
 
 async def test_a_single_excessive_retry_after_costs_one_call(server: FakeServer) -> None:
-    gateway = Gateway([section(server)], Limits(max_attempts=1, max_retry_wait_s=0.2))
+    gateway = Gateway([section(server)], LimitsSection(max_attempts=1, max_retry_wait_s=0.2))
     throttled_replies = {
         1: error(429, "slow", headers={"retry-after": "86400"}),
         3: error(429, "slow", headers={"retry-after": "86400"}),
@@ -393,7 +393,7 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
         notes.append(text)
         has_notice.set()
 
-    gateway = Gateway([section(server)], Limits(max_attempts=2, deadline_s=600), notify=note, stop_event=stop)
+    gateway = Gateway([section(server)], LimitsSection(max_attempts=2, deadline_s=600), notify=note, stop_event=stop)
     try:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
@@ -433,7 +433,7 @@ async def test_calls_that_waited_for_the_first_answer_are_sent_together(server: 
         return replace(answer(request), after=all_in_flight if request.number else None)
 
     server.script = script
-    gateway = Gateway([section(server)], Limits(max_attempts=1, deadline_s=120))
+    gateway = Gateway([section(server)], LimitsSection(max_attempts=1, deadline_s=120))
     try:
         answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(6)))
     finally:
@@ -470,7 +470,7 @@ async def test_building_a_request_does_not_block_on_the_network(provider: str, m
 async def count_interrupted_calls(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
     """Stop a run while n calls wait, and count those that raise RunInterrupted."""
     stop, release = threading.Event(), threading.Event()
-    gateway = Gateway([section(server, **changes)], Limits(max_attempts=2, deadline_s=600), stop_event=stop)
+    gateway = Gateway([section(server, **changes)], LimitsSection(max_attempts=2, deadline_s=600), stop_event=stop)
     try:
         assert (await gateway.complete(call(n))).outcome is Outcome.OK
         server.script = lambda request: replace(reply(), after=release)
@@ -503,7 +503,7 @@ async def test_a_stopped_run_ends_the_waits_for_a_429_or_a_rate_limit(server: Fa
 
 async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.0)
-    gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=5, deadline_s=0.6))
+    gateway = Gateway([section(server, concurrency=1)], LimitsSection(max_attempts=5, deadline_s=0.6))
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         server.script = lambda r: error(500, "no") if r.number == 1 else replace(answer(r), after=NEVER)
@@ -517,7 +517,7 @@ async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeyp
 
 
 async def test_calls_waiting_while_a_key_is_revoked_are_not_sent(server: FakeServer) -> None:
-    gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=2))
+    gateway = Gateway([section(server, concurrency=1)], LimitsSection(max_attempts=2))
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         server.script = lambda request: error(401, "revoked")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import (
     Answer,
     AnswerForm,
@@ -110,7 +110,7 @@ async def ask(
     """Complete calls one after another."""
     gateway = Gateway(
         [model],
-        Limits.model_validate({"max_attempts": 3, **limits}),
+        LimitsSection.model_validate({"max_attempts": 3, **limits}),
         capability_store=store,
         describe_structure=lambda schema, max_words, language: INSTRUCTION,
     )
@@ -455,7 +455,7 @@ async def test_the_first_stored_capability_wins(server: FakeServer) -> None:
 
 
 async def ask_at_once(model: ModelSection, calls: list[Call], **limits: Any) -> list[Answer]:
-    gateway = Gateway([model], Limits.model_validate({"max_attempts": 2, **limits}))
+    gateway = Gateway([model], LimitsSection.model_validate({"max_attempts": 2, **limits}))
     try:
         return await asyncio.gather(*map(gateway.complete, calls))
     finally:

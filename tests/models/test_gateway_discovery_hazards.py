@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.config import Limits
+from auditor.config import LimitsSection
 from auditor.domain import AnswerForm, Call, Capability, Outcome, Purpose
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, CapabilityRegistry, MemoryCapabilityStore
 from auditor.models.failures import RequestFailure
@@ -41,7 +41,7 @@ async def test_a_prompt_that_a_filter_refuses_shows_nothing_about_the_server(ser
 async def test_models_of_one_server_find_out_once_what_it_accepts(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"), refuses("seed"))
     personas = [section(server).model_copy(update={"name": f"m{i}"}) for i in range(4)]
-    gateway = Gateway(personas, Limits(max_attempts=1))
+    gateway = Gateway(personas, LimitsSection(max_attempts=1))
     try:
         calls = [replace(call(server, sample=i), name=persona.name) for i, persona in enumerate(personas)]
         answers = await asyncio.gather(*map(gateway.complete, calls))
@@ -59,7 +59,7 @@ async def test_refusals_of_calls_under_way_are_sent_again_as_another_call_found_
         return error(503, "overloaded") if request.number < 4 else replace(accept_objects(request), delay_s=0.05)
 
     server.script = script
-    gateway = Gateway([section(server, concurrency=100)], Limits(max_attempts=1))
+    gateway = Gateway([section(server, concurrency=100)], LimitsSection(max_attempts=1))
     try:
         for sample in range(4):
             assert (await gateway.complete(call(server, sample))).outcome is Outcome.SERVER_ERROR

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.config.providers import provider_of
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.errors import ModelSetupError
@@ -85,7 +85,7 @@ async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply],
     server.script = lambda r: reply_in_format("hello") if r.number == before else reply(r)
     key = None if provider_of(model).is_signed else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=key)
-    gateway = Gateway([section], Limits(max_attempts=2))
+    gateway = Gateway([section], LimitsSection(max_attempts=2))
     call_params = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
     calls = [Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample=i, params=call_params) for i in range(2)]
     try:
@@ -209,7 +209,7 @@ def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
 async def ask_first(section: ModelSection, call: Call, url: str, **limits: Any) -> Answer:
     """Complete the first call of a run; if it stops the run, return the answer that the error holds."""
     gateway = Gateway(
-        [section.model_copy(update={"api_base": url})], Limits.model_validate({"max_attempts": 2, **limits})
+        [section.model_copy(update={"api_base": url})], LimitsSection.model_validate({"max_attempts": 2, **limits})
     )
     try:
         return await gateway.complete(call)
@@ -313,7 +313,7 @@ async def test_a_bedrock_api_key_replaces_the_machines_credentials(server: FakeS
     server.script = lambda _: converse("hello")
     model = "bedrock/anthropic.claude-3-haiku-20240307-v1:0"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    gateway = Gateway([section], Limits(max_attempts=1))
+    gateway = Gateway([section], LimitsSection(max_attempts=1))
     try:
         await gateway.complete(Call("m", model, (Message("user", "hi"),), Purpose.DIRECT))
     finally:
@@ -354,7 +354,7 @@ async def test_a_text_that_is_slow_to_search_does_not_block_the_event_loop(
     reply = slow_to_search_reply(name, status, 7_900_000)
     reply = replace(reply, raw=json.dumps(reply.body).encode()) if reply.raw is None else reply
     server.script = lambda _: reply
-    gateway = Gateway([section], Limits(max_attempts=1))
+    gateway = Gateway([section], LimitsSection(max_attempts=1))
     call = Call("m", name, (Message("user", "hi"),), Purpose.DIRECT)
     # Plain text instead of JSON stops the run; another test covers it.
     with hang_limit(), contextlib.suppress(ModelSetupError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ModelSetupError
 from auditor.models.gateway import Gateway
@@ -34,7 +34,7 @@ async def ask(server: FakeServer, notices: list[str] | None = None, **settings: 
     references = [f"os.environ/{name}" for name in KEYS]
     keys = {"name": "m", "model": "openai/m", "api_base": server.url, "api_key": references, "concurrency": 6}
     section = ModelSection.model_validate({**keys, **settings})
-    gateway = Gateway([section], Limits(max_attempts=2), notify=(notices if notices is not None else []).append)
+    gateway = Gateway([section], LimitsSection(max_attempts=2), notify=(notices if notices is not None else []).append)
     calls = [
         Call("m", section.model, (Message("user", f"Question {number}?"),), Purpose.DIRECT, server=section.api_base)
         for number in range(N_CALLS)

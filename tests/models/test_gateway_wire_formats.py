@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, AnswerForm, Call, DeclaredCapabilities, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
@@ -136,7 +136,7 @@ async def ask(server: FakeServer, case: ResponseCase) -> Answer:
         continuations=ENDS if uses_completions_endpoint else (),
         declared=case.declared,
     )
-    gateway = Gateway([model], Limits(max_attempts=1))
+    gateway = Gateway([model], LimitsSection(max_attempts=1))
     try:
         return await gateway.complete(call)
     finally:

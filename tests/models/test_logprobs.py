@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params, supported_measures
@@ -74,7 +74,7 @@ def choice(tokens: dict[str, float]) -> Reply:
 async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: LogprobMeasure) -> Answer:
     server.script = script
     model = ModelSection(name="m", model="hosted_vllm/some-model", api_base=server.url)
-    gateway = Gateway([model], Limits(max_attempts=2))
+    gateway = Gateway([model], LimitsSection(max_attempts=2))
     call = Call(
         name="m",
         model=model.model,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Call, Capability, Message, Outcome, Purpose, ReasoningSettings
 from auditor.errors import ConfigError
 from auditor.models.gateway import Gateway
@@ -88,7 +88,7 @@ async def spend(
 ) -> tuple[float, list[Outcome], list[str]]:
     """What calls cost with a budget, their outcomes, and the notices about limits that were exceeded."""
     notices: list[str] = []
-    limits = Limits(budget_usd=budget_usd)
+    limits = LimitsSection(budget_usd=budget_usd)
     gateway = Gateway([section(server.url, params)], limits, largest_usd=largest_usd, notify=notices.append)
     try:
         answers = await asyncio.gather(*(gateway.complete(call(i, **params)) for i in range(n_calls)))
@@ -173,7 +173,7 @@ async def test_reasoning_outside_the_completion_is_charged_only_if_the_counts_sh
     server: FakeServer, usage: Usage, charged: int, model: str
 ) -> None:
     server.script = metered(usage)
-    gateway = Gateway([section(server.url, {}, model)], Limits())
+    gateway = Gateway([section(server.url, {}, model)], LimitsSection())
     try:
         answer = await gateway.complete(
             Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, 0, {"max_tokens": 50})
@@ -214,7 +214,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 def test_a_parameter_that_the_budget_cannot_hold_for_is_refused(name: str) -> None:
     [model] = [section("http://h/v1", REFUSED[name])]
     with pytest.raises(ConfigError, match=rf"model 'm'.*{name.partition(',')[0]}"):
-        check_params([model], Limits(budget_usd=1.0))
+        check_params([model], LimitsSection(budget_usd=1.0))
 
 
 async def test_no_request_is_sent_for_a_refused_parameter(server: FakeServer) -> None:

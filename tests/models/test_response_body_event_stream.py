@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from auditor.config import Limits, ModelSection
+from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError
 from auditor.models.gateway import Gateway
@@ -121,7 +121,7 @@ async def ask(server: FakeServer, **settings: Any) -> list[Answer]:
     """The answers to two questions, one after the other."""
     keys = {"name": "m", "model": "openai/m", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
     section = ModelSection.model_validate({**keys, "price": {"input": 10, "output": 10}, **settings})
-    gateway = Gateway([section], Limits(max_attempts=1))
+    gateway = Gateway([section], LimitsSection(max_attempts=1))
     try:
         return [await gateway.complete(question(section, number)) for number in range(2)]
     finally:

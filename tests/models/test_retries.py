@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from auditor.config import Limits
+from auditor.config import LimitsSection
 from auditor.domain import Answer, Outcome
 from auditor.models.failures import RequestFailure
 from auditor.models.retries import (
@@ -42,7 +42,7 @@ def test_a_wait_past_midnight_names_its_day() -> None:
 
 def test_a_model_is_suspended_only_while_its_provider_insists() -> None:
     now = 0.0
-    suspension = ModelSuspension(Limits(max_retry_wait_s=120), DEADLINE_S, clock=lambda: now)
+    suspension = ModelSuspension(LimitsSection(max_retry_wait_s=120), DEADLINE_S, clock=lambda: now)
     too_long = RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 3600.0)
     suspension.record_response(too_long)
     suspension.record_response(too_long)  # of a request that went out at the same time
@@ -69,7 +69,7 @@ def refusal(retry_after_s: float | None = None) -> RequestFailure:
 def test_a_model_that_is_always_refused_is_suspended_after_a_calls_time(retry_after_s: float | None) -> None:
     clock, notices = Clock(), list[str]()
     suspension = ModelSuspension(
-        Limits(), DEADLINE_S, lambda cause, wait_s: notices.append(suspension_notice("m", cause, wait_s)), clock
+        LimitsSection(), DEADLINE_S, lambda cause, wait_s: notices.append(suspension_notice("m", cause, wait_s)), clock
     )
     for clock.now in (0.0, 150.0, 299.0):
         suspension.record_response(refusal(retry_after_s))
@@ -94,7 +94,7 @@ def test_a_model_that_is_always_refused_is_suspended_after_a_calls_time(retry_af
 
 def test_refusals_between_which_a_model_was_not_asked_do_not_suspend_it() -> None:
     clock = Clock()
-    suspension = ModelSuspension(Limits(), DEADLINE_S, clock=clock)
+    suspension = ModelSuspension(LimitsSection(), DEADLINE_S, clock=clock)
     for clock.now in (0.0, 1000.0, 2000.0, 2299.0):
         suspension.record_response(refusal())
         assert suspension.cause is None
@@ -105,7 +105,7 @@ def test_refusals_between_which_a_model_was_not_asked_do_not_suspend_it() -> Non
 
 def test_refusals_of_the_account_count_for_a_model_that_was_refused_too() -> None:
     clock = Clock()
-    refused, idle = (ModelSuspension(Limits(), DEADLINE_S, clock=clock) for _ in range(2))
+    refused, idle = (ModelSuspension(LimitsSection(), DEADLINE_S, clock=clock) for _ in range(2))
     refused.record_response(refusal())
     for clock.now in range(0, 301, 60):
         for suspension in (refused, idle):
@@ -137,7 +137,7 @@ def test_a_failed_request_is_repeated_within_the_limits(
     failure: RequestFailure, wait_s: float, n_tries: int, reason: str | None
 ) -> None:
     progress = CallProgress([], [], deadline=time.monotonic() + DEADLINE_S, n_tries=n_tries)
-    assert no_retry_reason(failure, wait_s, progress, Limits(max_attempts=6), DEADLINE_S) == reason
+    assert no_retry_reason(failure, wait_s, progress, LimitsSection(max_attempts=6), DEADLINE_S) == reason
 
 
 def test_a_refusal_counts_as_an_attempt_only_if_nothing_is_repeated() -> None:
@@ -145,7 +145,7 @@ def test_a_refusal_counts_as_an_attempt_only_if_nothing_is_repeated() -> None:
     for outcome in (Outcome.RATE_LIMITED, Outcome.SERVER_ERROR, Outcome.RATE_LIMITED):
         progress.count_try(Answer("key", outcome))
     assert progress.n_tries == 1
-    assert no_retry_reason(refusal(), 0.0, progress, Limits(max_attempts=1), DEADLINE_S) == ""
+    assert no_retry_reason(refusal(), 0.0, progress, LimitsSection(max_attempts=1), DEADLINE_S) == ""
 
 
 def test_a_pause_without_a_time_to_wait_is_announced_as_a_refusal() -> None:

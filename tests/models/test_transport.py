@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from auditor.config import Limits
+from auditor.config import LimitsSection
 from auditor.domain import Answer, Outcome
 from auditor.models import transport
 from auditor.models.gateway import Gateway
@@ -21,7 +21,7 @@ from tests.support.fake_server import FakeServer, Reply, answer, completion
 async def second_answer(server: FakeServer, reply: Reply) -> Answer:
     """Answer to a run's second call, for which the server sends `reply`."""
     server.script = lambda r: answer(r) if r.number == 0 else reply
-    gateway = Gateway([section(server)], Limits(max_attempts=3))
+    gateway = Gateway([section(server)], LimitsSection(max_attempts=3))
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         return await gateway.complete(call(1))

@@ -36,7 +36,7 @@ FILES_NOT_COVERED = {
         "blinding.toml",
         "design.toml",
         "faults.toml",
-        "judge_address.toml",
+        "phrases_to_judges.toml",
         "planted_instructions.toml",
         "preflight.toml",
     ),

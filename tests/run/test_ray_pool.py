@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import AuditConfig, Limits, Price
+from auditor.config import AuditConfig, LimitsSection, Price
 from auditor.domain import (
     Answer,
     AnswerForm,
@@ -200,7 +200,7 @@ async def test_a_request_whose_worker_died_is_retried_by_another_and_counts_as_p
     models = [audit.models[0].model_copy(update={"price": Price(input=1.0, output=1.0)})]
     server.script = lambda request: replace(answer(request), delay_s=60.0 if request.number == 0 else 0.0)
     async with local_dispatcher(make_worker_config(audit), workers, note=notes.append) as dispatcher:
-        gateway = Gateway(models, Limits(max_attempts=3), dispatcher=dispatcher)
+        gateway = Gateway(models, LimitsSection(max_attempts=3), dispatcher=dispatcher)
         call_task = asyncio.create_task(gateway.complete(call(audit)))
         await wait_until(lambda: len(server.requests) == 1)
         workers[0].kill()

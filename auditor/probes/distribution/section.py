@@ -279,7 +279,7 @@ def build_distribution_section(report: Report) -> Section | None:
     if distribution.baselines:
         blocks.append(build_baseline_table(distribution))
     if distribution.cells:
-        ends = report.audit.survey.scale
+        ends = report.audit.survey.survey.scale
         examples = [
             *build_examples(distribution, ends),
             Disclosure("Table of these cells", [build_cell_table(distribution)]),
@@ -399,7 +399,7 @@ def _build_group_section(report: Report, distribution: DistributionReport) -> Se
         Paragraph(_GROUP_NOTE, "note"),
         *build_gap_figures(distribution),
     ]
-    if steering := build_steering_figures(distribution, report.audit.survey.scale):
+    if steering := build_steering_figures(distribution, report.audit.survey.survey.scale):
         blocks += [Paragraph(_STEERING_NOTE), *steering]
     if distribution.dimensions:
         blocks.append(build_dimension_table(distribution))

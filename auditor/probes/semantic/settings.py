@@ -12,6 +12,7 @@ from auditor.config.base import ConfigSection, PromptForm
 from auditor.config.model_section import ModelSection
 from auditor.config.probe_section import ProbeSection
 from auditor.config.providers import REPLAY
+from auditor.config.value_checks import DEFAULT_ENCODER
 from auditor.errors import did_you_mean
 from auditor.probes.semantic.records import MoralFoundation
 
@@ -173,7 +174,7 @@ class SemanticProbe(ProbeSection):
         if self.paraphrases and (self.encoder or config.embedding.model) == "none":
             raise ValueError(
                 "the probe 'semantic' compares answers with a sentence encoder, but none is set. How "
-                'to fix: Set embedding.model, for example to "all-MiniLM-L6-v2".'
+                f'to fix: Set embedding.model, for example to "{DEFAULT_ENCODER}".'
             )
         model_names = list(config.models_by_name)
         for key, name in self.helper_models.items():

@@ -10,6 +10,7 @@ from auditor.agents.probe_stage import ProbeStage
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import record_stage, wait_for_answers
 from auditor.config import AuditConfig
+from auditor.config.value_checks import DEFAULT_ENCODER
 from auditor.domain import ENGLISH
 from auditor.models.text_similarity import consistency_measures
 from auditor.probes.semantic import answer_rows
@@ -30,7 +31,6 @@ from auditor.probes.semantic.settings import TASK_QUESTIONS, SemanticProbe
 QUESTIONS_PER_BATCH = 16
 """Questions in one parallel branch; bounds its memory."""
 STAGE = "semantic"
-ENGLISH_ONLY_ENCODER = "all-MiniLM-L6-v2"
 
 
 class SemanticPlan(NamedTuple):
@@ -59,7 +59,7 @@ def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
     questions = save_questions(context.db, context.audit_id, probe, context.survey)
     languages = {question.language for question in questions}.union(*(question.languages for question in questions))
     encoder = probe.encoder or context.config.embedding.model
-    if probe.paraphrases and encoder == ENGLISH_ONLY_ENCODER and (other_languages := sorted(languages - {ENGLISH})):
+    if probe.paraphrases and encoder == DEFAULT_ENCODER and (other_languages := sorted(languages - {ENGLISH})):
         context.progress.on_notice(
             f"The encoder {encoder} is for English only, but some questions are in {', '.join(other_languages)}. "
             "Name a multilingual encoder in probes.semantic.encoder."

@@ -6,18 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from auditor.reports.charts.theme import (
-    ACCENT,
-    INK,
-    MUTED,
-    PAPER,
-    TEXT_SHIFT_PX,
-    VegaLiteSpec,
-    build_spec,
-    clean_text,
-    estimate_text_width,
-    truncate_to_width,
-)
+from auditor.reports.charts import theme
 from auditor.reports.number_format import format_interval, format_number
 
 PLOT_WIDTH_PX = 760
@@ -88,7 +77,7 @@ def difference_axis(values: Iterable[float | None], title: str) -> Axis:
     return Axis(-high, high, [-high, -high / 2, 0.0, high / 2, high], title, 0.0)
 
 
-def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = False) -> VegaLiteSpec:
+def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = False) -> theme.VegaLiteSpec:
     """Specify a plot with a dot, an interval and an annotation for each row, in the order given.
 
     Values outside the axis are drawn at its end. If a label is too long for a column, all stand above their rows.
@@ -98,17 +87,17 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = 
     """
     if is_narrow:
         axis = replace(axis, ticks=[axis.ticks[0], axis.ticks[len(axis.ticks) // 2], axis.ticks[-1]])
-    labels = [clean_text(row.label) for row in rows]
+    labels = [theme.clean_text(row.label) for row in rows]
     max_note_width = MAX_NARROW_NOTE_WIDTH_PX if is_narrow else MAX_NOTE_WIDTH_PX
     annotations = [_format_annotation(row, max_note_width) for row in rows]
-    widest_label = max((estimate_text_width(label, is_bold=True) for label in labels), default=0.0)
+    widest_label = max((theme.estimate_text_width(label, is_bold=True) for label in labels), default=0.0)
     is_above = widest_label > (MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX)
     axis = replace(axis, is_title_left=is_above)
     plot_width = NARROW_PLOT_WIDTH_PX if is_narrow else PLOT_WIDTH_PX
     max_label_width = plot_width if is_above else math.ceil(max(widest_label, MIN_LABEL_WIDTH_PX))
     left = COLUMN_GAP_PX + (0 if is_above else max_label_width)
-    intervals_width = max((estimate_text_width(interval) for _, interval, _ in annotations), default=0)
-    notes_width = max((estimate_text_width(note) for _, _, note in annotations), default=0)
+    intervals_width = max((theme.estimate_text_width(interval) for _, interval, _ in annotations), default=0)
+    notes_width = max((theme.estimate_text_width(note) for _, _, note in annotations), default=0)
     right = COLUMN_GAP_PX + math.ceil(
         max(VALUE_WIDTH_PX + (INTERVAL_GAP_PX + intervals_width if intervals_width else 0), notes_width)
     )
@@ -116,14 +105,14 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = 
     values = [
         {
             "row": i,
-            "label": (visible_label := truncate_to_width(label, max_label_width, is_bold=True)),
+            "label": (visible_label := theme.truncate_to_width(label, max_label_width, is_bold=True)),
             "full_label": label if visible_label != label else "",
             **{name: getattr(row, name) for name in ("value", "ci_low", "ci_high")},
             **dict(zip(("number", "interval", "note"), annotation, strict=True)),
         }
         for i, (row, label, annotation) in enumerate(zip(rows, labels, annotations, strict=True))
     ]
-    return build_spec(
+    return theme.build_spec(
         [*_reference_layers(axis), *_interval_layers(axis), *_text_layers(width, is_above=is_above)],
         width=width,
         height=(TALL_ROW_HEIGHT_PX if is_above else ROW_HEIGHT_PX) * max(len(rows), 1),
@@ -135,8 +124,8 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = 
 def _format_annotation(row: IntervalRow, max_note_width: float) -> tuple[str, str, str]:
     """Format the text to the right of a row: number and interval, or a note in place of both."""
     if row.annotation is not None or row.value is None:
-        note = "not available" if row.annotation is None else clean_text(row.annotation)
-        return "", "", truncate_to_width(note, max_note_width)
+        note = "not available" if row.annotation is None else theme.clean_text(row.annotation)
+        return "", "", theme.truncate_to_width(note, max_note_width)
     has_interval = row.ci_low is not None and row.ci_high is not None
     interval = f"({format_interval(row.ci_low, row.ci_high)})" if has_interval else ""
     return format_number(row.value), interval, ""
@@ -149,7 +138,7 @@ def _x_encoding(axis: Axis) -> dict[str, object]:
         "scale": {"domain": [axis.low, axis.high], "clamp": True, "nice": False, "zero": False},
         "axis": {
             "values": list(axis.ticks),
-            "title": clean_text(axis.title) or None,
+            "title": theme.clean_text(axis.title) or None,
             "titleY": TITLE_Y_PX,
             "titleAnchor": "start" if axis.is_title_left else "middle",
             "grid": True,
@@ -164,19 +153,26 @@ def _reference_layers(axis: Axis) -> list[dict[str, object]]:
     """The reference line, if the axis has one."""
     if axis.reference is None:
         return []
-    mark = {"type": "rule", "stroke": INK, "strokeDash": [2, 3]}
+    mark = {"type": "rule", "stroke": theme.INK, "strokeDash": [2, 3]}
     return [{"data": {"values": [{}]}, "mark": mark, "encoding": {"x": {"datum": axis.reference, **_x_encoding(axis)}}}]
 
 
 def _interval_layers(axis: Axis) -> list[dict[str, object]]:
     """The intervals and, above them, the dots."""
-    line = {"type": "rule", "stroke": ACCENT, "strokeCap": "round", "strokeWidth": 2.5, "opacity": 0.6}
+    line = {"type": "rule", "stroke": theme.ACCENT, "strokeCap": "round", "strokeWidth": 2.5, "opacity": 0.6}
     interval_layer: dict[str, object] = {
         "transform": [{"filter": "isValid(datum.ci_low) && isValid(datum.ci_high)"}],
         "mark": line,
         "encoding": {"x": {"field": "ci_low", **_x_encoding(axis)}, "x2": {"field": "ci_high"}, "y": _Y},
     }
-    dot = {"type": "circle", "size": 64, "fill": ACCENT, "fillOpacity": 1, "stroke": PAPER, "strokeWidth": 1.5}
+    dot = {
+        "type": "circle",
+        "size": 64,
+        "fill": theme.ACCENT,
+        "fillOpacity": 1,
+        "stroke": theme.PAPER,
+        "strokeWidth": 1.5,
+    }
     dot_layer: dict[str, object] = {
         "transform": [{"filter": "isValid(datum.value)"}],
         "mark": {**dot, "opacity": 1, "aria": False},
@@ -201,10 +197,10 @@ def _text_layers(width: float, *, is_above: bool) -> list[dict[str, object]]:
         }
 
     start = width + COLUMN_GAP_PX
-    place = {"align": "left", "dy": LABEL_SHIFT_PX + TEXT_SHIFT_PX} if is_above else {"align": "right"}
+    place = {"align": "left", "dy": LABEL_SHIFT_PX + theme.TEXT_SHIFT_PX} if is_above else {"align": "right"}
     return [
         column("label", -COLUMN_GAP_PX, "full_label", fontWeight=600, aria=True, **place),
         column("number", start + VALUE_WIDTH_PX, align="right"),
-        column("interval", start + VALUE_WIDTH_PX + INTERVAL_GAP_PX, align="left", fill=MUTED),
-        column("note", start, align="left", fill=MUTED),
+        column("interval", start + VALUE_WIDTH_PX + INTERVAL_GAP_PX, align="left", fill=theme.MUTED),
+        column("note", start, align="left", fill=theme.MUTED),
     ]

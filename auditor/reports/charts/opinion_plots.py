@@ -6,24 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from auditor.reports.charts.theme import (
-    ACCENT,
-    FAINT,
-    FONT_SIZE_PX,
-    INK,
-    MUTED,
-    RULE,
-    SERIES_COLORS,
-    LegendText,
-    Swatch,
-    VegaLiteSpec,
-    build_spec,
-    clean_text,
-    estimate_text_width,
-    swatch_layer,
-    text_layer,
-    truncate_to_width,
-)
+from auditor.reports.charts import theme
 
 PLOT_WIDTH_PX, NARROW_PLOT_WIDTH_PX = 760, 350
 MAX_LABEL_WIDTH_PX, MAX_NARROW_LABEL_WIDTH_PX = 300, 130
@@ -34,7 +17,7 @@ LABEL_GAP_PX = 16
 STEP_HEIGHT_PX = 26
 GAP_PLOT_SIZE_PX = 224
 MAX_GAP_POINTS = 1000
-PEOPLE_COLOR, MODEL_COLOR = SERIES_COLORS[0], SERIES_COLORS[1]
+PEOPLE_COLOR, MODEL_COLOR = theme.SERIES_COLORS[0], theme.SERIES_COLORS[1]
 _PIXELS: Mapping[str, object] = {"type": "quantitative", "scale": None, "axis": None}
 
 
@@ -57,7 +40,7 @@ class Step:
     people: float
 
 
-def ridge_plot(ridges: Sequence[Ridge], points: Sequence[str], *, is_narrow: bool = False) -> VegaLiteSpec:
+def ridge_plot(ridges: Sequence[Ridge], points: Sequence[str], *, is_narrow: bool = False) -> theme.VegaLiteSpec:
     """Specify a plot of one row for each cell: people's shares as an area, and the model's as a line.
 
     Heights are comparable between all rows.
@@ -79,23 +62,23 @@ def ridge_plot(ridges: Sequence[Ridge], points: Sequence[str], *, is_narrow: boo
         labels.append(_row_label(ridge.label, left, base - RIDGE_HEIGHT_PX / 2, is_narrow=is_narrow))
     height = len(ridges) * (RIDGE_HEIGHT_PX + RIDGE_GAP_PX)
     ticks = [
-        LegendText(name, i * step, height + AXIS_HEIGHT_PX / 2)
+        theme.LegendText(name, i * step, height + AXIS_HEIGHT_PX / 2)
         for i, name in enumerate(points)
         if i in (0, len(points) - 1)
     ]
     layers = [
         _shape_layer("area", areas, {"fill": PEOPLE_COLOR, "fillOpacity": 0.3}, y2={"field": "base"}),
         _shape_layer("line", lines, {"stroke": MODEL_COLOR, "strokeWidth": 2}),
-        text_layer(labels, align="right", fontSize=FONT_SIZE_PX, fill=INK),
-        text_layer(ticks, align="center"),
+        theme.text_layer(labels, align="right", fontSize=theme.FONT_SIZE_PX, fill=theme.INK),
+        theme.text_layer(ticks, align="center"),
         *_legend_layers(),
     ]
-    return build_spec(
+    return theme.build_spec(
         layers, width=width, height=height, padding=(left, LEGEND_HEIGHT_PX + 6, MARGIN_PX, AXIS_HEIGHT_PX)
     )
 
 
-def steering_plot(steps: Sequence[Step], ends: tuple[str, str], *, is_narrow: bool = False) -> VegaLiteSpec:
+def steering_plot(steps: Sequence[Step], ends: tuple[str, str], *, is_narrow: bool = False) -> theme.VegaLiteSpec:
     """Specify a plot of one row for each group: an arrow from the answers for the country to those for the group.
 
     Args:
@@ -118,7 +101,7 @@ def steering_plot(steps: Sequence[Step], ends: tuple[str, str], *, is_narrow: bo
     layers: list[dict[str, object]] = [
         {
             "data": {"values": [{"y": row["y"], "x": 0, "x2": width} for row in rows]},
-            "mark": {"type": "rule", "stroke": FAINT},
+            "mark": {"type": "rule", "stroke": theme.FAINT},
             "encoding": {**y_axis, "x": {"field": "x", **_PIXELS}, "x2": {"field": "x2"}},
         },
         {
@@ -131,17 +114,17 @@ def steering_plot(steps: Sequence[Step], ends: tuple[str, str], *, is_narrow: bo
             rows, "after", shape="triangle", fill=MODEL_COLOR, size=60,
             angle={"field": "angle", "type": "quantitative", "scale": None},
         ),
-        text_layer(labels, align="right", fontSize=FONT_SIZE_PX, fill=INK),
-        text_layer([LegendText(_name_end(low, ends), 0, height + AXIS_HEIGHT_PX / 2)], align="left"),
-        text_layer([LegendText(_name_end(high, ends), width, height + AXIS_HEIGHT_PX / 2)], align="right"),
+        theme.text_layer(labels, align="right", fontSize=theme.FONT_SIZE_PX, fill=theme.INK),
+        theme.text_layer([theme.LegendText(_name_end(low, ends), 0, height + AXIS_HEIGHT_PX / 2)], align="left"),
+        theme.text_layer([theme.LegendText(_name_end(high, ends), width, height + AXIS_HEIGHT_PX / 2)], align="right"),
         *_legend_layers(),
     ]  # fmt: skip
-    return build_spec(
+    return theme.build_spec(
         layers, width=width, height=height, padding=(left, LEGEND_HEIGHT_PX + 6, MARGIN_PX, AXIS_HEIGHT_PX)
     )
 
 
-def gap_plot(people: Sequence[float], model: Sequence[float]) -> VegaLiteSpec:
+def gap_plot(people: Sequence[float], model: Sequence[float]) -> theme.VegaLiteSpec:
     """Specify a plot of the model's gap between two groups (up) against people's (right), with the line of slope 1.
 
     Of many cells at most `MAX_GAP_POINTS`, at equal distances in their order, are drawn.
@@ -154,7 +137,7 @@ def gap_plot(people: Sequence[float], model: Sequence[float]) -> VegaLiteSpec:
         "values": [-bound, -bound / 2, 0, bound / 2, bound],
         "grid": True,
         "labelExpr": f"abs(datum.value) === {bound / 2} ? '' : datum.label",
-        "gridColor": {"condition": {"test": "datum.value === 0", "value": RULE}, "value": FAINT},
+        "gridColor": {"condition": {"test": "datum.value === 0", "value": theme.RULE}, "value": theme.FAINT},
     }
     axes = {
         channel: {
@@ -169,14 +152,21 @@ def gap_plot(people: Sequence[float], model: Sequence[float]) -> VegaLiteSpec:
         )
     }
     ends = [{"people": -bound, "model": -bound}, {"people": bound, "model": bound}]
-    diagonal = {"type": "line", "stroke": INK, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.7, "aria": False}
+    diagonal = {
+        "type": "line",
+        "stroke": theme.INK,
+        "strokeWidth": 1,
+        "strokeDash": [2, 3],
+        "opacity": 0.7,
+        "aria": False,
+    }
     size, opacity = (36, 0.55) if len(values) <= 300 else (16, 0.4)
-    dot = {"type": "circle", "fill": ACCENT, "size": size, "opacity": 1, "fillOpacity": opacity, "aria": False}
+    dot = {"type": "circle", "fill": theme.ACCENT, "size": size, "opacity": 1, "fillOpacity": opacity, "aria": False}
     layers: list[dict[str, object]] = [
         {"data": {"values": ends}, "mark": diagonal, "encoding": axes},
         {"data": {"values": values}, "mark": dot, "encoding": axes},
     ]
-    return build_spec(layers, width=GAP_PLOT_SIZE_PX, height=GAP_PLOT_SIZE_PX, padding=(56, 8, 14, 44))
+    return theme.build_spec(layers, width=GAP_PLOT_SIZE_PX, height=GAP_PLOT_SIZE_PX, padding=(56, 8, 14, 44))
 
 
 def _width(is_narrow: bool) -> int:
@@ -186,13 +176,15 @@ def _width(is_narrow: bool) -> int:
 def _label_width(labels: Sequence[str], *, is_narrow: bool) -> int:
     """Space for the labels at the left, in pixels."""
     largest = MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX
-    return ceil(min(largest, max(estimate_text_width(clean_text(label)) for label in labels))) + LABEL_GAP_PX
+    return (
+        ceil(min(largest, max(theme.estimate_text_width(theme.clean_text(label)) for label in labels))) + LABEL_GAP_PX
+    )
 
 
-def _row_label(label: str, left: int, y: float, *, is_narrow: bool) -> LegendText:
+def _row_label(label: str, left: int, y: float, *, is_narrow: bool) -> theme.LegendText:
     """The label of a row, cut to the space at the left."""
     largest = MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX
-    return LegendText(truncate_to_width(clean_text(label), min(largest, left - LABEL_GAP_PX)), -10, y)
+    return theme.LegendText(theme.truncate_to_width(theme.clean_text(label), min(largest, left - LABEL_GAP_PX)), -10, y)
 
 
 def _height(base: float, share: float) -> float:
@@ -209,8 +201,8 @@ def _find_range(steps: Sequence[Step]) -> tuple[float, float]:
 def _name_end(value: float, ends: tuple[str, str]) -> str:
     """The end of a plot's axis: the meaning of an end of the scale, or the share of the scale."""
     if value <= 0:
-        return clean_text(ends[0])
-    return clean_text(ends[1]) if value >= 1 else f"{value:.0%} of the scale"
+        return theme.clean_text(ends[0])
+    return theme.clean_text(ends[1]) if value >= 1 else f"{value:.0%} of the scale"
 
 
 def _shape_layer(
@@ -250,6 +242,10 @@ def _point_layer(
 
 def _legend_layers() -> Iterator[dict[str, object]]:
     """Yield the legend above the plot: people, and the model."""
-    y, x_model = -LEGEND_HEIGHT_PX + 8, 34 + estimate_text_width("people", FONT_SIZE_PX)
-    yield swatch_layer([Swatch(0, y - 5, 12, 10, PEOPLE_COLOR, 0.6), Swatch(x_model, y - 1.5, 16, 3, MODEL_COLOR)])
-    yield text_layer([LegendText("people", 18, y), LegendText("model", x_model + 22, y)], align="left", fill=MUTED)
+    y, x_model = -LEGEND_HEIGHT_PX + 8, 34 + theme.estimate_text_width("people", theme.FONT_SIZE_PX)
+    yield theme.swatch_layer(
+        [theme.Swatch(0, y - 5, 12, 10, PEOPLE_COLOR, 0.6), theme.Swatch(x_model, y - 1.5, 16, 3, MODEL_COLOR)]
+    )
+    yield theme.text_layer(
+        [theme.LegendText("people", 18, y), theme.LegendText("model", x_model + 22, y)], align="left", fill=theme.MUTED
+    )

@@ -8,21 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.reports.charts.theme import (
-    ACCENT,
-    FAINT,
-    INK,
-    MUTED,
-    PAPER,
-    RULE,
-    LegendText,
-    Swatch,
-    VegaLiteSpec,
-    build_spec,
-    clean_text,
-    swatch_layer,
-    text_layer,
-)
+from auditor.reports.charts import theme
 from auditor.reports.number_format import format_count, format_number, format_share
 
 MAX_POINTS = 2000
@@ -51,11 +37,18 @@ class ScorePair:
     tooltip: str = ""
 
 
-def scatter_plot(pairs: Sequence[ScorePair]) -> VegaLiteSpec:
+def scatter_plot(pairs: Sequence[ScorePair]) -> theme.VegaLiteSpec:
     """Specify a plot of the model's scores (up) against people's (right), with the diagonal of equal scores."""
     diagonal: dict[str, object] = {
         "data": {"values": [{"people": -1, "model": -1}, {"people": 1, "model": 1}]},
-        "mark": {"type": "line", "stroke": INK, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.7, "aria": False},
+        "mark": {
+            "type": "line",
+            "stroke": theme.INK,
+            "strokeWidth": 1,
+            "strokeDash": [2, 3],
+            "opacity": 0.7,
+            "aria": False,
+        },
         "encoding": _axes(),
     }
     left, top, right, bottom = PADDING_PX
@@ -63,7 +56,7 @@ def scatter_plot(pairs: Sequence[ScorePair]) -> VegaLiteSpec:
         layers, top = [*_bin_layers(pairs), diagonal], top + LEGEND_HEIGHT_PX
     else:
         layers = [diagonal, _point_layer(pairs)]
-    return build_spec(layers, width=PLOT_SIZE_PX, height=PLOT_SIZE_PX, padding=(left, top, right, bottom))
+    return theme.build_spec(layers, width=PLOT_SIZE_PX, height=PLOT_SIZE_PX, padding=(left, top, right, bottom))
 
 
 def _axes() -> dict[str, object]:
@@ -72,7 +65,7 @@ def _axes() -> dict[str, object]:
         "values": list(TICKS),
         "grid": True,
         "labelExpr": "abs(datum.value) === 0.5 ? '' : datum.label",
-        "gridColor": {"condition": {"test": "datum.value === 0", "value": RULE}, "value": FAINT},
+        "gridColor": {"condition": {"test": "datum.value === 0", "value": theme.RULE}, "value": theme.FAINT},
     }
     return {
         channel: {
@@ -96,7 +89,14 @@ def _point_layer(pairs: Sequence[ScorePair]) -> dict[str, object]:
     has_tooltips = any(pair.tooltip for pair in pairs)
     description: dict[str, object] = {"description": {"field": "cell", "type": "nominal"}} if has_tooltips else {}
     size, opacity = (36, 0.55) if len(pairs) <= 300 else (16, 0.4)
-    dot = {"type": "circle", "fill": ACCENT, "size": size, "opacity": 1, "fillOpacity": opacity, "aria": has_tooltips}
+    dot = {
+        "type": "circle",
+        "fill": theme.ACCENT,
+        "size": size,
+        "opacity": 1,
+        "fillOpacity": opacity,
+        "aria": has_tooltips,
+    }
     return {"data": {"values": values}, "mark": dot, "encoding": {**_axes(), **description}}
 
 
@@ -104,7 +104,7 @@ def _describe(pair: ScorePair) -> str:
     """Text alternative of a pair: its cell with both scores; empty if it has no tooltip."""
     if not pair.tooltip:
         return ""
-    return f"{clean_text(pair.tooltip)}: people {format_number(pair.people)}, model {format_number(pair.model)}"
+    return f"{theme.clean_text(pair.tooltip)}: people {format_number(pair.people)}, model {format_number(pair.model)}"
 
 
 def _bin_layers(pairs: Sequence[ScorePair]) -> list[dict[str, object]]:
@@ -123,19 +123,21 @@ def _bin_layers(pairs: Sequence[ScorePair]) -> list[dict[str, object]]:
         }
         for (column, row), n in sorted(counts.items(), key=lambda item: (item[1], item[0]))
     ]
-    square = {"type": "square", "fill": ACCENT, "size": (PLOT_SIZE_PX / N_BINS) ** 2, "opacity": 1, "aria": False}
+    square = {"type": "square", "fill": theme.ACCENT, "size": (PLOT_SIZE_PX / N_BINS) ** 2, "opacity": 1, "aria": False}
     opacity = {"fillOpacity": {"field": "opacity", "type": "quantitative", "scale": None}}
     bins: dict[str, object] = {"data": {"values": values}, "mark": square, "encoding": {**_axes(), **opacity}}
     band_width = (PLOT_SIZE_PX - LEGEND_TITLE_WIDTH_PX) / len(class_starts)
     edges = [LEGEND_TITLE_WIDTH_PX + i * band_width for i in range(len(class_starts))]
     bands = [
-        Swatch(x, LEGEND_TOP_PX, band_width, 8, ACCENT, opacity) for x, opacity in zip(edges, opacities, strict=True)
+        theme.Swatch(x, LEGEND_TOP_PX, band_width, 8, theme.ACCENT, opacity)
+        for x, opacity in zip(edges, opacities, strict=True)
     ]
     labels = [
-        LegendText(format_count(start), x, LEGEND_TOP_PX + 16) for x, start in zip(edges, class_starts, strict=True)
+        theme.LegendText(format_count(start), x, LEGEND_TOP_PX + 16)
+        for x, start in zip(edges, class_starts, strict=True)
     ]
-    title = LegendText("Cells, at least", 0, LEGEND_TOP_PX + 16)
-    return [bins, swatch_layer(bands), text_layer([title, *labels], align="left")]
+    title = theme.LegendText("Cells, at least", 0, LEGEND_TOP_PX + 16)
+    return [bins, theme.swatch_layer(bands), theme.text_layer([title, *labels], align="left")]
 
 
 def _bin(score: float) -> int:
@@ -170,11 +172,18 @@ class ReliabilityPoint:
     labels: int
 
 
-def reliability_diagram(points: Sequence[ReliabilityPoint]) -> VegaLiteSpec:
+def reliability_diagram(points: Sequence[ReliabilityPoint]) -> theme.VegaLiteSpec:
     """Specify the diagram: a dot for each bin, its band, and the diagonal of a confidence that is right."""
     diagonal: dict[str, object] = {
         "data": {"values": [{"confidence": 0, "share": 0}, {"confidence": 1, "share": 1}]},
-        "mark": {"type": "line", "stroke": INK, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.7, "aria": False},
+        "mark": {
+            "type": "line",
+            "stroke": theme.INK,
+            "strokeWidth": 1,
+            "strokeDash": [2, 3],
+            "opacity": 0.7,
+            "aria": False,
+        },
         "encoding": _share_axes(),
     }
     most = max((point.labels for point in points), default=1)
@@ -191,11 +200,18 @@ def reliability_diagram(points: Sequence[ReliabilityPoint]) -> VegaLiteSpec:
     ]
     axes = _share_axes()
     band: dict[str, object] = {
-        "mark": {"type": "rule", "stroke": MUTED, "strokeWidth": 6, "opacity": 0.3, "aria": False},
+        "mark": {"type": "rule", "stroke": theme.MUTED, "strokeWidth": 6, "opacity": 0.3, "aria": False},
         "encoding": {"x": axes["x"], "y": {**_axis("y"), "field": "band_low"}, "y2": {"field": "band_high"}},
     }
     dot: dict[str, object] = {
-        "mark": {"type": "circle", "fill": ACCENT, "fillOpacity": 1, "opacity": 1, "stroke": PAPER, "strokeWidth": 1},
+        "mark": {
+            "type": "circle",
+            "fill": theme.ACCENT,
+            "fillOpacity": 1,
+            "opacity": 1,
+            "stroke": theme.PAPER,
+            "strokeWidth": 1,
+        },
         "encoding": {
             **axes,
             "size": {"field": "area", "type": "quantitative", "scale": None},
@@ -203,7 +219,7 @@ def reliability_diagram(points: Sequence[ReliabilityPoint]) -> VegaLiteSpec:
         },
     }
     left, top, right, bottom = PADDING_PX
-    return build_spec(
+    return theme.build_spec(
         [diagonal, band, dot],
         width=PLOT_SIZE_PX,
         height=PLOT_SIZE_PX,

@@ -9,25 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from auditor.reports.charts import theme
 from auditor.reports.charts.interval_plot import NARROW_PLOT_WIDTH_PX, PLOT_WIDTH_PX
-from auditor.reports.charts.theme import (
-    ACCENT,
-    FAINT,
-    INK,
-    LEGEND_FONT_SIZE_PX,
-    PAPER,
-    RULE,
-    SERIES_COLORS,
-    LegendText,
-    Swatch,
-    VegaLiteSpec,
-    build_spec,
-    clean_text,
-    estimate_text_width,
-    swatch_layer,
-    text_layer,
-    truncate_to_width,
-)
 from auditor.reports.charts.tradeoff_plot import round_ticks
 from auditor.reports.number_format import format_interval, format_number
 
@@ -104,7 +87,7 @@ class _Layout:
 
 def specification_curves(
     curves: Sequence[Curve], factors: Sequence[tuple[str, Sequence[str]]], *, is_narrow: bool = False
-) -> VegaLiteSpec:
+) -> theme.VegaLiteSpec:
     """Specify the curves of all models, one below the other, on one axis of errors.
 
     Args:
@@ -119,14 +102,14 @@ def specification_curves(
     ends = (max(0.0, min(bounds) - margin), max(bounds) + margin)
     layout = _Layout(width, left, len(factors), *ends, is_narrow, len(curves))
     key = list(_place_key(layout, factors, len(curves)))
-    return build_spec(
+    return theme.build_spec(
         [
             *_grid_layers(layout, len(curves)),
-            swatch_layer([*_place_cells(layout, curves), *(swatch for swatch, _ in key)], cornerRadius=2),
+            theme.swatch_layer([*_place_cells(layout, curves), *(swatch for swatch, _ in key)], cornerRadius=2),
             *_point_layers(layout, curves),
-            text_layer(_place_titles(layout, curves), align="left", fontWeight=600, fill=INK),
-            text_layer(_place_names(layout, factors, len(curves)), align="right"),
-            text_layer([text for _, text in key], align="left"),
+            theme.text_layer(_place_titles(layout, curves), align="left", fontWeight=600, fill=theme.INK),
+            theme.text_layer(_place_names(layout, factors, len(curves)), align="right"),
+            theme.text_layer([text for _, text in key], align="left"),
         ],
         width=width,
         height=math.ceil(len(curves) * layout.panel_height + (ROW_HEIGHT_PX * len(factors) if is_narrow else 0)),
@@ -145,14 +128,14 @@ def _grid_layers(layout: _Layout, n_curves: int) -> list[dict[str, object]]:
     lines = [{"x": 0, "x2": layout.width, "y": layout.y(panel, tick)} for panel in range(n_curves) for tick in ticks]
     rule: dict[str, object] = {
         "data": {"values": lines},
-        "mark": {"type": "rule", "stroke": FAINT},
+        "mark": {"type": "rule", "stroke": theme.FAINT},
         "encoding": {"x": {"field": "x", **_PIXELS}, "x2": {"field": "x2"}, "y": {"field": "y", **_PIXELS}},
     }
-    labels = [LegendText(f"{tick:g}", -6, layout.y(panel, tick)) for panel in range(n_curves) for tick in ticks]
-    return [rule, text_layer(labels, align="right")]
+    labels = [theme.LegendText(f"{tick:g}", -6, layout.y(panel, tick)) for panel in range(n_curves) for tick in ticks]
+    return [rule, theme.text_layer(labels, align="right")]
 
 
-def _place_cells(layout: _Layout, curves: Sequence[Curve]) -> Iterator[Swatch]:
+def _place_cells(layout: _Layout, curves: Sequence[Curve]) -> Iterator[theme.Swatch]:
     """The level of each factor in each design, in the order of the curve."""
     for panel, curve in enumerate(curves):
         step = layout.width / len(curve.points)
@@ -160,12 +143,12 @@ def _place_cells(layout: _Layout, curves: Sequence[Curve]) -> Iterator[Swatch]:
         for i, point in enumerate(curve.points):
             for row, level in enumerate(point.levels):
                 x, y = _x(layout, i, len(curve.points)) - size / 2, layout.row_y(panel, row) - size / 2
-                yield Swatch(round(x, 2), round(y, 2), size, size, _color(level))
+                yield theme.Swatch(round(x, 2), round(y, 2), size, size, _color(level))
 
 
 def _color(level: int) -> str:
     """Colour of a level: pale for the audit's."""
-    return RULE if level == 0 else SERIES_COLORS[(level - 1) % len(SERIES_COLORS)]
+    return theme.RULE if level == 0 else theme.SERIES_COLORS[(level - 1) % len(theme.SERIES_COLORS)]
 
 
 def _point_layers(layout: _Layout, curves: Sequence[Curve]) -> list[dict[str, object]]:
@@ -176,7 +159,7 @@ def _point_layers(layout: _Layout, curves: Sequence[Curve]) -> list[dict[str, ob
             "y": layout.y(panel, point.value),
             "low": None if point.ci_low is None else layout.y(panel, point.ci_low),
             "high": None if point.ci_high is None else layout.y(panel, point.ci_high),
-            "color": INK if point.is_audit else ACCENT,
+            "color": theme.INK if point.is_audit else theme.ACCENT,
             "size": 74 if point.is_audit else 42,
             "text": _describe(curve.model, point),
         }
@@ -197,7 +180,7 @@ def _point_layers(layout: _Layout, curves: Sequence[Curve]) -> list[dict[str, ob
     }
     dot: dict[str, object] = {
         "data": {"values": rows},
-        "mark": {"type": "circle", "opacity": 1, "fillOpacity": 1, "stroke": PAPER, "strokeWidth": 1},
+        "mark": {"type": "circle", "opacity": 1, "fillOpacity": 1, "stroke": theme.PAPER, "strokeWidth": 1},
         "encoding": {
             **{channel: {"field": channel, **_PIXELS} for channel in ("x", "y")},
             "fill": color,
@@ -211,25 +194,29 @@ def _point_layers(layout: _Layout, curves: Sequence[Curve]) -> list[dict[str, ob
 def _describe(model: str, point: CurvePoint) -> str:
     """Text alternative of a dot."""
     interval = "" if point.ci_low is None else f" ({format_interval(point.ci_low, point.ci_high)})"
-    return f"{clean_text(model)}, {clean_text(point.name)}: {format_number(point.value)}{interval}"
+    return f"{theme.clean_text(model)}, {theme.clean_text(point.name)}: {format_number(point.value)}{interval}"
 
 
-def _place_titles(layout: _Layout, curves: Sequence[Curve]) -> list[LegendText]:
+def _place_titles(layout: _Layout, curves: Sequence[Curve]) -> list[theme.LegendText]:
     """The name of each model above its curve."""
     return [
-        LegendText(
-            truncate_to_width(clean_text(curve.model), layout.width, is_bold=True), 0, panel * layout.panel_height + 8
+        theme.LegendText(
+            theme.truncate_to_width(theme.clean_text(curve.model), layout.width, is_bold=True),
+            0,
+            panel * layout.panel_height + 8,
         )
         for panel, curve in enumerate(curves)
     ]
 
 
-def _place_names(layout: _Layout, factors: Sequence[tuple[str, Sequence[str]]], n_curves: int) -> list[LegendText]:
+def _place_names(
+    layout: _Layout, factors: Sequence[tuple[str, Sequence[str]]], n_curves: int
+) -> list[theme.LegendText]:
     """The name of each factor to the left of its row, and of its levels where these are below the curves."""
-    names = [truncate_to_width(clean_text(name), layout.left - 12) for name, _ in factors]
+    names = [theme.truncate_to_width(theme.clean_text(name), layout.left - 12) for name, _ in factors]
     panels = n_curves + layout.is_narrow
     return [
-        LegendText(name, -6, layout.key_y(row) if panel == n_curves else layout.row_y(panel, row))
+        theme.LegendText(name, -6, layout.key_y(row) if panel == n_curves else layout.row_y(panel, row))
         for panel in range(panels)
         for row, name in enumerate(names)
     ]
@@ -237,7 +224,7 @@ def _place_names(layout: _Layout, factors: Sequence[tuple[str, Sequence[str]]], 
 
 def _place_key(
     layout: _Layout, factors: Sequence[tuple[str, Sequence[str]]], n_curves: int
-) -> Iterator[tuple[Swatch, LegendText]]:
+) -> Iterator[tuple[theme.Swatch, theme.LegendText]]:
     """The levels of each factor with their colours: beside its row, or below all curves on narrow screens."""
     start, end = (0.0, layout.width) if layout.is_narrow else (layout.width + 10, layout.width + KEY_WIDTH_PX)
     for panel in range(1 if layout.is_narrow else n_curves):
@@ -245,8 +232,8 @@ def _place_key(
             x, y = start, layout.key_y(row) if layout.is_narrow else layout.row_y(panel, row)
             for i, level in enumerate(levels):
                 room = (end - x) / (len(levels) - i) - SWATCH_SIZE_PX - 3 * TEXT_GAP_PX
-                text = truncate_to_width(clean_text(level), room)
-                swatch = Swatch(round(x, 2), y - SWATCH_SIZE_PX / 2, SWATCH_SIZE_PX, SWATCH_SIZE_PX, _color(i))
+                text = theme.truncate_to_width(theme.clean_text(level), room)
+                swatch = theme.Swatch(round(x, 2), y - SWATCH_SIZE_PX / 2, SWATCH_SIZE_PX, SWATCH_SIZE_PX, _color(i))
                 x += SWATCH_SIZE_PX + TEXT_GAP_PX
-                yield swatch, LegendText(text, round(x, 2), y)
-                x += estimate_text_width(text, LEGEND_FONT_SIZE_PX) + 2 * TEXT_GAP_PX
+                yield swatch, theme.LegendText(text, round(x, 2), y)
+                x += theme.estimate_text_width(text, theme.LEGEND_FONT_SIZE_PX) + 2 * TEXT_GAP_PX

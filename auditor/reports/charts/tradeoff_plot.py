@@ -6,22 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.reports.charts.theme import (
-    FONT_SIZE_PX,
-    PAPER,
-    SERIES_COLORS,
-    Dot,
-    LegendText,
-    Swatch,
-    VegaLiteSpec,
-    build_spec,
-    clean_text,
-    estimate_text_width,
-    place_labels,
-    swatch_layer,
-    text_layer,
-    truncate_to_width,
-)
+from auditor.reports.charts import theme
 from auditor.reports.number_format import format_interval, format_number
 
 PLOT_WIDTH_PX, PLOT_HEIGHT_PX = 760, 320
@@ -87,7 +72,7 @@ def tradeoff_plot(
     accuracy_title: str,
     log_cost: bool = False,
     joins_points: bool = True,
-) -> VegaLiteSpec:
+) -> theme.VegaLiteSpec:
     """Specify a plot of accuracy (up) against cost (right), or of any other two figures.
 
     Args:
@@ -99,31 +84,36 @@ def tradeoff_plot(
         ValueError: a cost on a logarithmic axis is not positive.
     """
     series = [name for name in dict.fromkeys(point.series for point in points) if name]
-    names = [truncate_to_width(clean_text(name), MAX_SERIES_WIDTH_PX) for name in series]
-    legend_width = round(max(map(estimate_text_width, names))) + 44 if len(names) > 1 else 0
+    names = [theme.truncate_to_width(theme.clean_text(name), MAX_SERIES_WIDTH_PX) for name in series]
+    legend_width = round(max(map(theme.estimate_text_width, names))) + 44 if len(names) > 1 else 0
     width, height = PLOT_WIDTH_PX - LEFT_PX - RIGHT_PX - legend_width, PLOT_HEIGHT_PX - TOP_PX - BOTTOM_PX
     costs = [point.cost for point in points]
     if log_cost and min(costs, default=1) <= 0:
         raise ValueError("Costs on a logarithmic axis must be positive.")
     bounds = [x for p in points for x in (p.accuracy, p.ci_low, p.ci_high) if x is not None] or [0.0]
     scales = (_log_scale(costs) if log_cost else _linear_scale([0.0, *costs]), _linear_scale(bounds))
-    rows = _rows(points, {name: SERIES_COLORS[i % len(SERIES_COLORS)] for i, name in enumerate(series)})
+    rows = _rows(points, {name: theme.SERIES_COLORS[i % len(theme.SERIES_COLORS)] for i, name in enumerate(series)})
     axes = {
-        "x": scales[0].encoding("cost", title=clean_text(cost_title), titleY=38, labelExpr=_COUNT_LABEL),
-        "y": scales[1].encoding("accuracy", title=clean_text(accuracy_title), titleX=-46),
+        "x": scales[0].encoding("cost", title=theme.clean_text(cost_title), titleY=38, labelExpr=_COUNT_LABEL),
+        "y": scales[1].encoding("accuracy", title=theme.clean_text(accuracy_title), titleX=-46),
     }
     dots = [
-        Dot(scales[0].share(p.cost) * width, (1 - scales[1].share(p.accuracy)) * height, radius, clean_text(p.label))
+        theme.Dot(
+            scales[0].share(p.cost) * width,
+            (1 - scales[1].share(p.accuracy)) * height,
+            radius,
+            theme.clean_text(p.label),
+        )
         for p, radius in zip(points, _radii(points), strict=True)
     ]
     layers = [
         *_point_layers(axes)[0 if joins_points else 1 :],
-        text_layer(place_labels(dots, width, height), align="left"),
+        theme.text_layer(theme.place_labels(dots, width, height), align="left"),
     ]
     if legend_width:
         layers += _legend_layers(names, width + 24)
     padding = (LEFT_PX, TOP_PX, RIGHT_PX + legend_width, BOTTOM_PX)
-    return build_spec(layers, width=width, height=height, padding=padding, data={"values": rows})
+    return theme.build_spec(layers, width=width, height=height, padding=padding, data={"values": rows})
 
 
 def round_ticks(low: float, high: float) -> list[float]:
@@ -165,18 +155,18 @@ def _rows(points: Sequence[TradeoffPoint], colors: Mapping[str, str]) -> list[di
     """Data of the points, with the text alternative of each."""
     rows: list[dict[str, object]] = []
     for point, radius in zip(points, _radii(points), strict=True):
-        name = ", ".join(clean_text(text) for text in (point.series, point.label) if text)
+        name = ", ".join(theme.clean_text(text) for text in (point.series, point.label) if text)
         has_interval = point.ci_low is not None and point.ci_high is not None
         interval = f" ({format_interval(point.ci_low, point.ci_high)})" if has_interval else ""
         rows.append(
             {
-                "series": clean_text(point.series),
+                "series": theme.clean_text(point.series),
                 "cost": point.cost,
                 "accuracy": point.accuracy,
                 "ci_low": point.ci_low,
                 "ci_high": point.ci_high,
                 "size": round(4 * radius**2, 1),
-                "color": colors.get(point.series, SERIES_COLORS[0]),
+                "color": colors.get(point.series, theme.SERIES_COLORS[0]),
                 "text": f"{name}: {format_number(point.accuracy)}{interval}",
             }
         )
@@ -197,7 +187,7 @@ def _point_layers(axes: Mapping[str, Mapping[str, object]]) -> list[dict[str, ob
         "encoding": {**axes, "y": {**axes["y"], "field": "ci_low"}, "y2": {"field": "ci_high"}, "stroke": color},
     }
     dots: dict[str, object] = {
-        "mark": {"type": "circle", "opacity": 1, "fillOpacity": 0.85, "stroke": PAPER, "strokeWidth": 1},
+        "mark": {"type": "circle", "opacity": 1, "fillOpacity": 0.85, "stroke": theme.PAPER, "strokeWidth": 1},
         "encoding": {
             **axes,
             "fill": color,
@@ -212,11 +202,13 @@ def _legend_layers(names: Sequence[str], x: float) -> list[dict[str, object]]:
     """The names of the series with their colours, one below the other."""
     middles = [SERIES_HEIGHT_PX * (i + 0.5) for i in range(len(names))]
     swatches = [
-        Swatch(x, y - SWATCH_SIZE_PX / 2, SWATCH_SIZE_PX, SWATCH_SIZE_PX, SERIES_COLORS[i % len(SERIES_COLORS)])
+        theme.Swatch(
+            x, y - SWATCH_SIZE_PX / 2, SWATCH_SIZE_PX, SWATCH_SIZE_PX, theme.SERIES_COLORS[i % len(theme.SERIES_COLORS)]
+        )
         for i, y in enumerate(middles)
     ]
-    texts = [LegendText(name, x + SWATCH_SIZE_PX + 6, y) for name, y in zip(names, middles, strict=True)]
+    texts = [theme.LegendText(name, x + SWATCH_SIZE_PX + 6, y) for name, y in zip(names, middles, strict=True)]
     return [
-        swatch_layer(swatches, cornerRadius=SWATCH_SIZE_PX / 2),
-        text_layer(texts, align="left", fontSize=FONT_SIZE_PX),
+        theme.swatch_layer(swatches, cornerRadius=SWATCH_SIZE_PX / 2),
+        theme.text_layer(texts, align="left", fontSize=theme.FONT_SIZE_PX),
     ]

@@ -13,20 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.reports.charts.theme import (
-    DIFFERENCE_COLORS,
-    ERROR_COLORS,
-    MUTED,
-    PAPER,
-    RULE,
-    LegendText,
-    Swatch,
-    VegaLiteSpec,
-    build_spec,
-    clean_text,
-    swatch_layer,
-    text_layer,
-)
+from auditor.reports.charts import theme
 from auditor.reports.number_format import format_number, format_signed, pluralize
 from auditor.surveys.countries import DATA_FOLDER, country_code
 
@@ -188,7 +175,7 @@ class WorldMap:
         unplaced: names that are not on the map, in the order given, such as regions or user-defined groups.
     """
 
-    spec: VegaLiteSpec | None
+    spec: theme.VegaLiteSpec | None
     unplaced: tuple[str, ...]
 
 
@@ -220,7 +207,7 @@ class _ColorScale:
 
 
 _DIFFERENCE_SCALE = _ColorScale(
-    DIFFERENCE_BOUNDS, DIFFERENCE_COLORS, ("← Stricter than people", "More permissive →"), True
+    DIFFERENCE_BOUNDS, theme.DIFFERENCE_COLORS, ("← Stricter than people", "More permissive →"), True
 )
 
 
@@ -232,14 +219,14 @@ def difference_map(estimates: Sequence[CountryEstimate], width_px: int = SMALL_M
 def error_map(estimates: Sequence[CountryEstimate], width_px: int = LARGE_MAP_WIDTH_PX) -> WorldMap:
     """Map the mean absolute error by country: the stronger the colour, the further from people."""
     titles = ("Mean absolute error (lower is better)", "")
-    scale = _ColorScale(error_bounds([estimate.value for estimate in estimates]), ERROR_COLORS, titles, False)
+    scale = _ColorScale(error_bounds([estimate.value for estimate in estimates]), theme.ERROR_COLORS, titles, False)
     return _world_map(estimates, width_px, scale)
 
 
 def error_bounds(errors: Sequence[float]) -> list[float]:
     """Errors at which the colour changes: multiples of a step, such that the colours cover all errors."""
     low, high = max(min(errors, default=0.0), 0.0), max(errors, default=0.0)
-    n_bounds = len(ERROR_COLORS) - 1
+    n_bounds = len(theme.ERROR_COLORS) - 1
     for step in ERROR_STEPS:
         first = int(low / step + ROUNDING_ERROR) + 1
         bounds = [round(step * (first + i), 2) for i in range(n_bounds)]
@@ -259,7 +246,7 @@ def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _Colo
             continue
         rows[code] = {
             "code": code,
-            "country": clean_text(estimate.country),
+            "country": theme.clean_text(estimate.country),
             "value": estimate.value,
             "text": _describe(estimate, scale),
             "color": scale.color(estimate.value),
@@ -269,19 +256,19 @@ def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _Colo
     return WorldMap(_build_map_spec(rows, width_px, scale), tuple(unplaced))
 
 
-def _build_map_spec(rows: Mapping[str, Mapping[str, object]], width_px: int, scale: _ColorScale) -> VegaLiteSpec:
+def _build_map_spec(rows: Mapping[str, Mapping[str, object]], width_px: int, scale: _ColorScale) -> theme.VegaLiteSpec:
     """Specify a map of the countries; `rows` has the data of each by its code."""
     height = round(width_px * HEIGHT_SHARE)
     dots = place_dots([code for code in rows if code in SMALL_COUNTRIES or code not in shape_codes()], MIN_DOT_DISTANCE)
     dot_rows = [{**rows[code], "longitude": x, "latitude": y} for code, (x, y) in dots.items()]
     shape_rows = [row for code, row in rows.items() if code not in dots]
     lookup = {"data": {"values": list(shape_rows)}, "key": "code", "fields": ["country", "value", "text", "color"]}
-    return build_spec(
+    return theme.build_spec(
         [
             _land_layer(),
             {
                 "transform": [{"lookup": "id", "from": lookup}, {"filter": "isValid(datum.value)"}],
-                "mark": {"type": "geoshape", "stroke": MUTED, "strokeWidth": 0.5, "clip": False, "aria": True},
+                "mark": {"type": "geoshape", "stroke": theme.MUTED, "strokeWidth": 0.5, "clip": False, "aria": True},
                 "encoding": _country_encoding(),
             },
             *([_dot_layer(dot_rows, width_px)] if dot_rows else []),
@@ -303,14 +290,21 @@ def _describe(estimate: CountryEstimate, scale: _ColorScale) -> str:
     if estimate.n is not None:
         details.append(pluralize(estimate.n, "cell"))
     suffix = f" ({', '.join(details)})" if details else ""
-    return f"{clean_text(estimate.country)}: {scale.format(estimate.value)}{suffix}"
+    return f"{theme.clean_text(estimate.country)}: {scale.format(estimate.value)}{suffix}"
 
 
 def _land_layer() -> dict[str, object]:
     """All land in one neutral shape; where it remains visible, there are no data."""
     return {
         "transform": [{"filter": f"datum.id === '{LAND_ID}'"}],
-        "mark": {"type": "geoshape", "fill": PAPER, "stroke": RULE, "strokeWidth": 0.7, "clip": False, "aria": False},
+        "mark": {
+            "type": "geoshape",
+            "fill": theme.PAPER,
+            "stroke": theme.RULE,
+            "strokeWidth": 0.7,
+            "clip": False,
+            "aria": False,
+        },
     }
 
 
@@ -319,7 +313,14 @@ def _dot_layer(rows: Sequence[Mapping[str, object]], width_px: int) -> dict[str,
     size = 4 * (DOT_RADIUS_SHARE * width_px) ** 2
     return {
         "data": {"values": list(rows)},
-        "mark": {"type": "circle", "size": size, "stroke": MUTED, "strokeWidth": 0.5, "opacity": 1, "clip": False},
+        "mark": {
+            "type": "circle",
+            "size": size,
+            "stroke": theme.MUTED,
+            "strokeWidth": 0.5,
+            "opacity": 1,
+            "clip": False,
+        },
         "encoding": {
             **{channel: {"field": channel, "type": "quantitative"} for channel in ("longitude", "latitude")},
             **_country_encoding(),
@@ -341,21 +342,21 @@ def _legend_layers(scale: _ColorScale, width_px: int, map_height: int) -> list[d
     left = (width_px - band_width) / 2 + BAND_WIDTH_PX
     title_y, band_y, label_y = map_height + 12, map_height + 24, map_height + 48
     bands = [
-        Swatch(left + i * BAND_WIDTH_PX, band_y, BAND_WIDTH_PX, BAND_HEIGHT_PX, color)
+        theme.Swatch(left + i * BAND_WIDTH_PX, band_y, BAND_WIDTH_PX, BAND_HEIGHT_PX, color)
         for i, color in enumerate(scale.colors)
     ]
-    bands.append(Swatch(left - 2.4 * BAND_WIDTH_PX, band_y, BAND_WIDTH_PX, BAND_HEIGHT_PX, PAPER))
+    bands.append(theme.Swatch(left - 2.4 * BAND_WIDTH_PX, band_y, BAND_WIDTH_PX, BAND_HEIGHT_PX, theme.PAPER))
     digits = 1 if all(round(bound, 1) == bound for bound in scale.bounds) else 2
     labels = [
-        LegendText(scale.format(bound, digits), left + (i + 1) * BAND_WIDTH_PX, label_y)
+        theme.LegendText(scale.format(bound, digits), left + (i + 1) * BAND_WIDTH_PX, label_y)
         for i, bound in enumerate(scale.bounds)
     ]
-    labels.append(LegendText("No data", left - 1.9 * BAND_WIDTH_PX, label_y))
+    labels.append(theme.LegendText("No data", left - 1.9 * BAND_WIDTH_PX, label_y))
     low_title, high_title = scale.titles
     font: dict[str, object] = {"fontSize": LEGEND_FONT_SIZE_PX}
     return [
-        swatch_layer(bands, stroke=MUTED, strokeWidth=0.5),
-        text_layer(labels, align="center", **font),
-        text_layer([LegendText(low_title, left, title_y)], align="left", **font),
-        text_layer([LegendText(high_title, left + band_width, title_y)], align="right", **font),
+        theme.swatch_layer(bands, stroke=theme.MUTED, strokeWidth=0.5),
+        theme.text_layer(labels, align="center", **font),
+        theme.text_layer([theme.LegendText(low_title, left, title_y)], align="left", **font),
+        theme.text_layer([theme.LegendText(high_title, left + band_width, title_y)], align="right", **font),
     ]

@@ -118,15 +118,12 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     """Compute every section of the report from the loaded records; those that others need come first."""
     ceilings = compute_ceilings(source)  # over all cells first, then within topics
     alignment = compute_alignment(source, ceilings[0].largest_r)
-    peer_agreement = compute_peer_agreement(source)
     sampling = build_sampling_report(source.config, source.call_counts)
-    self_consistency = compute_self_consistency(source, sampling)
-    probe_reports = build_probe_reports(db, source, sampling)
-    task = build_task_report(source)
+    self_consistency, peer_agreement = compute_self_consistency(source, sampling), compute_peer_agreement(source)
+    probe_reports, task = build_probe_reports(db, source, sampling), build_task_report(source)
     figures = collect_report_figures(alignment, self_consistency, list_attribute_figures(probe_reports), task)
     regions, methods = build_regions_report(source), compare_methods(source)
-    equal_series = find_equal_series(source)
-    judge_quality = build_judge_quality(source)
+    equal_series, judge_quality = find_equal_series(source), build_judge_quality(source)
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     return Report(
         audit=_summarize_audit(source),
@@ -213,19 +210,14 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
         samples=config.direct.samples if config and config.probes.direct else None,
         thresholds=config.check.list_names() if config else [],
         survey=SurveySummary(
-            name=survey.name,
-            title=survey.title,
-            source=survey.source,
-            wording=survey.wording,
+            survey=survey,
             question=survey.wording if config else survey.question,
-            scale=survey.scale,
             cells=0 if survey.task else len(source.cells),
             asked=0 if survey.task else int((~np.isnan(source.survey_scores)).sum()),
             topic_questions={
                 topic: QuestionReport(wording=question.wording, scale=question.scale)
                 for topic, question in survey.topic_questions.items()
             },
-            wordings={code: list(questions) for code, questions in survey.wordings.items()},
             unread_wordings=[
                 code
                 for code, questions in survey.wordings.items()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from auditor.config.base import read_class_descriptions
 from auditor.config.installed_probes import add_probe_fields, list_built_in_probes, list_folder_probes
+from auditor.domain import Survey
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.cultural_findings import CulturalFindingsReport, ShortfallsReport
 from auditor.reports.data.agreement.languages import LanguagesReport, MethodDifferenceRow
@@ -39,7 +40,7 @@ from auditor.reports.data.measurement_schema import (
 )
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.probe_reports import UnavailableProbe
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.reports.data.requests import RequestsReport, SamplingReport
 from auditor.reports.data.robustness import DesignAverages
 from auditor.reports.data.task import TaskReport
@@ -65,17 +66,12 @@ class QuestionReport(ReportModel):
     """Meanings of the scores -1 and +1."""
 
 
-class SurveySummary(ReportModel):
+class SurveySummary(FlatRow):
     """The survey that models are compared with."""
 
-    name: str
-    title: str
-    source: str
-    wording: str
+    survey: Annotated[Survey, publish("name", "title", "source", "wording", "scale", "wordings")]
     question: str | None
     """The question that models were asked; null where answers were imported and their importer did not state it."""
-    scale: tuple[str, str]
-    """Meanings of the scores -1 and +1."""
     cells: int
     """Number of cells, each one country and one topic."""
     asked: int
@@ -83,8 +79,6 @@ class SurveySummary(ReportModel):
     models were asked too."""
     topic_questions: dict[str, QuestionReport]
     """Questions of topics that have a wording or scale of their own."""
-    wordings: dict[str, list[str]]
-    """Further wordings of the question by language, which models were asked beside `wording`; empty for one wording."""
     unread_wordings: list[str]
     """Languages whose built-in further wordings are translations that no native speaker has read."""
     clusters: Literal["zone", "country"]

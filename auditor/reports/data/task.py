@@ -148,13 +148,10 @@ class TaskItemReport(ReportModel):
     """Most common answer, or mean score, by model; null where there is none."""
 
 
-class TaskReport(ReportModel):
+class TaskReport(FlatRow):
     """The task, the models' results and the items."""
 
-    source: str
-    kind: AnswerKind
-    range: tuple[float, float] | None
-    tolerance: float | None
+    task: Annotated[Task, publish("source", "kind", "range", "tolerance")]
     samples: int
     """Samples of each model on each item."""
     chance: float | None
@@ -249,10 +246,7 @@ def build_task_report(source: ReportSource) -> TaskReport | None:
     rows = [_build_model_row(answers, model, accuracies[model]) for model in source.models]
     chances = [1 / len(item.options) for item in answers.items_with_truth if item.options]
     return TaskReport(
-        source=task.source,
-        kind=task.kind,
-        range=task.range,
-        tolerance=task.tolerance,
+        task=task,
         samples=answers.samples_per_item,
         chance=fmean(chances) if chances else None,
         models=rows,

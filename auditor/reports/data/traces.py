@@ -8,29 +8,24 @@ from typing import Annotated, Self
 
 from pydantic import PrivateAttr
 
-from auditor.domain import Cell, SentencePairScore, TaskItem, Trace
+from auditor.domain import Cell, SentencePairScore, TaskItem, Trace, Verdict
 from auditor.reports.data.report_model import FlatRow, PublishedAs, ReportModel, publish
 from auditor.storage.transcripts import CallTranscript
 
 
-class TraceVerdict(ReportModel):
+class TraceVerdict(FlatRow):
     """One judge's verdict on an answer."""
 
-    judge: str
-    """The judge's name. While conflicts are open it is `judge 1`, `judge 2`, …, numbered anew for each answer in an
-    order that does not depend on the judge."""
-    outcome: str
-    """`ok`, or why there is no verdict: a value of `auditor.domain.Outcome`."""
-    valid: bool | None
-    """Whether the judge votes VALID; null without a verdict."""
-    aspects: dict[str, bool]
-    """Whether each aspect is met; an aspect that the judge did not rate is left out."""
-    confidence: float | None
-    """The judge's stated confidence, in [0, 1]; null if it states none."""
-    justification: str | None
-    """The judge's words; names of models are replaced while conflicts are open."""
-    shortened: bool
-    """Whether the justification was cut because it was too long."""
+    verdict: Annotated[
+        Verdict,
+        PublishedAs(
+            publish("judge", "outcome").keys
+            | {"is_valid": "valid"}
+            | publish("aspects", "confidence", "justification", "shortened").keys
+        ),
+    ]
+    """While conflicts are open, the judge's name is `judge 1`, `judge 2`, …, numbered anew for each answer in an order
+    that does not depend on the judge, and names of models in the justification are replaced."""
 
 
 class TraceReport(FlatRow):

@@ -15,7 +15,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from auditor.reports.charts.theme import FONT_FAMILY, LIGHT_COLORS
+from auditor.reports.charts import theme
 from auditor.reports.charts.world_map import WORLD_DATASET, load_topology
 from auditor.reports.document import Figure
 from auditor.reports.render.compact_svg import (
@@ -116,7 +116,7 @@ def _complete_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
         """Replace the CSS variables in the value of a key; a title may have any text."""
         if isinstance(value, str):
             match = _VARIABLE_PATTERN.fullmatch(value)
-            return LIGHT_COLORS[match[1]] if match else value
+            return theme.LIGHT_COLORS[match[1]] if match else value
         if key == "data" and "values" in value:
             rows = [{**row, "color": resolve("", row["color"])} if "color" in row else row for row in value["values"]]
             return {**value, "values": rows}
@@ -159,7 +159,7 @@ def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element]
         "aria-labelledby": f"{id_prefix}-t {id_prefix}-s",
         "width": format_coordinate(width),
         "viewBox": " ".join(map(format_coordinate, (-padding["left"], -padding["top"], width, height))),
-        "font-family": FONT_FAMILY,
+        "font-family": theme.FONT_FAMILY,
     }
     if font_sizes:
         attributes["style"] = f"min-width:{math.ceil(width * MIN_FONT_SIZE_PX / min(font_sizes))}px"

@@ -64,7 +64,7 @@ def _missing_reason(cell: Cell) -> str | None:
 def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Table:
     """The table of agreement with people, one row for each series of scores."""
     survey = report.audit.survey
-    low_label, high_label = ("the low end", "the high end") if survey.topic_questions else survey.scale
+    low_label, high_label = ("the low end", "the high end") if survey.topic_questions else survey.survey.scale
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
     caption = (
@@ -452,7 +452,7 @@ def _format_mae_range(rows: Sequence[AlignmentRow]) -> str:
 
 def build_agreement_section(report: Report) -> Section | None:
     """Build the section on agreement with people; None for an audit without a survey, or of probes alone."""
-    if not report.audit.survey.title or has_probes_only(report):
+    if not report.audit.survey.survey.title or has_probes_only(report):
         return None
     labels = SeriesLabels.of(report)
     rows = sorted(report.alignment, key=rank_by_error)

@@ -114,7 +114,7 @@ def _design_cautions(report: Report) -> Iterator[str]:
     choices = "the direction and form of the scale, or the place of the reasoning"
     if report.designs is not None:
         yield _describe_designs(report.designs)
-    elif report.audit.survey.wordings:
+    elif report.audit.survey.survey.wordings:
         yield (
             f"Intervals include the wording, but no other choices of the design, such as {choices}: run auditor "
             "experiment robustness."

@@ -60,7 +60,7 @@ MAX_SHOWN_CONFLICTS = 2
 
 def build_conflicts_section(report: Report) -> Section | None:
     """Build the section; None without a survey or task."""
-    if not report.audit.survey.title and report.task is None:
+    if not report.audit.survey.survey.title and report.task is None:
         return None
     finding, *details = describe_conflicts(report)
     blocks: list[Block] = [Paragraph(finding, "finding"), *([Paragraph(" ".join(details))] if details else [])]
@@ -112,7 +112,7 @@ def describe_conflicts(report: Report) -> list[str]:
 
 def _describe_definition(report: Report) -> str:
     """Define a conflict between two models, with the threshold and how it was chosen."""
-    if report.task is not None and report.task.range is None:
+    if report.task is not None and report.task.task.range is None:
         return "Two models are in conflict on an item when their most common answers to it differ."
     subject = "on a cell when their scores" if report.task is None else "on an item when their scores, from −1 to +1,"
     definition = f"Two models are in conflict {subject} differ by at least a threshold"

@@ -150,7 +150,7 @@ def build_summary_section(report: Report) -> Section:
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
     blocks = blocks if has_answer else [Paragraph(NOT_MEASURED, "lead"), *blocks]
     of_probe = find_page_one(report)
-    is_about_people = report.audit.survey.title and not has_probes_only(report)
+    is_about_people = report.audit.survey.survey.title and not has_probes_only(report)
     title = of_probe.title if of_probe is not None else SURVEY_TITLE if is_about_people else OTHER_TITLE
     return Section("summary", title, [*blocks, steps], "Summary")
 
@@ -168,7 +168,7 @@ def _build_answer(report: Report) -> Iterator[Block]:
     elif has_probes_only(report):
         findings = [finding.finding for finding in list_probe_findings(report) if finding.title is None]
         yield List(findings, is_findings=True) if findings else Paragraph(NO_PROBE_FINDING, "lead")
-    elif report.audit.survey.title:
+    elif report.audit.survey.survey.title:
         answer = " ".join(filter(None, (describe_closest(report), summarize_alignment(report.alignment))))
         yield Paragraph(answer, "lead")
         yield Paragraph(_describe_question(report), "note")
@@ -281,7 +281,7 @@ WIDER_WORDS = (
 def _describe_question(report: Report) -> list[Inline]:
     """The question that was asked, as far as it is known, and the scale of the scores."""
     survey = report.audit.survey
-    low, high = survey.scale
+    low, high = survey.survey.scale
     others = pluralize(len(survey.topic_questions), "topic")
     own_questions = f"{others} had another question or scale: see “How was this report made?”. "
     return [
@@ -299,7 +299,7 @@ def describe_asked_question(report: Report) -> list[Inline]:
     """The question that models were asked: our own, or what the importer of recorded answers states."""
     survey = report.audit.survey
     if not report.audit.imported:
-        return ["Each model was asked: “", Name(survey.wording), "”"]
+        return ["Each model was asked: “", Name(survey.survey.wording), "”"]
     if survey.question is None:
         return ["The answers were imported; the question that the models were asked is not recorded."]
     return [

@@ -60,19 +60,19 @@ def build_provenance_section(report: Report) -> Section:
 
 def _describe_question(report: Report) -> Iterator[Text]:
     """Yield the question, the source of people's scores, and a sentence for each rewording of the configuration."""
-    survey = report.audit.survey
+    summary, survey = report.audit.survey, report.audit.survey.survey
     if survey.title:
         if find_page_one(report) is not None:  # else page one has the question
             yield describe_asked_question(report)
-        for topic, question in survey.topic_questions.items():
+        for topic, question in summary.topic_questions.items():
             low, high = question.scale
             yield ["Asked about “", Name(topic), "”: “", Name(question.wording), f"”, from “{low}” to “{high}”."]
         yield ["Source of people’s scores: ", Name(survey.source)]
     for code, questions in survey.wordings.items():
-        unread = ", in a translation that no native speaker has read" if code in survey.unread_wordings else ""
+        unread = ", in a translation that no native speaker has read" if code in summary.unread_wordings else ""
         listed = "; ".join(f"“{question}”" for question in questions)
         yield f"Samples took {len(questions) + 1} wordings in turn; the further ones in “{code}”{unread}: {listed}."
-    for code, rewording in survey.rephrased.items():
+    for code, rewording in summary.rephrased.items():
         topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in rewording.topics.items())
         scale = f"from “{rewording.scale[0]}” to “{rewording.scale[1]}”"
         yield f"The configuration rewords the question in “{code}”: “{rewording.wording}”, {scale}{topics}."

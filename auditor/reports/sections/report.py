@@ -100,13 +100,13 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
     audit = report.audit
     warning = f"The audit has not finished (stage: {audit.stage}). All figures below are provisional."
     provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
-    has_survey = report.task is None and bool(audit.survey.title)
+    has_survey = report.task is None and bool(audit.survey.survey.title)
     kind = "Audit against a survey" if has_survey else "Audit of answers"
     sections = [build_summary_section(report)] if is_brief else _build_sections(report)
     return Document(
         kind=label_kind(kind, is_simulated=audit.simulated),
         title=audit.name,
-        subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
+        subtitle=["Compared with ", Name(audit.survey.survey.title)] if audit.survey.survey.title else "",
         sections=sections,
         opening=[
             *_label_models(audit),
@@ -142,7 +142,7 @@ def list_key_figures(report: Report) -> list[tuple[str, str]]:
     """Key figures of the audit, such as its size and cost, as (label, value)."""
     audit, cost, states = report.audit, report.cost.total, report.conflicts.states
     figures = [_label_count("model", sum(model.audited for model in audit.models))]
-    if audit.survey.title:
+    if audit.survey.survey.title:
         figures += [
             _label_count("country", len({cell.country for cell in audit.cells}), "countries"),
             _label_count("topic", len({cell.topic for cell in audit.cells})),

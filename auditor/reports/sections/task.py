@@ -182,7 +182,7 @@ def _describe_task(task: TaskReport, *, is_imported: bool) -> str:
     """Describe the task: items, answer format, samples and known answers."""
     at_most = "at most " if is_imported else ""
     n_known = sum(item.truth is not None for item in task.items)
-    value_range = f" from {task.range[0]:g} to {task.range[1]:g}" if task.range else ""
+    value_range = f" from {task.task.range[0]:g} to {task.task.range[1]:g}" if task.task.range else ""
     if n_known == len(task.items):
         truth = "The correct answer to each item is known."
     elif n_known:
@@ -190,14 +190,14 @@ def _describe_task(task: TaskReport, *, is_imported: bool) -> str:
     else:
         truth = "No correct answer is known, so accuracy is not available."
     tolerance = (
-        f" A number is correct if it differs from the known answer by at most {task.tolerance:g}."
-        if task.tolerance is not None and n_known
+        f" A number is correct if it differs from the known answer by at most {task.task.tolerance:g}."
+        if task.task.tolerance is not None and n_known
         else ""
     )
     return (
-        f"{pluralize(len(task.items), 'item')} of {task.source}, each answered with "
-        f"{ANSWER_KIND_LABELS[task.kind]}{value_range}; {at_most}{pluralize(task.samples, 'sample')} from each model. "
-        f"{truth}{tolerance}"
+        f"{pluralize(len(task.items), 'item')} of {task.task.source}, each answered with "
+        f"{ANSWER_KIND_LABELS[task.task.kind]}{value_range}; {at_most}{pluralize(task.samples, 'sample')} from each "
+        f"model. {truth}{tolerance}"
     )
 
 
@@ -303,7 +303,7 @@ def build_items_section(report: Report) -> Section | None:
         return None
     models = [row.model for row in task.models]
     listed = sorted(task.items, key=_item_difficulty)[:MAX_LISTED_ITEMS]
-    answers = "mean score" if task.range else "most frequent answer"
+    answers = "mean score" if task.task.range else "most frequent answer"
     unlisted = (
         f" Listed are {pluralize(len(listed), 'item')} of {format_count(len(task.items))}; the JSON report has all."
         if len(listed) < len(task.items)

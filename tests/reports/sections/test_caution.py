@@ -181,12 +181,12 @@ CASES = [
     ),
     Case(
         "_design_cautions", "such as the wording, the direction and form of the scale",
-        lambda report: report, lambda report: change(report, audit__survey__wordings={"en": ["{topic}?"]}),
+        lambda report: report, lambda report: change(report, audit__survey__survey__wordings={"en": ["{topic}?"]}),
     ),
     Case(
         "_design_cautions", "Intervals include the wording, but no other choices of the design",
-        lambda report: change(report, audit__survey__wordings={"en": ["{topic}?"]}),
-        lambda report: change(report, audit__survey__wordings={"en": ["{topic}?"]}, audit__imported=True),
+        lambda report: change(report, audit__survey__survey__wordings={"en": ["{topic}?"]}),
+        lambda report: change(report, audit__survey__survey__wordings={"en": ["{topic}?"]}, audit__imported=True),
     ),
 ]  # fmt: skip
 

@@ -35,7 +35,7 @@ def test_page_one_has_its_parts_in_the_fixed_order(report: Report) -> None:
     assert isinstance(lead, Paragraph)
     assert lead.role == "lead"
     assert str(lead.content).startswith("Closest to people: alder. Of 3 models, ")
-    assert report.audit.survey.wording in text_of(question)
+    assert report.audit.survey.survey.wording in text_of(question)
     assert "That is not what most people say: where people are divided, " in text_of(question)
     assert isinstance(overview, Table)
     assert isinstance(cautions, Callout)
@@ -52,7 +52,7 @@ NO_CAUTIONS: dict[str, Any] = {
     "refusals": None, "panel__fleiss_kappa": MISSING,
 }  # fmt: skip
 PARTS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "_build_answer": ("survey", "Closest to people: alder.", {"audit__survey__title": ""}),
+    "_build_answer": ("survey", "Closest to people: alder.", {"audit__survey__survey__title": ""}),
     "_build_overview": ("survey", "The models at a glance", {"alignment": []}),
     "_build_cautions": ("survey", "Reasons for caution", NO_CAUTIONS),
     "_build_findings": ("survey", "What else was found", NO_FINDINGS),

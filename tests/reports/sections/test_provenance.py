@@ -39,6 +39,6 @@ def test_the_question_its_source_and_its_rewordings_are_stated(report: Report) -
     survey = report.audit.survey.model_copy(update={"rephrased": {"fr": rewording}})
     audit = report.audit.model_copy(update={"survey": survey})
     text = text_of(build_provenance_section(report.model_copy(update={"audit": audit})))
-    assert survey.wording in text_of(build_summary_section(report))
-    assert survey.source in text
+    assert survey.survey.wording in text_of(build_summary_section(report))
+    assert survey.survey.source in text
     assert "in “fr”: “How bad?”, from “bad” to “good”; “divorce” as “ending a marriage”." in text

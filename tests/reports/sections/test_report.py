@@ -71,7 +71,7 @@ def test_every_section_of_the_report_is_in_it() -> None:
 def test_the_document_opens_with_key_figures(report: Report) -> None:
     document = build_report_document(report)
     assert (document.kind, document.title) == ("Audit against a survey", report.audit.name)
-    assert document.subtitle == ["Compared with ", Name(report.audit.survey.title)]
+    assert document.subtitle == ["Compared with ", Name(report.audit.survey.survey.title)]
     assert not [block for block in document.opening if isinstance(block, Callout)]
     labels = [label for label, _ in list_key_figures(report)]
     assert labels[:4] == ["models", "countries", "topics", "cells asked"]

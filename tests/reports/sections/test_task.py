@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auditor.domain import AnswerKind
+from auditor.domain import AnswerKind, Task
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.metrics.people.over_models import ModelCorrelation
 from auditor.reports.data.report_schema import Report
@@ -48,7 +48,7 @@ def make_item(item: str, right: float | None, truth: str | None = "4") -> TaskIt
 
 def make_task(models: list[TaskModelRow], items: list[TaskItemReport] | None = None, **changes: Any) -> TaskReport:
     task = TaskReport(
-        source="sums.jsonl", kind=AnswerKind.CHOICE, range=None, tolerance=None, samples=2, chance=0.25, models=models,
+        task=Task("sums.jsonl", AnswerKind.CHOICE, ""), samples=2, chance=0.25, models=models,
         telling=None, items=[make_item("a", 0.5)] if items is None else items,
     )  # fmt: skip
     return change(task, **changes)
@@ -116,7 +116,8 @@ def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
     r, mae = Estimate(0.6, 10, 0.1, 0.9), Estimate(6.0, 10, 1.0, 11.0)
     score = ScoreAccuracy(pearson_r=r, spearman_rho=r, mae=mae, bias=mae, spread=mae)
     rows = [make_row("m", MISSING, score=score), make_row("n", MISSING)]
-    section = build(report, make_task(rows, kind=AnswerKind.SCORE, range=(0, 200), tolerance=2, chance=None))
+    task = Task("sums.jsonl", AnswerKind.SCORE, "", (0, 200), tolerance=2)
+    section = build(report, make_task(rows, task=task, chance=None))
     assert findings_of(section)[0][0] == (
         "m differs from the truth by 6.00 on average (95% CI 1.00 to 11.00, 10 items); its scores correlate with the "
         "truth (r = 0.60, 95% CI 0.10 to 0.90)."

@@ -371,11 +371,19 @@ BoundKind = Literal["min", "max"]
 NOT_MEASURED = GatedFigure("audit", Estimate(value=None, n=0, reason="the audit does not measure it"))
 """The figure of a threshold that the audit has no figure for."""
 NOT_SCORED_REASON = "not scored yet: the run is not finished"
-SCORE_GATES = frozenset({
-    "min_pearson", "min_concordance", "max_mae", "max_region_gap", "max_topic_mae",
-    "min_self_consistency", "max_variance", "max_refused", "min_peer_agreement",
-})  # fmt: skip
-"""Thresholds of figures that every audit of a survey has for each model once it has finished."""
+SCORE_GATES: Mapping[str, Callable[[Report], list[GatedFigure]]] = {
+    "min_pearson": pearson_estimates,
+    "min_concordance": concordance_estimates,
+    "max_mae": mae_estimates,
+    "max_region_gap": region_gap_estimates,
+    "max_topic_mae": partial(worst_topic_estimates, confident=False),
+    "min_self_consistency": partial(consistency_estimates, field="cosine"),
+    "max_variance": partial(consistency_estimates, field="variance"),
+    "max_refused": refusal_estimates,
+    "min_peer_agreement": peer_agreement_estimates,
+}
+"""The thresholds of figures that every audit of a survey has for each model once it has finished, with what lists
+these figures."""
 CORRECTED_GATE = "min_peer_agreement"
 """The threshold of a share of VALID, which labels correct."""
 
@@ -397,26 +405,19 @@ def build_estimate_gates(
         low_coverage_models: models with too few usable answers; their gates, and those of the whole audit, can only
             fail under the bounds for lost answers, and are undecided otherwise.
     """
-    # By threshold: whether it is a lower or upper limit, and the function that lists the tested figures.
-    figure_sources: Mapping[str, tuple[BoundKind, Callable[[Report], list[GatedFigure]]]] = {
-        "min_pearson": ("min", pearson_estimates),
-        "min_concordance": ("min", concordance_estimates),
-        "max_mae": ("max", mae_estimates),
-        "max_region_gap": ("max", region_gap_estimates),
-        "max_topic_mae": ("max", lambda report: worst_topic_estimates(report, thresholds.confident)),
-        "min_self_consistency": ("min", lambda report: consistency_estimates(report, "cosine")),
-        "max_variance": ("max", lambda report: consistency_estimates(report, "variance")),
-        "max_refused": ("max", refusal_estimates),
-        "min_peer_agreement": ("min", peer_agreement_estimates),
-        "min_accuracy": ("min", accuracy_estimates),
+    figure_sources: Mapping[str, Callable[[Report], list[GatedFigure]]] = {
+        **SCORE_GATES,
+        "max_topic_mae": lambda report: worst_topic_estimates(report, thresholds.confident),
+        "min_accuracy": accuracy_estimates,
         **{
-            name: (_bound_kind(name), partial(probe.list_gate_figures, threshold=name))
+            name: partial(probe.list_gate_figures, threshold=name)
             for probe in list_built_in_probes()
             for name in probe.thresholds.model_fields
         },
-        "min_kappa": ("min", kappa_estimates),
+        "min_kappa": kappa_estimates,
     }
-    for name, (bound_kind, list_figures) in figure_sources.items():
+    for name, list_figures in figure_sources.items():
+        bound_kind = _bound_kind(name)
         threshold = thresholds.find(name)
         if threshold is None:
             continue
@@ -492,7 +493,7 @@ def _list_gate_figures(probe: InstalledProbe, figures: BaseModel | None) -> list
 
 
 def _bound_kind(name: str) -> BoundKind:
-    """Whether a threshold of a probe is a lower or an upper limit, by its name."""
+    """Whether a threshold is a lower or an upper limit, by its name."""
     return "min" if name.startswith("min_") else "max"
 
 

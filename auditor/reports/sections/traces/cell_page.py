@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from auditor.domain import Message, Outcome, lettered_options, total_cost
+from auditor.domain import Message, Outcome, Ruling, Verdict, lettered_options, total_cost
 from auditor.domain.decisions import aspect_questions
-from auditor.reports.data.traces import CellTraces, SentencePairTrace, TraceReport, TraceVerdict
+from auditor.reports.data.traces import CellTraces, SentencePairTrace, TraceReport
 from auditor.reports.document import (
     Block,
     Callout,
@@ -87,7 +87,7 @@ def label_outcome(outcome: str) -> str:
 def tag_answer(trace: TraceReport) -> list[Tag]:
     """Labels of an answer: its outcome, and how many judges voted VALID."""
     tags = [Tag(label_outcome(trace.trace.outcome), "positive" if trace.trace.outcome == Outcome.OK else "negative")]
-    votes = [verdict.valid for verdict in trace.verdicts if verdict.valid is not None]
+    votes = [row.verdict.ruling is Ruling.VALID for row in trace.verdicts if row.verdict.ruling is not None]
     return [*tags, Tag(f"{sum(votes)} of {len(votes)} VALID")] if votes else tags
 
 
@@ -121,25 +121,25 @@ def _build_verdicts(trace: TraceReport) -> list[Block]:
     if not trace.verdicts:
         return []
     titles = _title_aspects(for_task=not trace.trace.cell.country)
-    votes = [verdict.valid for verdict in trace.verdicts if verdict.valid is not None]
+    votes = [row.verdict.ruling is Ruling.VALID for row in trace.verdicts if row.verdict.ruling is not None]
     summary = (
         f"{format_count(sum(votes))} of {pluralize(len(votes), 'judge')} voted VALID:" if votes else "No judge voted:"
     )
     items = [
         ListItem(
-            _describe_verdict(verdict, titles),
-            "neutral" if verdict.valid is None else "positive" if verdict.valid else "negative",
+            _describe_verdict(row.verdict, titles),
+            "neutral" if row.verdict.ruling is None else "positive" if row.verdict.is_valid else "negative",
         )
-        for verdict in trace.verdicts
+        for row in trace.verdicts
     ]
     return [Paragraph(summary), List(items, is_findings=True)]
 
 
-def _describe_verdict(verdict: TraceVerdict, aspect_titles: Mapping[str, str]) -> list[Inline]:
+def _describe_verdict(verdict: Verdict, aspect_titles: Mapping[str, str]) -> list[Inline]:
     """One verdict: the judge, the vote, the aspects, the confidence and the justification."""
-    if verdict.valid is None:
+    if verdict.ruling is None:
         return [Name(verdict.judge), f": no verdict ({label_outcome(verdict.outcome)})"]
-    nodes: list[Inline] = [Name(verdict.judge), ": ", Strong("VALID" if verdict.valid else "INVALID")]
+    nodes: list[Inline] = [Name(verdict.judge), ": ", Strong("VALID" if verdict.is_valid else "INVALID")]
     details: list[str] = []
     for label, is_met in (("met", True), ("not met", False)):
         titles = [aspect_titles.get(name, name) for name, value in verdict.aspects.items() if value is is_met]

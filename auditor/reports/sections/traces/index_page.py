@@ -91,7 +91,7 @@ def build_records(cell_traces: CellTraces, search: Search, page: str) -> list[Se
 
 def _label_verdicts(trace: TraceReport) -> str:
     """Whether the judges who voted on an answer agree."""
-    votes = {verdict.valid for verdict in trace.verdicts if verdict.valid is not None}
+    votes = {row.verdict.is_valid for row in trace.verdicts if row.verdict.ruling is not None}
     if len(votes) != 1:
         return VERDICT_LABELS[1] if votes else VERDICT_LABELS[3]
     return VERDICT_LABELS[0] if True in votes else VERDICT_LABELS[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from auditor.domain import Cell, Message, Outcome, TaskItem, Trace
+from auditor.domain import Cell, Message, Outcome, Ruling, TaskItem, Trace, Verdict
 from auditor.reports.data.traces import CellTraces, TraceReport, TraceVerdict
 from auditor.reports.document import Disclosure, Quote, Section
 from auditor.reports.document.blocks import iterate_blocks
@@ -46,11 +46,11 @@ def trace(**changes: Any) -> TraceReport:
 
 def verdict(**changes: Any) -> TraceVerdict:
     """A judge's vote."""
-    values: dict[str, Any] = {
-        "judge": "oak", "outcome": "ok", "valid": True, "aspects": {"cultural_accuracy": True, "score_fit": False},
-        "confidence": 0.8, "justification": "It follows.", "shortened": True,
-    }  # fmt: skip
-    return TraceVerdict(**{**values, **changes})
+    vote = Verdict(
+        "oak", "m", Cell("Egypt", "divorce"), 1, Outcome.OK, Ruling.VALID, "It follows.", confidence=0.8,
+        shortened=True, aspects={"cultural_accuracy": True, "score_fit": False},
+    )  # fmt: skip
+    return TraceVerdict(verdict=replace(vote, **changes))
 
 
 def text_of_answer(shown: TraceReport) -> str:
@@ -67,8 +67,10 @@ def test_every_outcome_has_words() -> None:
 
 
 def test_an_answer_has_its_result_verdicts_and_cost() -> None:
-    refused = verdict(judge="elm", outcome="refused", valid=None, aspects={}, confidence=None, justification=None)
-    shown = trace(verdicts=[verdict(), verdict(judge="fir", valid=False), refused])
+    refused = verdict(
+        judge="elm", outcome=Outcome.REFUSED, ruling=None, aspects={}, confidence=None, justification=None
+    )
+    shown = trace(verdicts=[verdict(), verdict(judge="fir", ruling=Ruling.INVALID), refused])
     text = text_of_answer(shown)
     assert "m on divorce in Egypt, answer 2: score +0.25, people’s −0.50" in text
     assert "1 of 2 judges voted VALID:" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.domain import AnswerKind, Cell, Outcome, Task, TaskItem
+from auditor.domain import AnswerKind, Cell, Outcome, Ruling, Task, TaskItem
 from auditor.reports.data.traces import CellTraces
 from auditor.reports.document import Table
 from auditor.reports.document.blocks import iterate_blocks
@@ -79,15 +79,15 @@ def test_an_audit_of_a_task_has_a_filter_by_item() -> None:
 @pytest.mark.parametrize(
     ("votes", "label"),
     [
-        ([True, True], "all VALID"),
-        ([True, False], "VALID and INVALID"),
-        ([False, None], "all INVALID"),
+        ([Ruling.VALID, Ruling.VALID], "all VALID"),
+        ([Ruling.VALID, Ruling.INVALID], "VALID and INVALID"),
+        ([Ruling.INVALID, None], "all INVALID"),
         ([None], "no verdict"),
         ([], "no verdict"),
     ],
 )
-def test_verdicts_that_differ_are_a_choice(votes: list[bool | None], label: str) -> None:
+def test_verdicts_that_differ_are_a_choice(votes: list[Ruling | None], label: str) -> None:
     search = build_search(["m"], [Cell("Egypt", "x")], [OutcomeCount("m", "Egypt", "x", "ok", 1)])
-    trace = make_trace(model="m", cell=Cell("Egypt", "x"), verdicts=[make_verdict(valid=vote) for vote in votes])
+    trace = make_trace(model="m", cell=Cell("Egypt", "x"), verdicts=[make_verdict(ruling=vote) for vote in votes])
     (record,) = build_records(CellTraces(Cell("Egypt", "x"), None, None, [trace], {}), search, "1.html")
     assert search.filters[-1].options[record.choices[-1]] == label
