@@ -110,13 +110,17 @@ def _print_evidence(check: EvidenceCheck, *, has_head: bool) -> None:
             "The given checksum is not in the hash chain: records were changed or deleted since it was printed."
         )
     if check.n_figures:
-        equal = f"{check.n_different} differ" if check.n_different else "all are equal"
+        equal = _count_differing(check.n_different) if check.n_different else "all are equal"
         print_message(f"{check.n_figures} figures of the report were computed again from the records: {equal}.")
     if check.exit_code == 0 and not has_head:
         print_message(
             "Whether the whole file was written anew, with other records, only a signature or a published checksum "
             f"shows. Its checksum: {check.head}"
         )
+
+
+def _count_differing(n: int) -> str:
+    return f"{n} differ{'s' if n == 1 else ''}"
 
 
 def _shorten(value: object) -> str:
@@ -150,9 +154,11 @@ def _print_derivation(derivation: Rederivation) -> None:
     if not n_compared:
         print_message("No result was derived again from the recorded answers.")
         return
-    described = f", of which the first {len(check.differences)} are listed" if n_changed else ""
+    described = (
+        f", of which the first {len(check.differences)} are listed" if n_changed > len(check.differences) else ""
+    )
     print_message(
-        f"{n_compared} results were derived again from the recorded answers: {n_changed} differ{described}."
+        f"{n_compared} results were derived again from the recorded answers: {_count_differing(n_changed)}{described}."
         if n_changed
         else f"{n_compared} results were derived again from the recorded answers, and all are equal."
     )

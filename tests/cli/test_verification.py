@@ -1,0 +1,21 @@
+"""`auditor verify` counts in words that fit one as well as many."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.cli.verification import _print_derivation
+from auditor.run.rederivation import Rederivation
+from auditor.storage.derived_rows import MAX_DIFFERENCES, RowCheck
+
+
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [(1, "1 differs."), (2, "2 differ."), (MAX_DIFFERENCES + 5, "25 differ, of which the first 20 are")],
+)
+def test_rows_that_differ_are_counted(n: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    check = RowCheck(compared={"score": 30})
+    for number in range(n):
+        check.add("score", str(number), "is gone")
+    _print_derivation(Rederivation(check))
+    assert message in capsys.readouterr().err
