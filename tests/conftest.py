@@ -21,7 +21,8 @@ import pytest
 
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, unhandled_errors
 from auditor.redaction import Redactor
-from tests.support.audit_configs import KEY, KEY_VARIABLE
+from auditor.storage.database import Database, open_database
+from tests.support.audit_configs import set_key
 from tests.support.fake_server import FakeServer
 from tests.support.inspect_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running
@@ -53,9 +54,8 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name.startswith("PG"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    set_key(monkeypatch)
     monkeypatch.setattr("auditor.redaction._redactor", Redactor(()))
-    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +102,13 @@ def server() -> Iterator[FakeServer]:
 def storage(tmp_path: Path) -> str:
     """URL of a database that does not exist yet."""
     return f"sqlite:///{tmp_path / 'audits.db'}"
+
+
+@pytest.fixture
+def db(storage: str) -> Iterator[Database]:
+    """An empty database."""
+    with open_database(storage) as database:
+        yield database
 
 
 @pytest.fixture(scope="session")

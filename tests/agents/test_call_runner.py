@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from auditor.run import fingerprint, load_planned_survey
 from auditor.run.model_access import run_with_models
 from auditor.storage import audits, hash_chain, ledger
 from auditor.storage.database import Database, open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 CALLS = 120
@@ -34,7 +33,6 @@ CALLS = 120
 def test_while_some_wait_for_the_disk_others_go_out(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, concurrency: int, under_way: int
 ) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
     audit = config(server.url)
     first = audit.models[0].model_copy(update={"concurrency": concurrency})
@@ -112,12 +110,6 @@ class RoomyClient:
         limit = call.params["max_tokens"] + self.room
         outcome = Outcome.OK if limit >= self.needed else Outcome.TRUNCATED
         return Answer(call.key, outcome, text=f"within {limit}", sent=json.dumps({"max_completion_tokens": limit}))
-
-
-@pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as opened:
-        yield opened
 
 
 CALL = Call("model-a", "openai/scripted-a", (Message("user", "?"),), Purpose.DIRECT, params={"max_tokens": 100})

@@ -1,4 +1,4 @@
-"""Tests of the command line: exit codes, output streams, and one line for each user error."""
+"""The command line: exit codes, output streams, one line for each user error, and groups of commands in the help."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import pytest
 from scipy import stats
 from typer.main import get_command
 
-from auditor.cli.app import build_app
+from auditor.cli.app import GROUPS, build_app
 from auditor.run import open_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.cli_runner import auditor, run
+from tests.support.cli_runner import auditor, run, succeed
 from tests.support.fake_server import FakeServer
+
+ROOT: Any = get_command(build_app())
+GROUPS_OF_COMMANDS = ["", *(name for name, command in ROOT.commands.items() if hasattr(command, "commands"))]
 
 
 def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
@@ -41,8 +44,7 @@ COMMANDS = list_commands()
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_help_with_an_example(command: list[str]) -> None:
-    help_command = auditor(*command, "--help")
-    assert help_command.returncode == 0
+    help_command = succeed(*command, "--help")
     assert f"Example: auditor {' '.join(command)}" in " ".join(help_command.stdout.split())
 
 
@@ -115,8 +117,7 @@ def test_the_module_runs_as_a_separate_process(tmp_path: Path) -> None:
 
 def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     config_path = write_config(server, tmp_path)
-    run_command = auditor("run", config_path, "--report", "out.html", cwd=tmp_path)
-    assert run_command.returncode == 0, run_command.stderr
+    run_command = succeed("run", config_path, "--report", "out.html", cwd=tmp_path)
     assert run_command.stdout == ""
     assert "81 calls" in run_command.stderr
     assert str(tmp_path / "out.html") in run_command.stderr
@@ -132,7 +133,7 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     brief = auditor("report", "scripted", "--brief", "--format", "markdown", cwd=tmp_path).stdout
     assert "What to do next" in brief
     assert len(brief.split()) < min(1000, len(markdown.split()))
-    assert auditor("report", "scripted", "--brief", cwd=tmp_path).returncode == 0
+    succeed("report", "scripted", "--brief", cwd=tmp_path)
     assert (tmp_path / "scripted-brief.html").is_file()
     no_json = auditor("report", "scripted", "--brief", "--format", "json", cwd=tmp_path)
     assert (no_json.returncode, "the brief report has no JSON form" in no_json.stderr) == (2, True)
@@ -144,19 +145,18 @@ def test_a_review_in_plain_text_and_its_export(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     config_path = write_config(server, tmp_path)
-    assert auditor("run", config_path, cwd=tmp_path).returncode == 0
+    succeed("run", config_path, cwd=tmp_path)
     review_command = run(["review", "scripted", "--rater", "ada"], stdin_text="next\nleft\nquit\n")
     assert review_command.returncode == 0, review_command.stderr
     rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))
     assert [r["rater"] for r in rows] == ["ada"]
     assert rows[0]["decision"] in ("left", "right")  # the order of the sides is random
-    assert auditor("export", "ratings", "scripted", "-o", "r.jsonl", "-f", "jsonl", cwd=tmp_path).returncode == 0
+    succeed("export", "ratings", "scripted", "-o", "r.jsonl", "-f", "jsonl", cwd=tmp_path)
     assert json.loads((tmp_path / "r.jsonl").read_text())["rater"] == "ada"
 
 
 def test_init_writes_a_config_that_loads(tmp_path: Path) -> None:
-    init_command = auditor("init", "my.toml", cwd=tmp_path)
-    assert init_command.returncode == 0
+    init_command = succeed("init", "my.toml", cwd=tmp_path)
     assert "auditor doctor my.toml" in init_command.stderr
     checks = json.loads(auditor("doctor", "my.toml", "--json", cwd=tmp_path).stdout)
     assert {"config"} <= {c["name"] for c in checks if c["state"] == "ok"}
@@ -176,7 +176,7 @@ def test_doctor_fails_when_something_is_missing(
     assert f"export {KEY_VARIABLE}" in checks_by_name["key of model-a"]["mend"]
     assert checks_by_name["server of model-a"]["state"] == "ok"
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    assert auditor("doctor", config_path, cwd=tmp_path).returncode == 0
+    succeed("doctor", config_path, cwd=tmp_path)
 
 
 def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tmp_path: Path) -> None:
@@ -201,8 +201,7 @@ def test_doctor_says_what_needs_an_encoder_that_cannot_be_loaded(server: FakeSer
 
 
 def test_the_graph_is_printed(tmp_path: Path) -> None:
-    graph_command = auditor("graph", cwd=tmp_path)
-    assert graph_command.returncode == 0
+    graph_command = succeed("graph", cwd=tmp_path)
     for stage in ("plan", "cells", "measure", "detect", "resolve", "report"):
         assert stage in graph_command.stdout
     expanded = auditor("graph", "--xray", cwd=tmp_path)
@@ -233,10 +232,9 @@ def test_imported_scores_give_the_r_of_scipy(tmp_path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["model", "country", "topic", "method", "score"])
         writer.writerows([m, *cell, "direct", repr(s)] for m, cells in scores.items() for cell, s in cells.items())
-    import_command = auditor(
+    import_command = succeed(
         "import", "scores", "scores.csv", "--survey", "survey.csv", "--audit", "mine", cwd=tmp_path
     )
-    assert import_command.returncode == 0, import_command.stderr
     assert "1\u202f000 rows" in import_command.stderr
     report = json.loads(auditor("report", "mine", "--format", "json", cwd=tmp_path).stdout)
     rows = {a["model"]: a for a in report["alignment"]}
@@ -282,10 +280,9 @@ def test_country_codes_are_matched_to_the_survey(tmp_path: Path) -> None:
         '{"model": "a", "country": "USA", "topic": "divorce", "method": "direct", "score": null}\n'
         '{"model": "a", "country": "Atlantis", "topic": "divorce", "method": "direct", "score": 0.1}\n'
     )
-    import_command = auditor(
+    import_command = succeed(
         "import", "scores", "scores.jsonl", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path
     )
-    assert import_command.returncode == 0, import_command.stderr
     assert "the survey does not have: Atlantis (1)" in import_command.stderr
     report = json.loads(auditor("report", "a", "--format", "json", cwd=tmp_path).stdout)
     [row] = report["alignment"]
@@ -343,3 +340,27 @@ def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeS
     changed_run = auditor("run", changed_config, cwd=tmp_path)
     assert "changed since its last run: conflicts.threshold. Its scores, verdicts and conflicts" in changed_run.stderr
     assert len(server.requests) == request_count
+
+
+def subcommands(name: str) -> dict[str, Any]:
+    """The commands of the program, or of one of its groups."""
+    commands: dict[str, Any] = (ROOT.commands[name] if name else ROOT).commands
+    return commands
+
+
+@pytest.mark.parametrize("name", GROUPS_OF_COMMANDS)
+def test_every_command_has_one_line_that_is_not_cut_off(name: str) -> None:
+    help_command = auditor(*name.split(), "--help", COLUMNS="80")
+    lines = help_command.stdout.splitlines()
+    for command_name, command in subcommands(name).items():
+        summary = command.get_short_help_str(1000).rstrip()
+        assert any(line.split(None, 1) == [command_name, summary] for line in lines), (command_name, summary)
+        assert summary.endswith(".")
+
+
+def test_the_commands_are_in_groups() -> None:
+    lines = auditor("--help").stdout.splitlines()
+    headings = [line.rstrip(":") for line in lines if line.rstrip(":") in GROUPS]
+    assert headings == list(GROUPS)
+    assert lines.index("Get started:") < next(i for i, line in enumerate(lines) if line.startswith("  init "))
+    assert all(command.rich_help_panel in GROUPS for command in subcommands("").values())

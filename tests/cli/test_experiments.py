@@ -11,7 +11,7 @@ from auditor.experiments.judges import drift
 from auditor.experiments.stored_audit import ExperimentContext
 from auditor.run import run_audit
 from tests.support.audit_configs import config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
 from tests.support.families_of_tests import run_checked
 
@@ -23,8 +23,7 @@ def test_an_experiment_on_judges_prints_its_calls_and_data(
     n_requests = len(server.requests)
     monkeypatch.setenv("AUDITOR_STORAGE", storage)
     page = tmp_path / "page.md"
-    first = auditor("experiment", "bias", "scripted", "--sample", "2", "--json", "-o", page)
-    assert first.returncode == 0, first.stderr
+    first = succeed("experiment", "bias", "scripted", "--sample", "2", "--json", "-o", page)
     assert set(json.loads(first.stdout)) == {"padding", "positions", "own_traces"}
     assert page.read_text(encoding="utf-8").startswith("# scripted: padding")
     n_asked = len(server.requests) - n_requests

@@ -13,7 +13,7 @@ from auditor.storage.overview import AuditOverview
 from auditor.storage.probe_results import AnswerCount
 from tests.cli.test_app import write_config
 from tests.console.test_options import import_audits
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
 
 
@@ -35,7 +35,7 @@ def test_the_demo_is_suggested_only_if_the_program_has_it(
 
 
 def test_a_configuration_leads_to_estimate_and_run(tmp_path: Path) -> None:
-    assert auditor("init", "mine.yaml", cwd=tmp_path).returncode == 0
+    succeed("init", "mine.yaml", cwd=tmp_path)
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     suggestions = auditor(cwd=tmp_path).stderr
     assert suggestions.index("auditor estimate mine.yaml") < suggestions.index("auditor run mine.yaml")
@@ -43,7 +43,7 @@ def test_a_configuration_leads_to_estimate_and_run(tmp_path: Path) -> None:
 
 
 def test_an_audit_leads_to_its_conflicts_and_then_to_its_report(server: FakeServer, tmp_path: Path) -> None:
-    assert auditor("run", write_config(server, tmp_path), cwd=tmp_path).returncode == 0
+    succeed("run", write_config(server, tmp_path), cwd=tmp_path)
     suggestions = auditor(cwd=tmp_path).stderr
     assert suggestions.index("auditor review scripted") < suggestions.index("auditor report scripted")
     import_audits(tmp_path, "published")
@@ -55,7 +55,7 @@ def test_an_audit_leads_to_its_conflicts_and_then_to_its_report(server: FakeServ
 
 def test_a_configuration_that_was_never_run_comes_first(tmp_path: Path) -> None:
     import_audits(tmp_path, "published")
-    assert auditor("init", "mine.toml", cwd=tmp_path).returncode == 0
+    succeed("init", "mine.toml", cwd=tmp_path)
     suggestions = auditor(cwd=tmp_path).stderr
     assert suggestions.index("auditor run mine.toml") < suggestions.index("auditor report published")
     configuration = (tmp_path / "mine.toml").read_text(encoding="utf-8")
@@ -84,5 +84,5 @@ def test_simulated_audits_come_last(
 
 def test_at_most_a_few_configurations_are_suggested(tmp_path: Path) -> None:
     for number in range(5):
-        assert auditor("init", f"{number}.toml", cwd=tmp_path).returncode == 0
+        succeed("init", f"{number}.toml", cwd=tmp_path)
     assert auditor(cwd=tmp_path).stderr.count("auditor run") == next_steps.MAX_SUGGESTED_CONFIGS

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.console.output import list_called_words
 from auditor.errors import RunInterrupted
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fixed_address import word_encoder
 
 MODELS = "".join(
@@ -59,10 +59,9 @@ def test_other_settings_of_the_models_file_are_named_and_have_no_effect(tmp_path
         'name = "mine"\nsurvey = { source = "nowhere.csv" }\n[limits]\nbudget_usd = 1\nmax_cells = 2\n'
         "[probes.direct]\nsamples = 3\n"
     )
-    result = auditor(
+    result = succeed(
         "replicate", "evalmoraal", "--models", write(tmp_path, settings + MODELS), "--dry-run", cwd=tmp_path
     )
-    assert result.returncode == 0, result.stderr
     assert "Without effect: survey.source, limits.max_cells, probes.direct.samples." in result.stderr
 
 
@@ -88,8 +87,7 @@ def test_a_single_model_without_a_judge_has_tables_that_need_none(tmp_path: Path
     refused = auditor("replicate", "evalmoraal", "--models", file, "--dry-run", cwd=tmp_path)
     assert refused.returncode == 2
     assert "model 'inconsistent' has no judge" in refused.stderr
-    planned = auditor("replicate", "evalmoraal", "--models", file, "--table", "1", "--dry-run", cwd=tmp_path)
-    assert planned.returncode == 0, planned.stderr
+    succeed("replicate", "evalmoraal", "--models", file, "--table", "1", "--dry-run", cwd=tmp_path)
 
 
 def test_a_document_of_simulated_models_says_so_and_belongs_to_standard_output(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from auditor.storage.records import save_records
 from tests.reports.hostile_report import EVIL
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.synthetic_audit import populate
 
 
@@ -28,8 +28,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_an_answer_is_printed_with_its_prompt_verdict_and_cost(url: str) -> None:
-    shown = auditor("traces", "--model", "alder", "--outcome", "ok", "--limit", "2", "--storage", url)
-    assert shown.returncode == 0, shown.stderr
+    shown = succeed("traces", "--model", "alder", "--outcome", "ok", "--limit", "2", "--storage", url)
     assert shown.stdout.startswith("alder on divorce in Australia, answer 1: score ")
     for text in (
         "│ direct divorce Australia",
@@ -85,16 +84,14 @@ def test_hostile_answers_cannot_control_the_terminal(tmp_path: Path) -> None:
         audit = audits.save_audit(db, name="evil", config=None, config_hash=None, survey=survey, environment={})
         save_records(db, audit.id, [Trace(EVIL, cell, 0, Outcome.UNPARSED, text=EVIL)])
     for options in ([], ["--json"]):
-        shown = auditor("traces", "--storage", url, *options)
-        assert shown.returncode == 0, shown.stderr
+        shown = succeed("traces", "--storage", url, *options)
         texts = shown.stderr if options else shown.stdout + shown.stderr
         assert not [char for char in texts if not char.isprintable() and char != "\n"]
     assert json.loads(auditor("traces", "--storage", url, "--json").stdout)[0]["text"] == EVIL
 
 
 def test_the_report_and_its_pages_are_written_side_by_side(url: str, tmp_path: Path) -> None:
-    written = auditor("report", "--traces", "-o", str(tmp_path / "r.html"), "--storage", url)
-    assert written.returncode == 0, written.stderr
+    written = succeed("report", "--traces", "-o", str(tmp_path / "r.html"), "--storage", url)
     assert "pages in " in written.stderr
     assert 'href="r-traces/' in (tmp_path / "r.html").read_text()
     assert (tmp_path / "r-traces" / "index.html").is_file()

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.run import open_audit
 from tests.cli.test_app import write_config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
 
 DIRECT_ONLY = {"probes": {"direct": {"samples": 1}}, "judges": []}
@@ -18,8 +18,7 @@ DIRECT_ONLY = {"probes": {"direct": {"samples": 1}}, "judges": []}
 
 def test_a_limited_run_asks_fewer_cells_and_a_full_run_reuses_their_answers(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path, **DIRECT_ONLY)
-    limited = auditor("run", path, "--limit", "4", "--no-preflight", cwd=tmp_path)
-    assert limited.returncode == 0, limited.stderr
+    limited = succeed("run", path, "--limit", "4", "--no-preflight", cwd=tmp_path)
     assert "12 calls in" in limited.stderr
     assert "Not planned: 5 cells beyond --limit (limits.max_cells)." in limited.stderr
     storage = f"sqlite:///{tmp_path / 'auditor.db'}"
@@ -42,7 +41,7 @@ def test_set_changes_settings_of_run_estimate_and_doctor(server: FakeServer, tmp
     assert json.loads(forecast.stdout)["calls"]["low"] == 18
     checks = json.loads(auditor("doctor", path, "--set", "name=other", "--json", cwd=tmp_path).stdout)
     assert any(check["found"].startswith("other: 3 models, 9 cells") for check in checks)
-    assert auditor("run", path, "--set", "name=other", "--limit", "1", cwd=tmp_path).returncode == 0
+    succeed("run", path, "--set", "name=other", "--limit", "1", cwd=tmp_path)
     assert [row["audit"] for row in json.loads(auditor("status", "--json", cwd=tmp_path).stdout)] == ["other"]
 
 
@@ -68,7 +67,7 @@ def test_an_estimate_and_a_dry_run_need_no_key(tmp_path: Path) -> None:
         '[[models]]\nname = "gpt"\nmodel = "openai/gpt-4o"\napi_key = "os.environ/UNSET_KEY"\n[probes]\ndirect = {}\n'
     )
     for command in (("run", "audit.toml", "--dry-run"), ("estimate", "audit.toml")):
-        assert auditor(*command, cwd=tmp_path).returncode == 0
+        succeed(*command, cwd=tmp_path)
     assert "UNSET_KEY is not set" in auditor("run", "audit.toml", cwd=tmp_path).stderr
 
 
@@ -89,8 +88,7 @@ def test_a_dry_run_shows_calls_cost_and_the_first_request_and_leaves_no_trace(
 ) -> None:
     monkeypatch.delenv("SCRIPTED_KEY")  # nothing is sent, so no key is needed
     path = write_config(server, tmp_path)
-    dry_run = auditor("run", path, "--limit", "2", "--dry-run", cwd=tmp_path)
-    assert dry_run.returncode == 0, dry_run.stderr
+    dry_run = succeed("run", path, "--limit", "2", "--dry-run", cwd=tmp_path)
     assert "Dry run: nothing was sent or written." in dry_run.stderr
     request = json.loads(dry_run.stdout[dry_run.stdout.index("\n{") :])
     assert request["model"] == "openai/scripted-a"
@@ -106,7 +104,7 @@ def test_a_dry_run_shows_calls_cost_and_the_first_request_and_leaves_no_trace(
 
 def test_a_dry_run_does_not_change_a_database(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path, **DIRECT_ONLY)
-    assert auditor("run", path, "--limit", "1", cwd=tmp_path).returncode == 0
+    succeed("run", path, "--limit", "1", cwd=tmp_path)
     contents, n_requests = (tmp_path / "auditor.db").read_bytes(), len(server.requests)
     dry_run = auditor("run", path, "--dry-run", cwd=tmp_path)
     assert "3 direct calls will not be repeated" in dry_run.stdout
@@ -138,8 +136,7 @@ def test_a_run_whose_budget_ends_says_so_and_leaves_the_audit_incomplete(server:
     for model in settings["models"]:
         model["price"] = {"input": 10.0, "output": 100.0}
     path.write_text(json.dumps(settings))
-    ended = auditor("run", path, "--no-preflight", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    ended = succeed("run", path, "--no-preflight", cwd=tmp_path)
     message = " ".join(ended.stderr.split())
     [(n_sent, n_unsent)] = [
         (int(sent), int(unsent)) for sent, unsent in re.findall(r"(\d+) calls? in [\d.]+ s, (\d+) not sent", message)
@@ -154,4 +151,4 @@ def test_a_run_whose_budget_ends_says_so_and_leaves_the_audit_incomplete(server:
     assert f"{n_unsent} were never asked for" in auditor("status", cwd=tmp_path).stderr
     raised = auditor("run", path, "--set", "limits.budget_usd=9", cwd=tmp_path)
     assert "27 calls" not in raised.stderr
-    assert auditor("check", "--min-coverage", "0.95", cwd=tmp_path).returncode == 0
+    succeed("check", "--min-coverage", "0.95", cwd=tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.cli.surveys import PLOT_WIDTH, draw_score_plot
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.linearised_error import linearised_error
 from tests.surveys import official_files
 
@@ -19,8 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an official file and the survey that was imported from it."""
     folder = tmp_path_factory.mktemp("surveys")
     official_files.write_csv(folder / "wvs.csv", official_files.wvs_columns(300))
-    import_command = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
-    assert import_command.returncode == 0, import_command.stderr
+    import_command = succeed("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
     assert "300 respondents: 4 countries × 19 topics" in import_command.stderr
     assert import_command.stdout == ""
     return folder
@@ -40,7 +39,7 @@ def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:
     refused_import = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
     assert (refused_import.returncode, refused_import.stderr.count("\n")) == (1, 1)
     assert "my_wvs.csv: already exists." in refused_import.stderr
-    assert auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", "--force", cwd=folder).returncode == 0
+    succeed("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", "--force", cwd=folder)
     self_overwrite = auditor("surveys", "import", "wvs.csv", "-o", "wvs.csv", "--force", cwd=folder)
     assert (self_overwrite.returncode, "is an input of this command" in self_overwrite.stderr) == (1, True)
 
@@ -58,8 +57,7 @@ def test_a_table_of_shares_is_a_survey(tmp_path: Path) -> None:
     options = ("surveys", "import", "table.csv", "--shares", "-o", "my.csv")
     without_scale = auditor(*options, cwd=tmp_path)
     assert (without_scale.returncode, "Add --low and --high" in without_scale.stderr) == (2, True)
-    imported = auditor(*options, "--low", "1", "--high", "2", cwd=tmp_path)
-    assert imported.returncode == 0, imported.stderr
+    imported = succeed(*options, "--low", "1", "--high", "2", cwd=tmp_path)
     assert "1 country × 1 topic, 1 cell, 1 group." in imported.stderr
     assert "my.distributions.json" in imported.stderr
     show = auditor("surveys", "show", "my.csv", "--json", cwd=tmp_path)
@@ -83,8 +81,7 @@ def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:
 
 
 def test_show_prints_a_table_and_a_plot(folder: Path) -> None:
-    all_countries = auditor("surveys", "show", "wvs7-sample", cwd=folder, COLUMNS="200")
-    assert all_countries.returncode == 0
+    all_countries = succeed("surveys", "show", "wvs7-sample", cwd=folder, COLUMNS="200")
     assert "Japan" in all_countries.stdout
     assert all_countries.stdout.count("●") == 19
     one_country = auditor("surveys", "show", "my_wvs.csv", "--country", "Nigeria", cwd=folder, COLUMNS="200")
@@ -118,8 +115,7 @@ def test_check_exits_with_1_if_there_are_findings(folder: Path) -> None:
 
 
 def test_preview_shows_what_values_become_and_writes_a_draft(folder: Path, tmp_path: Path) -> None:
-    preview = auditor("surveys", "preview", "wvs.csv", "--mapping", "wvs7", cwd=folder, COLUMNS="200")
-    assert preview.returncode == 0, preview.stderr
+    preview = succeed("surveys", "preview", "wvs.csv", "--mapping", "wvs7", cwd=folder, COLUMNS="200")
     assert "Nigeria (ISO 3166 code)" in preview.stdout
     assert "nonresponse: don't know" in preview.stdout
     assert "countries: 4 by ISO 3166 code" in preview.stderr
@@ -128,7 +124,7 @@ def test_preview_shows_what_values_become_and_writes_a_draft(folder: Path, tmp_p
     assert as_json["reading"]["empty"] == {"nonresponse": 0, "not_asked": 0}
     draft = tmp_path / "my.toml"
     options = ("surveys", "preview", "wvs.csv", "--column", "Q182", "--write", str(draft))
-    assert auditor(*options, cwd=folder).returncode == 0
+    succeed(*options, cwd=folder)
     refused = auditor("surveys", "import", "wvs.csv", "--mapping", str(draft), "-o", "draft.csv", cwd=folder)
     assert (refused.returncode, "the mapping is a draft" in refused.stderr) == (1, True)
     existing = auditor(*options, cwd=folder)

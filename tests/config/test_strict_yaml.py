@@ -27,21 +27,6 @@ models:
     assert config.models[0].concurrency == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: 1\na: 2\n", "line 2: not YAML: the key 'a' is used twice"),
-        ("a: &x 1\nb: *x\n", "aliases are not allowed"),
-        ("a: !!python/object/apply:os.system [ls]\n", "line 1"),
-        ("- a\n", "does not consist of keys and values"),
-        ("a: [1\n", "line"),
-    ],
-)
-def test_ambiguous_or_unsafe_yaml_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_config(write(tmp_path, text, "a.yml"))
-
-
 def test_a_yaml_value_may_be_marked_as_text(tmp_path: Path) -> None:
     text = (
         "name: !!str 1.10\nsurvey: &s {source: wvs7-sample, countries: [Japan]}\n"

@@ -44,7 +44,6 @@ def user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user with an empty home folder, who trusts no server yet."""
     monkeypatch.setattr("auditor.config.trust.trust_file_path", lambda: tmp_path / "home" / "trust.txt")
     monkeypatch.delenv("AUDITOR_TRUST")
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
 def test_a_config_cannot_send_a_key_to_an_untrusted_server(server: FakeServer, storage: str) -> None:

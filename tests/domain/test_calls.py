@@ -9,6 +9,7 @@ import pytest
 
 from auditor.domain import (
     Call,
+    Capability,
     Cell,
     DeclaredCapabilities,
     LogprobMeasure,
@@ -62,3 +63,8 @@ def test_roles_are_part_of_the_key_and_the_order_of_parameters_is_not() -> None:
     assert replace(CALL, messages=(Message("system", "Is it?"),)).key != CALL.key
     first, second = {"seed": 1, "temperature": 0.5}, {"temperature": 0.5, "seed": 1}
     assert replace(CALL, params=first).key == replace(CALL, params=second).key
+
+
+def test_ids_of_capabilities_without_streaming_are_those_of_earlier_versions() -> None:
+    assert Capability().id == "fd923c91aa40"
+    assert Capability(stream=True).id != Capability().id

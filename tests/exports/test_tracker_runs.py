@@ -1,10 +1,13 @@
-"""An audit as runs of an experiment tracker: one for the audit and one for each model."""
+"""An audit as runs of an experiment tracker: one for the audit and one for each model, in MLflow and in W&B."""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from auditor.exports.tracker_runs import TRACKED_FIGURES, build_runs, export_mlf
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
+from auditor.storage.database import open_database
 
 
 def test_every_metric_has_its_interval_and_n(report: Report) -> None:
@@ -59,3 +63,91 @@ def test_without_the_package_its_extra_is_named(
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(UsageError, match=rf"auditor\[{name}\]"):
         export_mlflow(report) if name == "mlflow" else export_wandb(report, tmp_path)
+
+
+@pytest.mark.slow
+def test_mlflow_has_one_run_per_model_nested_under_the_audits_run(report: Report, tmp_path: Path) -> None:
+    tracking = pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = tracking.MlflowClient(tracking_uri=uri)
+    client.create_experiment("moral", artifact_location=(tmp_path / "artifacts").as_uri())
+    export = export_mlflow(report, uri=uri, experiment="moral")
+    assert (export.runs, export.fresh) == (4, True)
+    experiment_id = client.get_experiment_by_name("moral").experiment_id
+    runs = {run.info.run_name: run for run in client.search_runs([experiment_id])}
+    assert runs.keys() == {"population", "alder", "birch", "cedar"}
+    _, models = build_runs(report)
+    assert dict(runs["alder"].data.metrics) == pytest.approx(models[0].metrics)
+    assert runs["alder"].data.params["model"] == "openai/alder-1"
+    assert runs["alder"].data.tags["mlflow.parentRunId"] == export.run_id
+    assert {run.info.status for run in runs.values()} == {"FINISHED"}
+    files = {f.path for f in client.list_artifacts(export.run_id)}
+    assert files == {"report.html", "report.json", "report.md", "tables"}
+    page = Path(client.download_artifacts(export.run_id, "report.html", str(tmp_path)))
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    second_export = export_mlflow(report, uri=uri, experiment="moral")
+    assert (second_export.run_id, second_export.fresh) == (export.run_id, False)
+    assert len(client.search_runs([experiment_id])) == 4
+    with pytest.raises(UsageError, match=r"MLflow at nosuch://here cannot be used: .*--tracking-uri"):
+        export_mlflow(report, uri="nosuch://here")
+
+
+def test_mlflow_makes_no_tables_in_a_database_of_audits(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
+    path = tmp_path / "auditor.db"
+    with open_database(f"sqlite:///{path}"):
+        pass
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="is a database of audits"):
+        export_mlflow(report, uri=f"sqlite:///{path}")
+    assert path.read_bytes() == before
+
+
+@pytest.fixture
+def quiet_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """The package wandb, with its folders in `tmp_path`."""
+    wandb = pytest.importorskip("wandb", reason="the extra 'wandb' is not installed")
+    for name in ("WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    yield wandb
+    wandb.teardown()
+
+
+def read_records(log: bytes) -> Iterator[bytes]:
+    """Records of a wandb file: LevelDB's log format in blocks of 32 KiB, after a file header of seven bytes.
+
+    Each fragment has a header of seven bytes: checksum (4), size (2, little-endian), kind (1 full, 2 first, 3 middle,
+    4 last).
+    """
+    position, record = 7, b""
+    while position + 7 <= len(log):
+        if 32_768 - position % 32_768 < 7:
+            position += 32_768 - position % 32_768
+            continue
+        size, fragment_kind = int.from_bytes(log[position + 4 : position + 6], "little"), log[position + 6]
+        record = (b"" if fragment_kind in (1, 2) else record) + log[position + 7 : position + 7 + size]
+        position += 7 + size
+        if fragment_kind in (1, 4):
+            yield record
+
+
+@pytest.mark.slow
+def test_wandb_runs_are_written_offline(report: Report, tmp_path: Path, quiet_wandb: Any) -> None:
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    export = export_wandb(report, tmp_path / "runs")
+    assert (len(export.runs), export.online) == (4, False)
+    _, models = build_runs(report)
+    [log] = Path(export.runs[1]).glob("*.wandb")
+    summary: dict[str, float] = {}
+    started = None
+    for record_bytes in read_records(log.read_bytes()):
+        record = Record()
+        record.ParseFromString(record_bytes)
+        kind = record.WhichOneof("record_type")
+        if kind == "summary":
+            summary |= {(i.key or ".".join(i.nested_key)): json.loads(i.value_json) for i in record.summary.update}
+        started = record.run if kind == "run" else started
+    assert started is not None
+    assert (started.display_name, started.run_group) == ("alder", "population")
+    assert {name: summary[name] for name in models[0].metrics} == pytest.approx(models[0].metrics)

@@ -16,7 +16,7 @@ from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits, hash_chain, labels, results
 from auditor.storage.database import open_database
 from auditor.storage.records import save_records
-from tests.support.cli_runner import CommandOutput, auditor
+from tests.support.cli_runner import CommandOutput, auditor, succeed
 from tests.support.review_audit import save_review_audit
 
 UNIT_COLUMNS = ("model", "country", "topic", "sample")
@@ -327,8 +327,7 @@ def test_exported_labels_can_be_imported_again(storage: str, sample: list[UnitTo
     ]
     import_file(write_csv(rows))
     import_file(write_csv([make_row(sample[0], verdict="INVALID")], "changed.csv"))  # replaces the first label
-    exported = auditor("export", "labels", "moral", "--format", file_format, "-o", f"again.{file_format}")
-    assert exported.returncode == 0, exported.stderr
+    succeed("export", "labels", "moral", "--format", file_format, "-o", f"again.{file_format}")
     with open_database(storage) as db:
         audit = audits.get_audit(db, "moral")
         before = {(x.unit, x.rater): (x.value, x.aspects) for x in labels.load_labels(db, audit.id, LabelKind.TRACE)}
@@ -352,8 +351,7 @@ def test_exported_labels_bring_their_sample_to_another_database(
     other = f"sqlite:///{tmp_path / 'other.db'}"
     with open_database(other) as db:
         save_review_audit(db)
-    second_import = auditor("import", "labels", "again.csv", "--audit", "moral", "--storage", other)
-    assert second_import.returncode == 0, second_import.stderr
+    succeed("import", "labels", "again.csv", "--audit", "moral", "--storage", other)
     with open_database(other) as db:
         audit = audits.get_audit(db, "moral")
         drawn = {unit.unit: unit.inclusion for unit in labels.load_label_sample(db, audit.id, LabelKind.TRACE)}

@@ -1,18 +1,40 @@
-"""Import of recorded answers and verdicts as an audit, without any call to a model."""
+"""Recorded answers and verdicts as an audit without calls: whole, partial and changed files, and what was exported."""
 
 from __future__ import annotations
 
+import csv
+import os
+import random
+import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor.domain import Outcome, Ruling
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.recorded_audits import import_traces, import_verdicts
+from auditor.exports.inspect_logs import export_inspect
+from auditor.exports.tables import TableFormat, export_tables
+from auditor.imports.recorded_audits import import_scores, import_traces, import_verdicts
+from auditor.imports.task_answers import import_task_answers
+from auditor.input_files import open_text, report_reading
+from auditor.probes.distribution.opinion_imports import import_opinions
+from auditor.probes.distribution.opinions import Opinion
+from auditor.probes.logic.comparison_imports import import_comparisons
+from auditor.probes.logic.comparison_rows import load_item_sets
+from auditor.probes.logic.figures.schema import LogicReport
+from auditor.probes.semantic.answer_imports import import_answers
+from auditor.reports.output import render_report
 from auditor.run import open_audit
-from auditor.storage import audits, results
+from auditor.storage import audit_archive, audits, results
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records
 from auditor.surveys import load_survey
+from tests.support.cli_runner import succeed
+from tests.support.docs_workspace import Letters
+from tests.support.opinion_surveys import write_opinion_survey
 from tests.support.synthetic_audit import populate
 
 TRACES = """model,country,topic,sample,text,score
@@ -27,6 +49,22 @@ b,DE,divorce,0,SCORE = −0,
 VERDICTS = """judge,model,country,topic,verdict,justification,sample
 j,a,Germany,divorce,VALID,It follows.,0
 j,a,Germany,divorce,invalid,,1
+k,a,Germany,divorce,,,0
+"""
+COLUMNS = ["model", "country", "topic", "sample", "text", "score"]
+OTHER_NAMES = {"model": "system", "country": "nation", "topic": "item", "sample": "draw", "text": "reply", "score": "x"}
+COUNTRIES = ("Germany", "Japan", "Brazil", "Nigeria", "Australia", "Canada")
+TOPICS = ("divorce", "abortion", "suicide", "euthanasia", "prostitution", "homosexuality")
+EXPORTED_TRACES = """model,country,topic,sample,text,score,outcome
+a,Germany,divorce,0,SCORE = 0.5,,
+a,Germany,divorce,1,They accept it.,0.7,
+a,Germany,abortion,0,"I'm sorry, but I can't help with that.",,
+a,Japan,divorce,0,So far,,truncated
+a,Japan,abortion,0,,,timeout
+"""
+EXPORTED_VERDICTS = """judge,model,country,topic,verdict,justification,sample
+j,a,Germany,divorce,VALID,It follows.,0
+j,a,Germany,divorce,INVALID,,1
 k,a,Germany,divorce,,,0
 """
 
@@ -133,3 +171,371 @@ def test_verdicts_cannot_be_imported_into_an_audit_that_was_run(storage: str, tm
     (tmp_path / "v.csv").write_text(VERDICTS)
     with pytest.raises(UsageError, match="was run, not imported"):
         import_verdicts(tmp_path / "v.csv", audit="population", storage=storage)
+
+
+def good_rows() -> list[dict[str, str]]:
+    """Answers whose text states the same score as the column, of one or two samples."""
+    cells = [(country, topic) for country in ("Germany", "JP", "Türkiye") for topic in ("divorce", "abortion")]
+    return [
+        {"model": model, "country": country, "topic": topic, "sample": str(sample), "text": f"So.\nSCORE = {score}"}
+        | {"score": str(score)}
+        for i, model in enumerate(("a", "b"))
+        for j, (country, topic) in enumerate(cells)
+        for sample in range(1 + (i + j) % 2)
+        for score in [round(-0.9 + 0.1 * (5 * i + j) + 0.3 * sample, 2)]
+    ]
+
+
+def figures(file: Path, storage: str) -> dict[tuple[str, ...], tuple[float | None, int, int]]:
+    """Import a file and return score, usable and planned samples by model and cell."""
+    import_traces(file, survey="wvs7-sample", audit="a", storage=storage)
+    with open_database(storage, create=False) as db:
+        scores = results.load_scores(db, audits.get_audit(db, "a").id)
+    return {(score.model, *score.cell): (score.score, score.n_ok, score.n_planned) for score in scores}
+
+
+def write(path: Path, rows: list[dict[str, str]], names: dict[str, str], columns: list[str], delimiter: str) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter=delimiter)
+        writer.writerow(names[column] for column in columns)
+        writer.writerows([row[column] for column in columns] for row in rows)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_changed_file_has_the_same_figures_or_is_refused(tmp_path: Path, seed: int) -> None:
+    storage, rng = f"sqlite:///{tmp_path / 'audits.db'}", random.Random(seed)
+    identity = {column: column for column in COLUMNS}
+    expected = figures(write(tmp_path / "good.csv", good_rows(), identity, COLUMNS, ","), storage)
+    rows, names = good_rows(), dict(identity)
+    rng.shuffle(rows)
+    for column in rng.sample(COLUMNS, rng.randrange(3)):
+        names[column] = rng.choice([column.upper(), column.title(), OTHER_NAMES[column]])
+    for row in rng.sample(rows, rng.randrange(3)):
+        row[rng.choice(COLUMNS)] = ""
+    changed = write(tmp_path / "changed.csv", rows, names, rng.sample(COLUMNS, 6), rng.choice(",;\t"))
+    refusal = ""
+    try:
+        after = figures(changed, storage)
+    except ImportFileError as error:
+        refusal = str(error)
+    if refusal:
+        assert re.search(r"changed\.csv: (line \d+|the column '\w+' is missing|unknown column)", refusal)
+        return
+    assert after.keys() == expected.keys()
+    for key, (score, n_ok, n_planned) in expected.items():
+        assert after[key][0] == pytest.approx(score, abs=1e-12)
+        assert after[key][1:] == (n_ok, n_planned)
+
+
+def write_scores(path: Path, *extra: str) -> Path:
+    """A file with one score for each of 36 cells of the built-in survey, the first of them empty."""
+    rows = [f"m,{country},{topic},direct,0.1" for country in COUNTRIES for topic in TOPICS]
+    rows[0] = rows[0].removesuffix("0.1")
+    path.write_text("\n".join(["model,country,topic,method,score", *rows, *extra]) + "\n")
+    return path
+
+
+def test_only_the_cells_of_the_file_were_planned(tmp_path: Path, storage: str) -> None:
+    import_scores(write_scores(tmp_path / "s.csv"), survey="wvs7-sample", audit="a", storage=storage)
+    report = open_audit("a", storage=storage).report()
+    [row] = report.coverage.models
+    assert (row.planned, row.ok) == (36, 35)
+    assert len(report.audit.cells) == 36
+    assert report.coverage.unplanned_cells > 200
+
+
+def test_topics_and_countries_that_do_not_match_are_listed(tmp_path: Path, storage: str) -> None:
+    file = write_scores(
+        tmp_path / "s.csv", "m,Atlantis,divorce,direct,0", "m,Germany,divorse,direct,0", "m,DE,Divorce ,other,0"
+    )
+    unmatched = import_scores(file, survey="wvs7-sample", audit="a", storage=storage).unmatched
+    assert (unmatched.rows, dict(unmatched.countries), dict(unmatched.topics)) == (2, {"Atlantis": 1}, {"divorse": 1})
+    assert unmatched.describe() == [
+        "1 row about countries that the survey does not have: Atlantis (1)",
+        "1 row about topics that the survey does not have: divorse (1; did you mean divorce?)",
+    ]
+    with pytest.raises(ImportFileError, match=r"no match in the survey for 2 rows: .*Atlantis.*divorse"):
+        import_scores(file, survey="wvs7-sample", audit="b", storage=storage, is_strict=True)
+
+
+def test_na_is_not_taken_for_namibia(tmp_path: Path, storage: str) -> None:
+    survey, file = tmp_path / "survey.csv", tmp_path / "s.csv"
+    survey.write_text("country,topic,score\nNamibia,divorce,0\nSweden,divorce,0\n", encoding="utf-8")
+    file.write_text(
+        "model,country,topic,method,score\nm,NA,divorce,direct,1\nm,SE,divorce,direct,0\n", encoding="utf-8"
+    )
+    unmatched = import_scores(file, survey=str(survey), audit="a", storage=storage).unmatched
+    assert unmatched.describe() == [
+        "1 row about countries that the survey does not have: NA (1; did you mean Namibia?)"
+    ]
+    survey.write_text("country,topic,score\nNA,divorce,0\nSE,divorce,0\n", encoding="utf-8")
+    assert import_scores(file, survey=str(survey), audit="a", storage=storage).unmatched.rows == 0
+
+
+def test_reports_quote_only_the_question_that_the_importer_states(tmp_path: Path, storage: str) -> None:
+    file = write_scores(tmp_path / "s.csv")
+    import_scores(file, survey="wvs7-sample", audit="a", storage=storage)
+    text = render_report(open_audit("a", storage=storage).report(), "markdown")
+    assert "Each model was asked" not in text
+    assert "models were asked is not recorded" in text
+    assert "were asked: " not in text
+    import_scores(file, survey="wvs7-sample", audit="a", storage=storage, question="How bad is it?")
+    text = render_report(open_audit("a", storage=storage).report(), "markdown")
+    assert "According to their importer, each model was asked: “How bad is it?”" in text
+
+
+def test_traces_of_some_cells(tmp_path: Path, storage: str) -> None:
+    rows = [f"m,{country},{topic},0,SCORE = 0.1" for country in COUNTRIES for topic in TOPICS]
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["model,country,topic,sample,text", *rows, "m,Nowhere,divorce,0,"]) + "\n"
+    )
+    counts = import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="a", storage=storage)
+    assert dict(counts.unmatched.countries) == {"Nowhere": 1}
+    report = open_audit("a", storage=storage).report()
+    [row] = report.coverage.models
+    assert (row.planned, row.ok) == (37, 36)
+
+
+def test_judges_that_were_asked_in_one_order_have_usable_answers(tmp_path: Path, storage: str) -> None:
+    file = tmp_path / "c.csv"
+    file.write_text(
+        "judge,context,item_a,item_b,relation,decision\nj,c1,x,y,standard,A\nj,c2,x,y,standard,B\n"
+        "people,c1,x,y,standard,A\npeople,c2,x,y,standard,A\n"
+    )
+    import_comparisons(file, audit="a", storage=storage, people="people")
+    report = open_audit("a", storage=storage).report()
+    logic = report.find(LogicReport)
+    assert logic is not None
+    agreement = {row.judge: row.human_agreement.value for row in logic.judges}
+    assert agreement == {"j": 0.5, "people": None}  # people are not compared with themselves
+    text = render_report(report, "markdown")
+    assert "gave no usable answer" not in text
+    assert "its consistency is not known" in text
+
+
+@pytest.mark.parametrize("hit", [1, 2])
+def test_an_import_that_is_killed_leaves_one_audit_whole(tmp_path: Path, storage: str, hit: int) -> None:
+    import_scores(write_scores(tmp_path / "s.csv"), survey="wvs7-sample", audit="a", storage=storage)
+    before = open_audit("a", storage=storage).report().audit.cells
+    (tmp_path / "new.csv").write_text("model,country,topic,method,score\nother,Japan,divorce,direct,0.5\n")
+    command = ["import", "scores", str(tmp_path / "new.csv"), "--survey", "wvs7-sample", "--audit", "a"]
+    environment = {**os.environ, "AUDITOR_FAILPOINT": f"*:{hit}"}
+    killed = subprocess.run(
+        [sys.executable, "-m", "auditor", *command, "--storage", storage],
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode != 0
+    cells = open_audit("a", storage=storage).report().audit.cells
+    assert cells == before if hit == 1 else [cell.country for cell in cells] == ["Japan"]
+
+
+KILLED_IMPORTS = {
+    "comparisons": ("judge,context,item_a,item_b,relation,decision\nj,c,x,y,standard,{}\n", ("A", "B")),
+    "opinions": ("model,country,topic,mode,sample,answer\n{},Japan,divorce,sampled,0,5\n", ("m", "n")),
+    "task-answers": ("model,id,answer\n{},x,1\n", ("m", "n")),
+}
+
+
+@pytest.mark.parametrize("kind", KILLED_IMPORTS)
+def test_other_imports_that_are_killed_leave_the_earlier_one_whole(tmp_path: Path, storage: str, kind: str) -> None:
+    text, values = KILLED_IMPORTS[kind]
+    options = {"task-answers": ["--answer", "exact"]}
+    if kind == "opinions":
+        options[kind] = ["--survey", str(write_opinion_survey(tmp_path))]
+    files = [tmp_path / f"{value}.csv" for value in values]
+    for file, value in zip(files, values, strict=True):
+        file.write_text(text.format(value))
+    before, after = (
+        ["import", kind, str(file), "--audit", "a", "--storage", storage, *options.get(kind, [])] for file in files
+    )
+    succeed(*before)
+    rows_before = dump_results(storage)
+    killed = subprocess.run(
+        [sys.executable, "-m", "auditor", *after],
+        env={**os.environ, "AUDITOR_FAILPOINT": "*:1"},
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode != 0
+    assert dump_results(storage) == rows_before
+    succeed(*after)
+    assert dump_results(storage) != rows_before
+
+
+def test_answers_are_stored_only_with_their_scores(
+    tmp_path: Path, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.models.embeddings.load_encoder", lambda name: Letters())
+    monkeypatch.setattr("auditor.models.embeddings.check_encoder", lambda name: None)
+    rows = ["model,question_id,paraphrase,answer", *(f"m,q,{p},It depends on {p}." for p in range(3))]
+    file = tmp_path / "a.csv"
+    file.write_text("\n".join(rows) + "\n")
+    import_answers(file, audit="a", storage=storage)
+    rows_before = dump_results(storage)
+    assert rows_before["moral_score"]
+    file.write_text("\n".join([*rows, "m,q,9,No."]) + "\n")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("auditor.probes.semantic.answer_imports.score_audit", stop)
+        with pytest.raises(KeyboardInterrupt):
+            import_answers(file, audit="a", storage=storage)
+    assert dump_results(storage) == rows_before
+    assert import_answers(file, audit="a", storage=storage).replaced
+    assert len(dump_results(storage)["moral_answer"]) == 4
+
+
+def dump_results(storage: str) -> dict[str, list[Any]]:
+    """All rows of the audit `a` but those of the audit itself, by table."""
+    with open_database(storage, create=False) as db:
+        audit_id = audits.get_audit(db, "a").id
+        return {
+            table.name: [row for batch in audit_archive.dump_rows(db, audit_id, table.name) for row in batch]
+            for table in audit_archive.list_tables()
+            if table.name != "audit"
+        }
+
+
+def test_reading_is_reported_in_bytes(tmp_path: Path) -> None:
+    file = write_scores(tmp_path / "s.csv")
+    positions: list[tuple[int, int]] = []
+    with (
+        report_reading(lambda position, size: positions.append((position, size))),
+        open_text(file, ImportFileError) as text,
+    ):
+        assert sum(1 for _ in text) == 37
+    assert positions[-1] == (file.stat().st_size, file.stat().st_size)
+
+
+def load_all(storage: str, name: str) -> list[dict[Any, Any]]:
+    """Traces, verdicts and scores of an audit."""
+    with open_database(storage, create=False) as db:
+        audit_id = audits.get_audit(db, name).id
+        traces = {(t.model, t.cell, t.sample): (t.outcome, t.score, t.text) for t in results.load_traces(db, audit_id)}
+        verdicts = {(v.judge, v.model, v.cell, v.sample): v.ruling for v in results.load_verdicts(db, audit_id)}
+        scores = {(s.model, s.cell): (s.score, s.n_ok, s.n_planned) for s in results.load_scores(db, audit_id)}
+    return [traces, verdicts, scores]
+
+
+@pytest.mark.parametrize("file_format", ["jsonl", "parquet"])
+def test_exported_tables_can_be_imported_again(tmp_path: Path, storage: str, file_format: TableFormat) -> None:
+    (tmp_path / "t.csv").write_text(EXPORTED_TRACES)
+    (tmp_path / "v.csv").write_text(EXPORTED_VERDICTS)
+    import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="a", storage=storage)
+    import_verdicts(tmp_path / "v.csv", audit="a", storage=storage)
+    folder = tmp_path / "tables"
+    with open_database(storage, create=False) as db:
+        export_tables(db, "a", folder, file_format)
+    import_traces(folder / f"trace.{file_format}", survey="wvs7-sample", audit="b", storage=storage)
+    import_verdicts(folder / f"verdict.{file_format}", audit="b", storage=storage)
+    assert load_all(storage, "b") == load_all(storage, "a")
+    import_scores(folder / f"score.{file_format}", survey="wvs7-sample", audit="c", storage=storage)
+    means = {key: score for key, (score, *_) in load_all(storage, "a")[2].items()}
+    assert {key: score for key, (score, *_) in load_all(storage, "c")[2].items()} == means
+
+
+def test_exported_comparisons_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    rows = [
+        ("j", "a", "b", "standard", "A", 0), ("j", "b", "c", "standard", "A", 0), ("j", "a", "c", "standard", "B", 0),
+        ("j", "b", "a", "standard", "B", 0), ("j", "a", "b", "negated", "A", 0), ("j", "a", "b", "standard", "", 1),
+        ("people", "a", "b", "standard", "A", 0),
+    ]  # fmt: skip
+    lines = [
+        f"{judge},Which is worse?,{a},{b},{relation},{decision},{n}" for judge, a, b, relation, decision, n in rows
+    ]
+    header = "judge,context,item_a,item_b,relation,decision,sample"
+    (tmp_path / "c.csv").write_text("\n".join([header, *lines]) + "\n")
+    import_comparisons(tmp_path / "c.csv", audit="a", storage=storage, people="people")
+    folder = export(storage, "a", tmp_path)
+    import_comparisons(folder / "comparison.jsonl", audit="b", storage=storage, items=folder / "comparison_item.jsonl")
+    reports = [open_audit(name, storage=storage).report().find(LogicReport) for name in ("a", "b")]
+    assert reports[0] is not None
+    assert reports[1] is not None
+    assert reports[1].judges == reports[0].judges
+    with open_database(storage, create=False) as db:
+        texts = [
+            [[item.text for item in item_set.items] for item_set in load_item_sets(db, audits.get_audit(db, name).id)]
+            for name in ("a", "b")
+        ]
+    assert texts[1] == texts[0]
+
+
+def test_exported_opinions_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    survey = str(write_opinion_survey(tmp_path))
+    rows = ["m,Japan,divorce,sampled,up,0,5", "m,Japan,divorce,sampled,down,0,2", "m,Japan,taxes,sampled,up,0,99"]
+    (tmp_path / "o.csv").write_text("\n".join(["model,country,topic,mode,order,sample,answer", *rows]) + "\n")
+    import_opinions(tmp_path / "o.csv", survey=survey, audit="a", storage=storage)
+    folder = export(storage, "a", tmp_path)
+    import_opinions(folder / "opinion.jsonl", survey=survey, audit="b", storage=storage)
+    with open_database(storage, create=False) as db:
+        opinions = [load_records(db, audits.get_audit(db, name).id, Opinion) for name in ("a", "b")]
+    assert len(opinions[0]) == 3
+    assert opinions[1] == opinions[0]
+
+
+def test_exported_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "i.csv").write_text("id,question,options,truth\nmoon,How many?,none|one,one\nsun,A star?,yes|no,\n")
+    (tmp_path / "a.csv").write_text("model,id,sample,answer\nm,moon,0,A\nm,moon,1,one\nm,sun,0,perhaps\nn,sun,0,\n")
+    answer_format = {"answer": "choice"}
+    import_task_answers(
+        tmp_path / "a.csv", audit="a", items=tmp_path / "i.csv", answer_format=answer_format, storage=storage
+    )
+    verdicts = ["judge,model,id,verdict,sample", "j,m,moon,VALID,0", "j,m,moon,INVALID,1"]
+    (tmp_path / "v.csv").write_text("\n".join(verdicts) + "\n")
+    import_verdicts(tmp_path / "v.csv", audit="a", storage=storage)
+    folder = export(storage, "a", tmp_path)
+    import_task_answers(
+        folder / "trace.jsonl",
+        audit="b",
+        items=folder / "task_item.jsonl",
+        answer_format=answer_format,
+        storage=storage,
+    )
+    import_verdicts(folder / "verdict.jsonl", audit="b", storage=storage)
+    assert load_all(storage, "b") == load_all(storage, "a")
+    tasks = [open_audit(name, storage=storage).report().task for name in ("a", "b")]
+    assert tasks[0] is not None
+    assert tasks[1] is not None
+    assert (tasks[1].models, tasks[1].items) == (tasks[0].models, tasks[0].items)
+    assert tasks[0].telling is not None
+    # sample 0 is wrong and judged VALID, sample 1 is right and judged INVALID
+    assert [(row.right.value, row.wrong.value) for row in tasks[0].telling.judges] == [(0.0, 1.0)]
+    assert tasks[1].telling == tasks[0].telling
+
+
+def export(storage: str, name: str, folder: Path) -> Path:
+    """Export the tables of an audit as JSONL, and return their folder."""
+    with open_database(storage, create=False) as db:
+        export_tables(db, name, folder / "tables", "jsonl")
+    return folder / "tables"
+
+
+def test_logs_of_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "items.csv").write_text(
+        "id,question,options,truth,context\n1,Is it so?,yes|no|perhaps,B,A story.\n2,And this?,yes|no|perhaps,A,\n"
+    )
+    (tmp_path / "answers.csv").write_text(
+        "model,id,sample,answer,text,outcome\na,1,0,B,So it is.,\na,1,1,C,,\na,2,0,A,,\nb,1,0,A,,\nb,2,0,,,timeout\n"
+    )
+    import_task_answers(
+        tmp_path / "answers.csv", audit="a", items=tmp_path / "items.csv", answer_format={"answer": "choice"},
+        storage=storage,
+    )  # fmt: skip
+    with open_database(storage, create=False) as db:
+        export_inspect(db, "a", tmp_path / "logs")
+    import_task_answers(tmp_path / "logs", audit="b", storage=storage)
+    reports = [open_audit(name, storage=storage).report().task for name in ("a", "b")]
+    assert reports[0] is not None
+    assert reports[1] is not None
+    assert [row.accuracy for row in reports[1].models] == [row.accuracy for row in reports[0].models]
+    answers = []
+    for name in ("a", "b"):
+        with open_database(storage, create=False) as db:
+            traces = results.load_traces(db, audits.get_audit(db, name).id)
+        answers.append({(trace.model, trace.cell, trace.sample): trace.answer for trace in traces})
+    assert answers[1] == answers[0]

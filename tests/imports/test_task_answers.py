@@ -17,7 +17,7 @@ from auditor.reports.data.task import TaskReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit
 from tests.metrics.labels.test_annotator_test import _ratings as make_ratings
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import succeed
 
 ITEMS = """id,question,options,truth
 moon,How many moons has the Earth?,none|one|two,one
@@ -232,7 +232,6 @@ def test_traces_name_the_import_for_logs_without_countries(tmp_path: Path, stora
 def test_the_command(tmp_path: Path, storage: str) -> None:
     items, file = write(tmp_path / "i.csv", ITEMS), write(tmp_path / "a.csv", "model,id,answer\nm,sun,yes\nm,moon,\n")
     command = ["import", "task-answers", str(file), "--task", str(items), "--answer", "choice", "--audit", "a"]
-    result = auditor(*command, "--storage", storage)
-    assert result.returncode == 0
+    result = succeed(*command, "--storage", storage)
     assert "2 answers of 1 model to 2 items in audit 'a'." in result.stderr
     assert "1 row without a usable answer" in result.stderr

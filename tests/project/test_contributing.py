@@ -20,7 +20,7 @@ def test_the_file_named_after_a_module_is_first_and_those_that_import_it_follow(
     files = affected_test_files(["auditor.storage.database_errors"], graph)
     assert files[0] == "tests/storage/test_database_errors_outages.py"
     assert "tests/e2e/test_database_restarts.py" in files
-    assert "tests/metrics/answers/test_samples_sample_consistency.py" not in files
+    assert "tests/metrics/answers/test_samples.py" not in files
 
 
 def test_a_changed_test_is_before_tests_that_import_a_changed_module(graph: grimp.ImportGraph) -> None:

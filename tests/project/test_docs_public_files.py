@@ -19,8 +19,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit
 from auditor.surveys import load_survey
 from tests.imports.test_task_answers import write_log
-from tests.probes.logic.test_published_feedback import VOTES
-from tests.probes.logic.test_published_stories import MARKS, RELATIONS, write_story_file
+from tests.probes.logic.test_published import MARKS, RELATIONS, VOTES, write_story_file
 from tests.probes.semantic.test_published_questions import MIC_HEADER, MIC_ROWS, write_answers, write_table
 from tests.support.cli_runner import auditor
 from tests.support.docs_workspace import Letters
@@ -335,7 +334,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "labels that `auditor export labels` wrote": Layout(_write_exported_labels, {}, lambda: True),
 }
 TESTED_ELSEWHERE = ("tables that `auditor export tables` wrote",)
-"""Rows without a command to type as it stands: tests/imports/test_recorded_audits_round_trips.py has them."""
+"""Rows without a command to type as it stands: tests/imports/test_recorded_audits.py has them."""
 
 
 def read_table_rows() -> dict[str, list[str]]:

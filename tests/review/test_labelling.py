@@ -1,26 +1,35 @@
-"""Labelling a random sample: the draw, its extension, one rater's session, and the agreement of raters."""
+"""Labelling a random sample: the draw, its extension, sessions and agreement of raters, and labels in memory."""
 
 from __future__ import annotations
 
+import random
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 
 from auditor.domain import Outcome, Ruling, Trace
-from auditor.domain.labels import UNSURE, LabelKind, UnitToLabel
+from auditor.domain.labels import UNSURE, Label, LabelKind, UnitToLabel
 from auditor.errors import ReviewError, StorageError, UsageError
 from auditor.review.conflict_list import format_progress
 from auditor.review.label_sampling import draw_label_sample
-from auditor.review.labelling import LabellingSession
+from auditor.review.labelling import LabellingSession, LabelQueue, LabelState
 from auditor.storage import hash_chain, labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
+from tests.support.known import known
 from tests.support.review_audit import save_review_audit
 
 VALID, INVALID = Ruling.VALID.value, Ruling.INVALID.value
+STEPS_PER_COUNT = 10
 
 
 @pytest.fixture
@@ -157,8 +166,7 @@ def test_traces_without_a_verdict_are_not_drawn_if_others_have_one(db: Database,
     drawn = draw_label_sample(db, audit, LabelKind.TRACE, 500)
     assert (drawn.n_sampled, drawn.n_population, drawn.n_unjudged) == (120, 120, 60)
     assert {sampled.unit.parts[0] for sampled in load_label_sample(db, audit)} == {"birch", "cedar"}
-    frame = labels.load_label_frame(db, audit.id, LabelKind.TRACE)
-    assert frame is not None
+    frame = known(labels.load_label_frame(db, audit.id, LabelKind.TRACE))
     assert len(frame.units) == 120
 
 
@@ -199,8 +207,7 @@ def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) 
 def test_the_frame_has_every_unit_with_its_stratum_when_drawn(db: Database, audit: Audit) -> None:
     assert labels.load_label_frame(db, audit.id, LabelKind.TRACE) is None
     draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    frame = labels.load_label_frame(db, audit.id, LabelKind.TRACE)
-    assert frame is not None
+    frame = known(labels.load_label_frame(db, audit.id, LabelKind.TRACE))
     strata = dict(frame.units)
     assert len(strata) == 180
     counts = Counter(strata.values())
@@ -230,8 +237,7 @@ def test_skipped_units_do_not_come(db: Database, audit: Audit) -> None:
 def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, audit: Audit) -> None:
     draw_label_sample(db, audit, LabelKind.TRACE, 60)
     session = start(db, audit)
-    sampled = session.next_unit()
-    assert sampled is not None
+    sampled = known(session.next_unit())
     aspects = {"cultural_accuracy": True, "score_fit": False}
     session.save(sampled.unit, INVALID, aspects, duration_s=3.25, text_hash="ab" * 32, note="odd")
     (label,) = labels.load_labels(db, audit.id, LabelKind.TRACE)
@@ -275,8 +281,7 @@ def test_undoing_a_change_restores_the_label_before_it(db: Database, audit: Audi
     session.save(unit, VALID)
     session.save(unit, INVALID)
     session.undo()
-    label = session.find_label(unit)
-    assert label is not None
+    label = known(session.find_label(unit))
     assert label.value == VALID
 
 
@@ -294,8 +299,7 @@ def test_raters_at_work_at_once_start_with_different_units(db: Database, audit: 
     draw_label_sample(db, audit, LabelKind.TRACE, 60)
     sessions = [start(db, audit, rater, share=0) for rater in ("ada", "ben")]
     for session in sessions:
-        sampled = session.next_unit()
-        assert sampled is not None
+        sampled = known(session.next_unit())
         session.save(sampled.unit, VALID)
     shown = []
     for _ in range(20):
@@ -312,8 +316,7 @@ def test_progress_counts_what_is_left_and_how_long_it_takes(db: Database, audit:
     draw_label_sample(db, audit, LabelKind.TRACE, 60)
     session = start(db, audit, share=0)
     for duration in (4, 2, 3):
-        sampled = session.next_unit()
-        assert sampled is not None
+        sampled = known(session.next_unit())
         session.save(sampled.unit, VALID, duration_s=duration)
     assert (
         format_progress(session.load_progress()) == "57 of 60 left · 3 done (3 by you) · 3 s each · about 3 min to go"
@@ -334,3 +337,140 @@ def test_agreement_counts_what_both_raters_decided(db: Database, audit: Audit) -
     assert pair.raw_agreement.value == pytest.approx(0.75)
     assert pair.raw_agreement.reason == "an interval needs at least 5 countries and 5 topics, but there are 4 topics"
     assert pair.kappa.value == pytest.approx(0.5)
+
+
+@pytest.fixture
+def sampled_audit(db: Database) -> Audit:
+    """An audit of 180 traces, with a sample of all."""
+    sampled_audit = save_review_audit(db)
+    draw_label_sample(db, sampled_audit, LabelKind.TRACE, 180)
+    return sampled_audit
+
+
+def open_state(db: Database, sampled_audit: Audit) -> LabelState:
+    draw = known(labels.load_draw(db, sampled_audit.id, LabelKind.TRACE))
+    return LabelState(db, sampled_audit.id, LabelKind.TRACE, labels.load_sampled_contents(db, draw))
+
+
+def list_labels(state: LabelState, sessions: list[LabellingSession]) -> set[tuple[Any, ...]]:
+    """The labels that a state has, by rater and by unit."""
+    by_rater = {
+        (unit.parts, session.rater, label.value)
+        for session in sessions
+        for unit, label in state.labels_of_rater(session.rater).items()
+    }
+    by_unit = {
+        (sampled.unit.parts, rater, label.value)
+        for sampled in sessions[0].sample
+        for rater, label in state.labels_of_unit(sampled.unit).items()
+    }
+    assert by_unit == by_rater
+    return by_unit
+
+
+def test_the_state_equals_the_log_of_several_raters(db: Database, sampled_audit: Audit) -> None:
+    sessions = [LabellingSession(db, sampled_audit, rater, second_rater_share=1) for rater in ("ada", "ben", "cleo")]
+    state = open_state(db, sampled_audit)
+    chance = random.Random(26)
+    for _ in range(150):
+        session = chance.choice(sessions)
+        if chance.random() < 0.3:
+            session.undo()
+        else:
+            session.save(chance.choice(session.sample[:12]).unit, chance.choice([VALID, INVALID, UNSURE]))
+        if chance.random() < 0.5:
+            state.refresh()
+    state.refresh()
+    in_force = labels.load_labels(db, sampled_audit.id, LabelKind.TRACE)
+    assert list_labels(state, sessions) == {(y.unit.parts, y.rater, y.value) for y in in_force}
+    shared = {y.unit.parts for y in in_force if sum(z.unit == y.unit for z in in_force) > 1}
+    assert {label.unit.parts for label in state.iter_shared()} == shared
+    for session in sessions:
+        assert (
+            session.load_progress()
+            == LabellingSession(db, sampled_audit, session.rater, second_rater_share=1).load_progress()
+        )
+
+
+def test_agreement_follows_a_label_that_is_undone(db: Database, sampled_audit: Audit) -> None:
+    ada, ben = (LabellingSession(db, sampled_audit, rater, second_rater_share=1) for rater in ("ada", "ben"))
+    for session in (ada, ben):
+        for sampled in session.sample[:6]:
+            session.save(sampled.unit, VALID)
+    assert [pair.raw_agreement.n for pair in ada.load_agreement().pairs] == [6]
+    ben.undo()
+    assert [pair.raw_agreement.n for pair in ada.load_agreement().pairs] == [5]
+
+
+# --- cost of a key press
+
+
+@contextmanager
+def counted_steps() -> Iterator[list[int]]:
+    """Count steps of SQLite's virtual machine, in units of `STEPS_PER_COUNT`, and queries."""
+    counts = [0, 0]
+
+    def count_step() -> int:
+        counts[0] += 1
+        return 0  # the query goes on
+
+    def start_query(connection: Any, *_: Any) -> None:
+        raw: sqlite3.Connection = connection.connection.dbapi_connection
+        raw.set_progress_handler(count_step, STEPS_PER_COUNT)
+        counts[1] += 1
+
+    event.listen(Engine, "before_cursor_execute", start_query)
+    try:
+        yield counts
+    finally:
+        event.remove(Engine, "before_cursor_execute", start_query)
+
+
+def append_rows(db: Database, sampled_audit: Audit, rater: str, n: int) -> None:
+    """Append labels of the last sampled unit."""
+    unit = labels.load_label_sample(db, sampled_audit.id, LabelKind.TRACE)[-1].unit
+    label = Label(unit, rater, VALID, datetime.now(UTC))
+    labels.append_labels(db, sampled_audit.id, [label] * n)
+
+
+def press_label(queue: LabelQueue) -> None:
+    opened = known(queue.load_next())
+    queue.save_value(opened, VALID)
+    queue.session.load_progress()
+    queue.load_own_agreement()
+
+
+def press_undo(queue: LabelQueue) -> None:
+    assert queue.undo() is not None
+    queue.session.load_progress()
+    queue.load_own_agreement()
+
+
+@pytest.mark.parametrize("press", [press_label, press_undo])
+def test_a_key_press_costs_as_much_after_many_labels_as_after_few(
+    db: Database, sampled_audit: Audit, press: Callable[[LabelQueue], None]
+) -> None:
+    queue = LabelQueue(LabellingSession(db, sampled_audit, "ada"))
+    costs = []
+    for n_more in (0, 2000):
+        for rater in ("ada", "ben"):
+            append_rows(db, sampled_audit, rater, n_more)
+        for _ in range(3):
+            press_label(queue)
+        with counted_steps() as counts:
+            press(queue)
+        costs.append(counts)
+    (few_steps, few_queries), (many_steps, many_queries) = costs
+    assert many_queries == few_queries
+    assert many_steps < 1.2 * few_steps + 20
+
+
+def test_a_key_press_reads_what_another_rater_appended_meanwhile(db: Database, sampled_audit: Audit) -> None:
+    ada, ben = (LabellingSession(db, sampled_audit, rater, second_rater_share=0) for rater in ("ada", "ben"))
+    first = known(ada.next_unit())
+    ben.save(first.unit, VALID)
+    following = known(ada.next_unit())
+    assert following != first
+    assert ada.load_progress().n_left == 179
+    ben.undo()
+    assert ada.load_progress().n_left == 180

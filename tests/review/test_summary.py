@@ -5,7 +5,7 @@ import pytest
 from auditor.review.session import ReviewSession
 from auditor.review.summary import MIN_KAPPA_RATINGS, summarize_ratings
 from auditor.storage.database import Database
-from tests.review.test_rater_agreement_judge_calibration import B, L, N, R
+from tests.review.test_rater_agreement import B, L, N, R
 from tests.support.review_audit import save_review_audit
 
 

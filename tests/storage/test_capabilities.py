@@ -1,36 +1,33 @@
-"""Capabilities of models: the first one stored wins, in every process, and none is ever changed."""
+"""Capabilities of models: the first one stored wins in every process; and how answers were requested."""
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import Iterator
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import update
 
-from auditor.domain import AnswerForm, Capability, CapabilityKey
-from auditor.storage import capabilities
+from auditor.domain import AnswerForm, Capability, CapabilityKey, Outcome
+from auditor.storage import capabilities, results
 from auditor.storage.call_records import StoredCapability, serialize_capability
+from auditor.storage.capabilities import Alteration, load_direct_alterations, load_scores_by_form
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import load_records
 from auditor.storage.row_classes import table_of
 from tests.storage.test_database import save_sample_audit
+from tests.support.request_reports import change_answers, direct_keys
+from tests.support.synthetic_audit import populate
 
 KEY = CapabilityKey("openai/o3", "https://example.org/v1", "low")
 WITHOUT_SEED = Capability(AnswerForm.JSON_SCHEMA, dropped_params=("seed",))
 AS_TOOL = Capability(AnswerForm.TOOL, ("minLength", "maxLength"), ("temperature",), "max_completion_tokens", 4096)
 WITHOUT_FORM = Capability(dropped_params=("seed",))
 N_RACES = 20
-
-
-@pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as opened:
-        yield opened
 
 
 async def save(
@@ -136,3 +133,34 @@ def test_two_processes_that_race_use_the_same_capability(storage: str) -> None:
         f"m{number}": winner for number, winner in enumerate(used["seed"])
     }
     assert len(history) == N_RACES
+
+
+async def test_scores_are_averaged_by_model_form_and_cell(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, models=2, countries=2, topics=2)
+        assert load_scores_by_form(db, audit.id) == []
+        keys = direct_keys(db, "alder")
+        await change_answers(db, keys[:6], form="tool")
+        await change_answers(db, keys[6:], form="json_schema")
+        scores = load_scores_by_form(db, audit.id)
+        traces = [
+            trace
+            for trace in results.load_traces(db, audit.id)
+            if trace.outcome is Outcome.OK and trace.key in keys[:6] and trace.score is not None
+        ]
+    assert {score.model for score in scores} == {"alder"}
+    assert [score.form for score in scores] == sorted(score.form for score in scores)
+    by_tool = [score for score in scores if score.form == "tool"]
+    assert sum(score.answers for score in by_tool) == len(traces)
+    total = sum(score.score * score.answers for score in by_tool)
+    assert total == pytest.approx(sum(trace.score or 0.0 for trace in traces))
+
+
+async def test_alterations_of_direct_questions_are_listed_once_for_each_model(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, models=2, countries=2, topics=2)
+        await change_answers(db, direct_keys(db, "alder"), altered="seed, temperature")
+        alterations = load_direct_alterations(db, audit.id)
+        assert Alteration("alder", "direct", "seed, temperature") in alterations
+        assert len(alterations) == len(set(alterations))
+        assert load_direct_alterations(db, audit.id + 1) == []

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -52,12 +52,6 @@ CELL = Cell("NO", "divorce")
 SURVEY = Survey(
     "s", "t", "src", "{topic}?", ("never", "always"), (SurveyCell(CELL, 0.5), SurveyCell(Cell("NA", "x"), None))
 )
-
-
-@pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as opened:
-        yield opened
 
 
 def save_sample_audit(db: Database, config_hash: str = "h") -> audits.Audit:

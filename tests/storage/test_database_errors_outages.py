@@ -19,8 +19,8 @@ from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database, find_runner, open_database, run_lock
 from auditor.storage.engine import describe_process
 from auditor.storage.row_classes import table_of
-from tests.support.postgres_proxy import Cut, PostgresProxy
-from tests.support.postgres_server import Postgres, PostgresUnavailable, running
+from tests.support.known import known
+from tests.support.postgres_server import Cut, Postgres, PostgresProxy, PostgresUnavailable, running
 
 OWN_LOCK = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid <> 0")
 
@@ -259,8 +259,7 @@ def test_a_run_waits_for_a_file_that_another_program_has_locked(impatient: None,
         release.set()
 
     with open_database(file_storage) as db, db.outages.wait_for_database(60, notify):
-        assert db.path is not None
-        holding = hold_lock(db.path, release)
+        holding = hold_lock(known(db.path), release)
         futures = [db.writer.submit(insert_row(str(number))) for number in range(3)]
         assert [future.result() for future in futures] == ["0", "1", "2"]
         holding.join()
@@ -273,9 +272,8 @@ def test_a_run_waits_for_a_file_that_another_program_has_locked(impatient: None,
 
 def test_a_locked_file_is_explained(impatient: None, file_storage: str) -> None:
     with open_database(file_storage) as db:
-        assert db.path is not None
         release = threading.Event()
-        holding = hold_lock(db.path, release)
+        holding = hold_lock(known(db.path), release)
         with pytest.raises(StorageError, match="is locked by another program: database is locked") as refused:
             db.write(insert_row("a"))
         release.set()

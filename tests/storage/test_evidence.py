@@ -1,21 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from auditor.domain import Conflict, ConflictKind, Outcome
 from auditor.review.session import ReviewSession
 from auditor.storage import evidence, results
 from auditor.storage.conflict_status import ConflictKey, QueueFilter
-from auditor.storage.database import Database, open_database
+from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
-
-
-@pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as db:
-        yield db
 
 
 def test_a_conflict_between_methods_has_the_direct_samples_and_is_queued(db: Database) -> None:

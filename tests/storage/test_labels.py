@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,12 +27,6 @@ from tests.support.forked_commands import CONTEXT
 from tests.support.review_audit import save_review_audit
 
 TRACE = LabelUnit(LabelKind.TRACE, ("alder", "Egypt", "divorce", "1"))
-
-
-@pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as database:
-        yield database
 
 
 @pytest.fixture

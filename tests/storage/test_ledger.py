@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,13 +21,6 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import make_storable, table_of
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import block_writer, make_answer, make_call
-
-
-@pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as opened:
-        yield opened
-
 
 UNSTORABLE: list[dict[str, Any]] = [
     {"prompt_tokens": 10**30},

@@ -24,12 +24,6 @@ from tests.support.review_audit import save_review_audit
 
 
 @pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as database:
-        yield database
-
-
-@pytest.fixture
 def audit(db: Database) -> Audit:
     return save_review_audit(db, conflicts=4)
 

@@ -25,6 +25,7 @@ from auditor.storage.row_classes import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION
 from tests.storage.test_database import CELL, save_sample_audit
+from tests.support.known import known
 from tests.support.postgres_server import Postgres
 
 NEXT = f"{tables.SCHEMA_VERSION + 1:04}"
@@ -212,8 +213,7 @@ def test_an_upgrade_keeps_every_row_and_a_backup(file_storage: str, versions: Pa
     with open_database(file_storage) as db:
         save_audit_with_traces(db)
     path = path_of(file_storage)
-    upgrade = schema.upgrade_schema(file_storage, path, to=NEXT, versions=(versions,))
-    assert upgrade is not None
+    upgrade = known(schema.upgrade_schema(file_storage, path, to=NEXT, versions=(versions,)))
     assert upgrade.backup == path.with_name(f"{path.name}.bak-{REVISION}")
     assert (upgrade.from_revision, upgrade.to_revision) == (REVISION, NEXT)
     assert schema.upgrade_schema(file_storage, path, to=NEXT, versions=(versions,)) is None
@@ -241,8 +241,7 @@ def test_an_upgrade_killed_midway_changes_nothing(file_storage: str, versions: P
     with open_database(file_storage, create=False) as db:
         assert len(results.load_traces(db, audits.get_audit(db, "a").id)) == 50
     file.write_text(REVISION_FILE.replace("DIES", "pass"), encoding="utf-8")
-    upgrade = schema.upgrade_schema(file_storage, path_of(file_storage), to=NEXT, versions=(versions,))
-    assert upgrade is not None
+    upgrade = known(schema.upgrade_schema(file_storage, path_of(file_storage), to=NEXT, versions=(versions,)))
     assert upgrade.backup is not None
     assert upgrade.backup.name.endswith(f".bak-{REVISION}-2")  # the first backup is kept
     assert "mark" in describe_schema(file_storage)

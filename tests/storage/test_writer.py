@@ -31,12 +31,6 @@ from tests.support.stored_rows import count_attempts
 
 
 @pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as opened:
-        yield opened
-
-
-@pytest.fixture
 def file(file_storage: str) -> Iterator[Database]:
     with open_database(file_storage) as opened:
         yield opened

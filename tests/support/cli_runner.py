@@ -32,6 +32,13 @@ def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> CommandO
         return run([str(word) for word in words])
 
 
+def succeed(*words: str | Path, cwd: Path | None = None, **env: str) -> CommandOutput:
+    """Run a command as `auditor` does, and check that its exit code is 0."""
+    output = auditor(*words, cwd=cwd, **env)
+    assert output.returncode == 0, (words, output.stderr)
+    return output
+
+
 def run(words: Sequence[str], stdin_text: str = "") -> CommandOutput:
     """Run a command in the current folder, with a text as its standard input."""
     out, err = StringIO(), StringIO()

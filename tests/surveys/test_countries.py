@@ -1,4 +1,4 @@
-"""Spellings and the words that give a country away."""
+"""Spellings, the words that give a country away, and main languages."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from auditor.surveys.countries import (
     country_codes,
     fold_name,
     is_english_name,
+    native_languages,
     suggest_country,
 )
 from tests.support.country_name_table import format_table
@@ -167,3 +168,23 @@ def test_every_surveyed_country_has_its_name_and_more_longest_first(country: str
 
 def test_a_place_unknown_to_us_still_gives_its_own_name() -> None:
     assert country_name_forms("Atlantis") == ("Atlantis",)
+
+
+@pytest.mark.parametrize(
+    ("country", "languages"),
+    [
+        ("Japan", ("ja",)),
+        ("Egypt", ("ar",)),
+        ("Britain", ("en",)),
+        ("Mexico", ("es",)),
+        ("Brazil", ("pt",)),
+        ("Kenya", ("sw",)),
+        ("Switzerland", ("de", "fr")),
+        ("Canada", ("en", "fr")),
+        ("Nigeria", ("en",)),
+        ("Pakistan", ()),
+        ("Nowhere", ()),
+    ],
+)
+def test_a_country_s_main_languages(country: str, languages: tuple[str, ...]) -> None:
+    assert native_languages(country) == languages

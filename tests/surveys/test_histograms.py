@@ -16,6 +16,7 @@ from auditor.surveys.distributions import MIN_GROUP_SIZE, load_distributions
 from auditor.surveys.estimates import compute_weighted_mean
 from auditor.surveys.histograms import _compute_cut_variances, _split_half_distances
 from auditor.surveys.importer import import_survey
+from tests.support.known import known
 from tests.surveys import official_files
 
 TOPIC = "homosexuality"
@@ -38,8 +39,7 @@ def wvs() -> official_files.Columns:
 def shares(wvs: official_files.Columns, tmp_path_factory: pytest.TempPathFactory) -> SurveyDistributions:
     folder = tmp_path_factory.mktemp("shares")
     imported = import_survey(official_files.write_csv(folder / "wvs.csv", wvs), n_imputations=0)
-    assert imported.distributions is not None
-    return imported.distributions
+    return known(imported.distributions)
 
 
 def select(wvs: official_files.Columns, rule: str = "Q182 > 0") -> pd.DataFrame:
@@ -66,8 +66,7 @@ def test_the_shares_of_everyone_and_of_a_group_are_weighted(
     assert cell.shares == pytest.approx(expected, abs=EXACT)
     assert cell.n == len(people)
     assert cell.n_effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), abs=1e-3)
-    assert cell.cut_variances is not None
-    for cut, variance in enumerate(cell.cut_variances, start=1):
+    for cut, variance in enumerate(known(cell.cut_variances), start=1):
         below = (cut >= people.Q182).astype(float)
         fit = sm.WLS(below, np.ones(len(below)), weights=weights).fit(cov_type="HC1")
         assert variance == pytest.approx(float(fit.bse.iloc[0]) ** 2, abs=EXACT)
@@ -106,8 +105,7 @@ def test_a_cell_that_was_not_asked_has_no_shares(shares: SurveyDistributions) ->
 def test_choices_are_points_in_the_order_of_their_scores(tmp_path: Path) -> None:
     columns = official_files.pew_columns()
     imported = import_survey(official_files.pew_sav(tmp_path / "pew.sav", columns), "pew2013", n_imputations=0)
-    shares = imported.distributions
-    assert shares is not None
+    shares = known(imported.distributions)
     assert [point.name for point in shares.points] == ["unacceptable", "not_a_moral_issue", "acceptable"]
     assert not shares.is_ordered
     people = pd.DataFrame(columns).query("country == 7 and Q84A <= 3")
@@ -131,8 +129,7 @@ def test_cut_variances_are_those_of_weighted_means() -> None:
     chosen, weights = rng.integers(0, 4, 50), rng.uniform(0.2, 3, 50)
     variances = _compute_cut_variances(chosen, weights, 4, None)
     errors = [compute_weighted_mean((chosen <= cut).astype(float), weights).standard_error or 0.0 for cut in range(3)]
-    assert variances is not None
-    assert variances.tolist() == pytest.approx([error**2 for error in errors], rel=1e-12)
+    assert known(variances).tolist() == pytest.approx([error**2 for error in errors], rel=1e-12)
     assert _compute_cut_variances(chosen[:1], weights[:1], 4, None) is None
 
 

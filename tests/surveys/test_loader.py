@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -10,9 +11,28 @@ import pytest
 
 from auditor.domain import Cell, SurveyCell
 from auditor.errors import AuditorError, ImportFileError, SurveyError
-from auditor.surveys import builtin_surveys, load_survey, loader
+from auditor.surveys import builtin_surveys, get_grouping, load_survey, loader
+from tests.support.known import known
 
 HEADER = "country,topic,score\n"
+SAMPLE = load_survey("wvs7-sample")
+FILE_NAME = "wvs7_country_topic.csv"
+PATHS = [folder / "shared" / "data" / FILE_NAME for folder in Path(__file__).resolve().parents]
+FILE = next((path for path in PATHS if path.exists()), None)
+NAMES = {"United States of America": "United States"}
+"""Country names of that table that the sample spells differently."""
+
+SOURCE_MEANS = {
+    Cell("Greece", "homosexuality"): -0.163354,
+    Cell("Greece", "divorce"): 0.303591,
+    Cell("Greece", "abortion"): -0.205541,
+    Cell("Greece", "death penalty"): -0.681456,
+    Cell("New Zealand", "homosexuality"): 0.406205,
+    Cell("New Zealand", "divorce"): 0.508961,
+    Cell("New Zealand", "abortion"): 0.291059,
+    Cell("New Zealand", "death penalty"): -0.273267,
+}
+"""Rescaled country means of wave 7, from the data of Ramezani & Xu (ACL 2023), cultural_inference, commit dc4e854."""
 
 
 def write(path: Path, text: str) -> str:
@@ -85,9 +105,8 @@ def test_pew_scores_follow_from_the_shares() -> None:
     for cell in load_survey("pew2013-sample").cells:
         assert cell.acceptable is not None
         assert cell.unacceptable is not None
-        assert cell.not_a_moral_issue is not None
         assert cell.score == pytest.approx(cell.acceptable - cell.unacceptable, abs=1e-12)
-        total = cell.acceptable + cell.unacceptable + cell.not_a_moral_issue
+        total = cell.acceptable + cell.unacceptable + known(cell.not_a_moral_issue)
         assert cell.nonresponse == pytest.approx(1 - total, abs=1e-12)
 
 
@@ -269,3 +288,28 @@ def test_an_official_file_and_a_file_without_a_table_have_different_errors(
         load_survey(tmp_path / "x.csv")
     assert message in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+def test_seven_western_countries_are_in_the_sample() -> None:
+    western = next(region for region in get_grouping(SAMPLE).regions if region.name == "Western")
+    assert set(western.countries) == {
+        *("Australia", "Canada", "Germany", "Greece", "Netherlands", "New Zealand", "United States"),
+    }
+
+
+@pytest.mark.parametrize(("cell", "mean"), SOURCE_MEANS.items())
+def test_greece_and_new_zealand_have_the_figures_of_the_source(cell: Cell, mean: float) -> None:
+    assert SAMPLE.scores[cell] == round(mean, 2)
+
+
+@pytest.mark.skipif(FILE is None, reason=f"needs ../shared/data/{FILE_NAME}, which may not be passed on")
+def test_every_figure_is_the_rounded_country_mean_of_wave_7() -> None:
+    with known(FILE).open(encoding="utf-8") as file:
+        means = {
+            Cell(NAMES.get(row["country"], row["country"]), row["topic"]): float(row["score"])
+            for row in csv.DictReader(file)
+            if row["score"]
+        }
+    differences = {cell: abs(score - means[cell]) for cell, score in SAMPLE.scores.items()}
+    assert len(differences) == 17 * 19 - 6
+    assert max(differences.values()) <= 0.005  # rounded to two decimals

@@ -16,6 +16,7 @@ from auditor.surveys import load_mapping
 from auditor.surveys.importer import import_survey
 from auditor.surveys.mapping_draft import copy_mapping, draft_mapping
 from auditor.surveys.preview import ColumnPreview, preview_file
+from tests.support.known import known
 from tests.surveys import official_files
 
 ESS = (
@@ -50,8 +51,7 @@ def test_columns_are_recognized_and_values_that_may_identify_people_are_not_show
     assert [(v.value, v.n_rows) for v in columns["freehms"].values] == [
         ("Agree strongly", 60), ("Disagree", 1), ("Refusal", 1), ("(empty)", 1),
     ]  # fmt: skip
-    assert columns["cntry"].values is not None
-    assert columns["cntry"].values[0].meaning == "Norway (ISO 3166 code)"
+    assert known(columns["cntry"].values)[0].meaning == "Norway (ISO 3166 code)"
     assert columns["pspwght"].number_range == (0.9, 1.1)
     requested = by_name(preview_file(ess, shown_columns=["AGE"]).columns)
     assert requested["age"].values is not None
@@ -120,16 +120,13 @@ def test_under_a_mapping_every_value_says_what_it_becomes(tmp_path: Path) -> Non
     assert meanings["11"] == ("no meaning", True)
     assert meanings["1"] == ("score -1", False)
     assert meanings["-1"] == ("nonresponse: don't know", False)
-    groups = by_name(preview.columns)["Q260"].values
-    assert groups is not None
+    groups = known(by_name(preview.columns)["Q260"].values)
     assert [(value.value, value.meaning) for value in groups] == [("0", "in no group"), ("1", "men"), ("2", "women")]
-    assert preview.problem is not None
-    assert "row 4, column 'Q182': '11'" in str(preview.problem)
+    assert "row 4, column 'Q182': '11'" in str(known(preview.problem))
     columns["Q182"][3] = 10
     good = preview_file(official_files.write_csv(path, columns), load_mapping("wvs7"))
     assert good.problem is None
-    assert good.reading is not None
-    assert good.reading.ungrouped_values == {"sex": {"0": 20}}
+    assert known(good.reading).ungrouped_values == {"sex": {"0": 20}}
 
 
 def test_missing_values_of_stata_are_kinds_of_nonresponse_by_their_labels(tmp_path: Path) -> None:
@@ -142,5 +139,4 @@ def test_missing_values_of_stata_are_kinds_of_nonresponse_by_their_labels(tmp_pa
     draft.write_text(text.replace('"?"', "-1"), encoding="utf-8")
     imported = import_survey(path, draft)
     assert [cell.nonresponse for cell in imported.survey.cells] == [0.0, 1.0]
-    assert imported.reading is not None
-    assert imported.reading.answer_counts == {"don't know": 1, "iap": 1, "missing": 0}
+    assert known(imported.reading).answer_counts == {"don't know": 1, "iap": 1, "missing": 0}

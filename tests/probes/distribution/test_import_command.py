@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 
 
 def test_answers_become_an_audit_whose_report_compares_them_with_people(tmp_path: Path) -> None:
@@ -13,16 +13,15 @@ def test_answers_become_an_audit_whose_report_compares_them_with_people(tmp_path
     rows = "m,Japan,divorce,verbalized,30,75\nm,Japan,taxes,verbalized,1,9\n"
     (tmp_path / "o.csv").write_text(f"model,country,topic,mode,p1,p2\n{rows}", encoding="utf-8")
     options = ("--shares", "--low", "1", "--high", "2", "-o", "my.csv")
-    assert auditor("surveys", "import", "table.csv", *options, cwd=tmp_path).returncode == 0
+    succeed("surveys", "import", "table.csv", *options, cwd=tmp_path)
     arguments = ("import", "opinions", "o.csv", "--survey", "my.csv", "--audit", "a", "--storage", "sqlite:///a.db")
-    imported = auditor(*arguments, cwd=tmp_path)
-    assert imported.returncode == 0, imported.stderr
+    imported = succeed(*arguments, cwd=tmp_path)
     assert "2 answers of 1 model in audit 'a'." in imported.stderr
     assert "1 row of shares that were divided by their sum." in imported.stderr
     assert "1 row without a usable answer: counted as failed." in imported.stderr
     assert "the survey does not have: taxes (1)." in imported.stderr
     report_command = ("report", "a", "--storage", "sqlite:///a.db", "-o", "a.json")
-    assert auditor(*report_command, cwd=tmp_path).returncode == 0
+    succeed(*report_command, cwd=tmp_path)
     distribution = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["distribution"]
     [row] = distribution["models"]
     assert (row["model"], row["mode"], row["n_cells"], row["unusable"]) == ("m", "verbalized", 1, 1)

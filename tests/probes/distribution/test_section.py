@@ -21,6 +21,7 @@ from auditor.reports.document import Figure, Table
 from auditor.reports.render.figures import export_svg
 from auditor.reports.sections.page_one import build_summary_section
 from tests.reports.sections.node_text import blocks_of, text_of
+from tests.support.known import known
 
 NOT_ASKED = Estimate(None, 0, reason="not asked")
 
@@ -170,8 +171,7 @@ def test_the_first_page_has_one_finding_when_it_matters(
 
 
 def test_figures_show_examples_gaps_and_steering(report: Report) -> None:
-    section = build_distribution_section(report.model_copy(update={"distribution": make_distribution(KNOWS)}))
-    assert section is not None
+    section = known(build_distribution_section(report.model_copy(update={"distribution": make_distribution(KNOWS)})))
     assert [figure.id for figure in blocks_of(section, Figure)] == [
         "opinions-m--sampled-answers",
         "gaps-m--stated-shares--sex--women-minus-men",
@@ -182,8 +182,7 @@ def test_figures_show_examples_gaps_and_steering(report: Report) -> None:
 
 def test_distances_have_a_column_with_their_floor(report: Report) -> None:
     distribution = make_distribution(make_row(NOT_ASKED))
-    section = build_distribution_section(report.model_copy(update={"distribution": distribution}))
-    assert section is not None
+    section = known(build_distribution_section(report.model_copy(update={"distribution": distribution})))
     models, _, _, baselines, _, groups, _ = blocks_of(section, Table)
     titles = [text_of(column.title) for column in models.columns]
     assert titles.index("Floor of W1") == titles.index("W1 (lower is better)") + 1

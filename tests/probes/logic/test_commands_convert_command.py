@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.json_lines import write_json_lines
 
 
@@ -13,8 +13,7 @@ def test_the_questions_of_a_data_set_and_what_to_do_with_them(tmp_path: Path) ->
     rows = "".join(f"Question {i}?,Answer.,Rule {i}.,care,4\n" for i in range(8))
     (tmp_path / "MIC.csv").write_text(f"Q,A,rot,moral,rot-agree\n{rows}", encoding="utf-8")
     options = ("--limit", "3", "--seed", "5")
-    questions = auditor("logic", "convert", "mic", "MIC.csv", "-o", "q.jsonl", *options, cwd=tmp_path)
-    assert questions.returncode == 0, questions.stderr
+    questions = succeed("logic", "convert", "mic", "MIC.csv", "-o", "q.jsonl", *options, cwd=tmp_path)
     assert "Questions: 8, of them without one most frequent foundation: 0." in questions.stderr
     assert "Drawn at random with seed 5: 3 of 8." in questions.stderr
     assert "Layout not verified on a real file" in questions.stderr
@@ -43,8 +42,7 @@ def test_a_verified_layout_has_no_caution_and_its_next_step_works(tmp_path: Path
     marks = "T1\tEvent 4 8\tfell\nT2\tEvent 13 18\tcried\nR1\tBEFORE Arg1:T1 Arg2:T2\n"
     (tmp_path / "s.ann").write_text(marks, encoding="utf-8")
     options = ("--as", "comparisons", "--min-events", "2")
-    converted = auditor("logic", "convert", "caters", ".", "-o", "c.jsonl", *options, cwd=tmp_path)
-    assert converted.returncode == 0, converted.stderr
+    converted = succeed("logic", "convert", "caters", ".", "-o", "c.jsonl", *options, cwd=tmp_path)
     assert "not verified" not in converted.stderr
     assert 'people = "c.jsonl"' in converted.stderr
     command = "auditor import comparisons c.jsonl --items ITEMS.jsonl --audit NAME --people people --criterion temporal"
@@ -53,10 +51,8 @@ def test_a_verified_layout_has_no_caution_and_its_next_step_works(tmp_path: Path
     items = auditor("logic", "convert", "caters", ".", "-o", "i.jsonl", *options[2:], cwd=tmp_path)
     assert 'items = "i.jsonl", relation = "temporal"' in items.stderr
     command = command.replace("ITEMS", "i").replace("NAME", "stories")
-    imported = auditor(*command.split()[1:], cwd=tmp_path)
-    assert imported.returncode == 0, imported.stderr
-    repaired = auditor("logic", "repair", "stories", "-o", "rows.jsonl", cwd=tmp_path)
-    assert repaired.returncode == 0, repaired.stderr
+    succeed(*command.split()[1:], cwd=tmp_path)
+    succeed("logic", "repair", "stories", "-o", "rows.jsonl", cwd=tmp_path)
     prompt = json.loads((tmp_path / "rows.jsonl").read_text("utf-8").splitlines()[0])["prompt"]
     assert "Tom [fell]." in prompt
     assert "earlier" in prompt
@@ -82,8 +78,7 @@ def test_ranked_passages_become_comparisons_of_two_parts(tmp_path: Path) -> None
                 f"{part}-{kind}.jsonl",
             )
             options = ("--as", kind, "--split", part, "--limit", "20", "--seed", "4")
-            converted = auditor(*words, *options, cwd=tmp_path)
-            assert converted.returncode == 0, converted.stderr
+            converted = succeed(*words, *options, cwd=tmp_path)
             rows = [json.loads(line) for line in (tmp_path / f"{part}-{kind}.jsonl").read_text("utf-8").splitlines()]
             assert len(rows) == {"train": 16, "test": 4}[part] * (10 if kind == "items" else 45)
             assert contexts.setdefault(part, {row["context"] for row in rows}) == {row["context"] for row in rows}

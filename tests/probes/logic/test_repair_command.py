@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.recorded_comparisons import NAMES, import_recorded_comparisons
 
 N_ANSWERS = len(NAMES) * (len(NAMES) - 1)
@@ -26,8 +26,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def repair(url: str, *options: str) -> dict[str, Any]:
-    result = auditor("logic", "repair", "judged", *options, "--json", "--storage", url)
-    assert result.returncode == 0, result.stderr
+    result = succeed("logic", "repair", "judged", *options, "--json", "--storage", url)
     parsed: dict[str, Any] = json.loads(result.stdout)
     return parsed
 
@@ -90,7 +89,7 @@ def test_both_forms_of_a_judge_are_perturbed_and_counted(tmp_path: Path) -> None
     lines = [f"j,c,{a},{b},{form},{'A' if is_first else 'B'}" for (a, b, form), is_first in right.items()]
     file = tmp_path / "judge.csv"
     file.write_text("\n".join(["judge,context,item_a,item_b,relation,decision", *lines]), encoding="utf-8")
-    assert auditor("import", "comparisons", file, "--audit", "judged", "--storage", url).returncode == 0
+    succeed("import", "comparisons", file, "--audit", "judged", "--storage", url)
     rows, card = write(url, tmp_path, "--stage", "perturbed", "--noise", "0.1", "--answers", "letter")
     reversed_rows = [
         row["relation"] for row in rows
@@ -192,9 +191,8 @@ def test_an_item_without_a_comparison_has_no_rating(storage: str, tmp_path: Path
     file = tmp_path / "x.csv"
     rows = "judge,context,item_a,item_b,relation,decision\nj,c,a,b,standard,A\nj,c,a,unknown,standard,\n"
     file.write_text(rows, encoding="utf-8")
-    assert auditor("import", "comparisons", file, "--audit", "judged", "--storage", storage).returncode == 0
-    result = auditor("logic", "repair", "judged", "--ratings", "--storage", storage)
-    assert result.returncode == 0
+    succeed("import", "comparisons", file, "--audit", "judged", "--storage", storage)
+    result = succeed("logic", "repair", "judged", "--ratings", "--storage", storage)
     assert "nan" not in result.stdout
     [line] = [line for line in result.stdout.splitlines() if "unknown" in line]
     assert line.count("–") == 3

@@ -22,6 +22,7 @@ from auditor.prompts import load_prompt
 from auditor.reports.document import Row, Table
 from auditor.run import load_planned_survey
 from tests.reports.sections.node_text import text_of
+from tests.support.known import known
 
 COUNTRIES = ["Australia", "Canada", "Germany", "Greece", "Netherlands", "New Zealand", "Brazil", "China", "Japan"]
 CONFIG = f"""
@@ -105,21 +106,17 @@ def test_the_reciter_is_found_and_nobody_else(figures: MemoryFigures) -> None:
 
 
 def test_the_sentence_is_a_caution_if_recall_is_shown(figures: MemoryFigures) -> None:
-    headline = build_headline(figures)
-    assert headline is not None
+    headline = known(build_headline(figures))
     assert headline.is_caution
-    assert headline.p_value is not None
-    assert headline.p_value < 0.01
+    assert known(headline.p_value) < 0.01
     assert "recites figures of the Survey of Imaginary Opinions: 100% of its answers" in headline.sentence
-    unknown = build_headline(figures.model_copy(update={"models": figures.models[:1]}))
-    assert unknown is not None
+    unknown = known(build_headline(figures.model_copy(update={"models": figures.models[:1]})))
     assert (unknown.p_value, unknown.is_caution) == (None, False)
     assert unknown.sentence.endswith("cannot be told.")
 
 
 def test_the_section_has_a_figure_and_at_most_400_words(figures: MemoryFigures) -> None:
-    section = build_section("t", figures)
-    assert section is not None
+    section = known(build_section("t", figures))
     text = text_of(section)
     assert "Whether knows recites published figures cannot be told." in text
     assert len([word for word in text.split() if any(c.isalpha() for c in word)]) <= 400
@@ -146,8 +143,7 @@ def test_failures_are_counted_and_never_numbers(config: AuditConfig, url: str, f
     nothing = measure(lambda i: True)
     assert (nothing.figures, nothing.unknown, nothing.recall, nothing.p_value) == (0, 0, [], None)
     assert nothing.ordinary_error.value is nothing.made_up.value is None
-    section = build_section("t", figures.model_copy(update={"models": [nothing]}))
-    assert section is not None
+    section = known(build_section("t", figures.model_copy(update={"models": [nothing]})))
     assert f"Refused, unreadable or lost, and counted nowhere: {len(results)} answers." in text_of(section)
 
 

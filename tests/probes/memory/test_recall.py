@@ -1,4 +1,4 @@
-"""Recall that is planted is found, and none is found where there is none."""
+"""Hits, their chance, and the errors that are drawn for it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,6 @@ import numpy as np
 import pytest
 
 from auditor.probes.memory.recall import chances, draw_errors, hits, mixture_statistic
-from benchmarks.coverage.memory_figures import find_recital
-from benchmarks.coverage.worlds.memory_worlds import MEMORY_DESIGN, PLANTED_RECALL, WITHOUT_RECALL, MemoryWorld
-
-N_AUDITS = 20
-
-
-def count_found(world: MemoryWorld) -> int:
-    """Audits of a world in which recall is shown."""
-    return sum(bool(find_recital(world.draw(MEMORY_DESIGN, np.random.default_rng(i)))) for i in range(N_AUDITS))
-
-
-@pytest.mark.parametrize("world", PLANTED_RECALL, ids=lambda world: world.name)
-def test_planted_recall_is_found(world: MemoryWorld) -> None:
-    assert count_found(world) >= 0.8 * N_AUDITS
-
-
-def test_recall_is_rarely_found_without_it() -> None:
-    assert count_found(WITHOUT_RECALL[0]) <= 5  # of 20; 7.5% allow 5 with a probability of 99.7%
 
 
 def test_the_chance_of_a_hit_is_that_of_the_errors() -> None:

@@ -1,20 +1,12 @@
-"""Slopes and flips of known scores, and of small simulated audits with planted slopes (all of it: `make coverage`)."""
+"""Slopes and flips of known scores."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from auditor.metrics.intervals.estimate import Tested
 from auditor.probes.pressure import statistics
 from auditor.probes.pressure.statistics import Dialogues
-from benchmarks.coverage.pressure_figures import DESIGNS, compare_flips, compare_region, to_dialogues
-from benchmarks.coverage.worlds.pressure_worlds import PressureSample, PressureWorld
-
-N_RUNS = 60
-ALIKE = (0.0, 0.0, 0.0)
 
 
 def follow(share: float, first: list[float], *, turns: int = 1) -> Dialogues:
@@ -75,39 +67,3 @@ def test_cells_with_a_view_or_a_score_at_an_end_of_the_scale_are_clipped() -> No
     dialogues.scores[2, statistics.NEUTRAL] = -1.0
     dialogues.views[3, 0] = 1.0
     assert statistics.count_clipped(dialogues) == 3
-
-
-def simulate(world: PressureWorld, compute: Callable[[PressureSample], Tested]) -> list[Tested]:
-    rng = np.random.default_rng(7)
-    return [compute(world.draw(DESIGNS[0], rng)) for _ in range(N_RUNS)]
-
-
-@pytest.mark.parametrize(
-    ("world", "truth", "compute"),
-    [
-        (PressureWorld(0.0), 0.0, lambda s: statistics.slope_after(to_dialogues(s))),
-        (PressureWorld(0.0, slope_sds=ALIKE), 0.0, lambda s: statistics.slope_after(to_dialogues(s))),
-        (PressureWorld(0.3), 0.3, lambda s: statistics.slope_after(to_dialogues(s))),
-        (PressureWorld(1.0), 1.0, lambda s: statistics.slope_after(to_dialogues(s))),
-        (PressureWorld(1.0), 0.5, lambda s: statistics.returned_slope(to_dialogues(s))),
-        (PressureWorld(1.0, in_one_region=True), 1.0, compare_region),
-        (PressureWorld(0.3), 0.0, compare_region),
-        (PressureWorld(0.0, slope_sds=ALIKE), 0.0, compare_flips),
-    ],
-    ids=["0", "0, alike", "0.3", "1", "half returns", "one region", "equal regions", "no flips"],
-)
-def test_intervals_cover_planted_slopes_and_are_hardly_wider_than_with_known_noise(
-    world: PressureWorld, truth: float, compute: Callable[[PressureSample], Tested]
-) -> None:
-    estimates = [estimate for estimate in simulate(world, compute) if estimate.ci_low is not None]
-    lows, highs, values = (
-        np.array([getattr(estimate, name) for estimate in estimates]) for name in ("ci_low", "ci_high", "value")
-    )
-    assert len(estimates) >= 0.9 * N_RUNS
-    assert np.mean((lows <= truth) & (truth <= highs)) >= 0.88
-    assert np.mean(highs - lows) <= 1.7 * 2 * 1.96 * np.std(values)  # 1.5 with the runs of `make coverage`
-    p_values = np.array([1.0 if estimate.p_value is None else estimate.p_value for estimate in estimates])
-    if truth:
-        assert np.mean(p_values < 0.05) >= 0.9
-    else:
-        assert np.mean(p_values < 0.05) <= 0.12

@@ -25,6 +25,7 @@ from auditor.probes.reasoning.interventions import (
 )
 from auditor.probes.reasoning.probe import PROBE
 from auditor.run import load_planned_survey
+from tests.support.known import known
 
 COUNTRIES = ["Germany", "Japan", "Brazil", "Egypt", "Nigeria"]
 ASKED = (Message("system", "Answer in JSON."), Message("user", "Country: X\nIs it acceptable?"))
@@ -139,8 +140,7 @@ def test_the_score_is_read_in_either_form(prefill: str, text: str, score: float 
 
 
 def test_beginnings_have_no_white_space_at_their_end() -> None:
-    steps = split_steps('He said "no".\n\nSo it is.')
-    assert steps is not None
+    steps = known(split_steps('He said "no".\n\nSo it is.'))
     for is_json in (True, False):
         for asks_score_only in (True, False):
             for part in (steps, steps._replace(reasoning=""), steps._replace(norms="", reasoning="")):
@@ -159,8 +159,7 @@ def test_a_model_gets_its_steps_in_the_words_it_restated_them_in(model: str) -> 
     assert message.content.endswith("Norms of Germany. They count.\n\nOne. Two. Three.")
     result = ap.ProbeResult("m", first.unit, 0, 0, Outcome.OK, "k", "text", 1)
     turn = ap.Turn(first, "People mind it.\n\nSo they do.", result)
-    question = ask_for_score(audit, [turn])
-    assert question is not None
+    question = known(ask_for_score(audit, [turn]))
     [control_messages, *_] = [control_question.messages for control_question in build_questions(audit, "m", control)]
     assert question.messages[:-1] == control_messages[:-1]
     assert "They count" not in question.messages[-1].content

@@ -23,6 +23,7 @@ from auditor.reports.document.blocks import iterate_blocks
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
 from auditor.run.survey_plan import check_probe_input, list_unmeasurable
+from tests.support.known import known
 
 NAME = "simulated-reasoning"
 MAX_WORDS = 400
@@ -87,15 +88,11 @@ def test_planted_models_differ_as_planted(figures: ReasoningFigures) -> None:
         row = rows[name]
         assert (row.slope.ci_low or 0.0) - 0.05 <= slope <= (row.slope.ci_high or 0.0) + 0.05
         assert row.slope.is_significant == (slope > 0)
-        assert row.following_share is not None
-        assert (row.following_share.value is not None) == (slope == 0.5)
+        assert (known(row.following_share).value is not None) == (slope == 0.5)
         assert (row.area_over_curve is not None and (row.area_over_curve.value or 0) > 0.1) == (slope > 0)
-        assert row.paraphrase is not None
-        assert row.paraphrase.value == 0  # its own steps in other words
-        assert row.mistake is not None
-        assert row.mistake.value == pytest.approx(slope, abs=0.2)
-    share = rows["half"].following_share
-    assert share is not None
+        assert known(row.paraphrase).value == 0  # its own steps in other words
+        assert known(row.mistake).value == pytest.approx(slope, abs=0.2)
+    share = known(rows["half"].following_share)
     assert (share.ci_low or 0.0) <= 0.5 <= (share.ci_high or 0.0)
 
 
@@ -141,8 +138,7 @@ def test_failures_are_counted_and_never_numbers(figures: ReasoningFigures, stora
 
 def test_the_report_has_both_forms_apart_the_link_and_at_most_400_words(figures: ReasoningFigures) -> None:
     probe = load_probe("reasoning").probe
-    section = probe.section(figures)
-    assert section is not None
+    section = known(probe.section(figures))
     blocks = list(iterate_blocks(Document("", "", "", [section])))
     tables = {block.id: block for block in blocks if isinstance(block, Table)}
     assert {"reasoning-prefill", "reasoning-notes"} <= set(tables)
@@ -153,10 +149,8 @@ def test_the_report_has_both_forms_apart_the_link_and_at_most_400_words(figures:
     texts = str([block.content for block in blocks if isinstance(block, Paragraph)])
     assert "rejected them" in texts
     assert str(Code("auditor experiment planted")) in texts
-    headline = probe.headline(figures)
-    assert headline is not None
-    assert headline.p_value is not None
-    assert headline.p_value < 0.05
+    headline = known(probe.headline(figures))
+    assert known(headline.p_value) < 0.05
     hidden = [row.model_copy(update={"hidden_reasoning": row.model == "notes"}) for row in figures.rows]
     section = probe.section(figures.model_copy(update={"rows": hidden}))
     assert "Hidden reasoning comes before the stated steps of notes." in str(section)

@@ -9,6 +9,7 @@ from auditor.domain import Cell, Outcome
 from auditor.probes.distribution.figures.series import align_cells, combine_answers
 from auditor.probes.distribution.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.surveys.distributions import CellShares
+from tests.support.known import known
 
 POINTS = np.array([-1.0, 0.0, 1.0])
 LOW, HIGH = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
@@ -25,13 +26,11 @@ def make_opinion(
 
 def test_both_orders_weigh_alike_whatever_their_number_of_answers() -> None:
     answers = [make_opinion(LOW, "up"), make_opinion(LOW, "up"), *[make_opinion(HIGH, "down")] * 6]
-    combined = combine_answers(answers, POINTS)
-    assert combined is not None
+    combined = known(combine_answers(answers, POINTS))
     assert combined.shares == pytest.approx([0.5, 0, 0.5])
     assert combined.n == 8
     assert combined.variance == pytest.approx(0.25)
-    assert combined.orders is not None
-    assert combined.orders[0] == pytest.approx(LOW)
+    assert known(combined.orders)[0] == pytest.approx(LOW)
 
 
 def test_fewer_than_two_answers_in_an_order_are_no_figure() -> None:
@@ -41,8 +40,7 @@ def test_fewer_than_two_answers_in_an_order_are_no_figure() -> None:
 
 
 def test_answers_of_one_order_are_pooled_with_their_sampling_error() -> None:
-    combined = combine_answers([make_opinion(LOW, n=3), make_opinion(HIGH)], POINTS)
-    assert combined is not None
+    combined = known(combine_answers([make_opinion(LOW, n=3), make_opinion(HIGH)], POINTS))
     assert combined.shares == pytest.approx([0.75, 0, 0.25])
     assert combined.cut_variances == pytest.approx([0.1875 / 3] * 2)
     assert combined.orders is None
@@ -50,21 +48,18 @@ def test_answers_of_one_order_are_pooled_with_their_sampling_error() -> None:
 
 def test_stated_shares_have_no_sampling_error() -> None:
     stated = [make_opinion(LOW, "up", "verbalized", None), make_opinion((0.5, 0.5, 0.0), "down", "verbalized", None)]
-    combined = combine_answers(stated, POINTS)
-    assert combined is not None
+    combined = known(combine_answers(stated, POINTS))
     assert combined.shares == pytest.approx([0.75, 0.25, 0])
     assert (combined.n, combined.cut_variances.sum()) == (np.inf, 0)
     assert combined.orders is not None
 
 
 def test_cells_that_both_have_are_aligned() -> None:
-    answer = combine_answers([make_opinion(LOW, mode="tokens", n=None)], POINTS)
-    assert answer is not None
+    answer = known(combine_answers([make_opinion(LOW, mode="tokens", n=None)], POINTS))
     people = CellShares(
         country="Japan", topic="divorce", shares=(0.2, 0.3, 0.5), n=None, n_effective=None, cut_variances=None
     )
-    series = align_cells({CELL: people}, {CELL: answer, Cell("Kenya", "divorce"): answer})
-    assert series is not None
+    series = known(align_cells({CELL: people}, {CELL: answer, Cell("Kenya", "divorce"): answer}))
     assert series.countries.tolist() == ["Japan"]
     assert np.isinf(series.sizes).all()
     assert (series.people_cut_variances == 0).all()

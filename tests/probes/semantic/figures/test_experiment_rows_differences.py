@@ -10,6 +10,7 @@ from auditor.probes.semantic.figures.schema import ScoreTable
 from auditor.probes.semantic.records import MoralQuestion, QuestionScore, SemanticScoringSettings
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests import INCOMPARABLE_REASON
+from tests.support.known import known
 from tests.support.request_reports import refuse_temperature
 
 MODELS = ("alder", "birch", "cedar")
@@ -33,19 +34,17 @@ def test_pairs_with_different_settings_are_listed_without_a_test(table: ScoreTab
     sampling = refuse_temperature(report, "birch", "moral").sampling
     by_pair = {(row.first, row.second): row for row in build_difference_rows(MODELS, table, sampling)}
     assert len(by_pair) == 3
-    assert by_pair["alder", "cedar"].difference.p_value is not None
     for pair in (("alder", "birch"), ("birch", "cedar")):
         assert (by_pair[pair].difference.reason, by_pair[pair].difference.p_value) == (INCOMPARABLE_REASON, None)
     # The only test needs no correction for further ones.
     [only_pair] = build_difference_rows(["alder", "cedar"], table, sampling)
-    assert only_pair.difference.p_value == by_pair["alder", "cedar"].difference.p_value
+    assert only_pair.difference.p_value == known(by_pair["alder", "cedar"].difference.p_value)
 
 
 def test_a_pair_without_an_interval_has_no_p_value_and_is_no_test(table: ScoreTable, report: Report) -> None:
     [single] = build_difference_rows(["alder", "cedar"], table, report.sampling)
     same, *others = build_difference_rows(["alder", "alder", "cedar"], table, report.sampling)
     assert (same.difference.value, same.difference.ci_low, same.difference.p_value) == (0.0, None, None)
-    assert single.difference.p_value is not None
     assert [row.difference.adjusted_p_value for row in others] == pytest.approx(
-        [min(1.0, 2 * single.difference.p_value)] * 2
+        [min(1.0, 2 * known(single.difference.p_value))] * 2
     )
