@@ -1,3 +1,5 @@
+"""Consistency of answers in meaning: worked cases, the papers' divergence, and the limits."""
+
 from __future__ import annotations
 
 import math
@@ -11,15 +13,21 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from auditor.metrics.answers.semantic import (
+    DIVERGENCE_WEIGHT,
+    MAX_COUNTED_DISTANCE,
     consistency_of,
     consistency_score,
     cosine_similarities,
+    edit_distance,
     entropy_of_similarities,
+    lexical_divergence,
     pairwise_consistency,
+    parascore,
     semantic_graph_entropies,
     semantic_graph_entropy,
     shuffled_null,
 )
+from tests.support.known import known
 
 Variant = Literal["sage", "sge"]
 BLEU: Any = "bleu"
@@ -170,10 +178,7 @@ def test_null_is_far_below_the_score_of_answers_that_belong_together() -> None:
     rows = rng.normal(0, 1, (60, 1, 16)) + rng.normal(0, 0.2, (60, 5, 16))
     null = shuffled_null(rows, seed=5)
     assert null == shuffled_null(rows, seed=5)
-    assert null.low is not None
-    assert null.mean is not None
-    assert null.high is not None
-    assert null.low <= null.mean <= null.high < 0.2 < 0.9 < semantic_graph_entropies(rows).mean()
+    assert known(null.low) <= known(null.mean) <= known(null.high) < 0.2 < 0.9 < semantic_graph_entropies(rows).mean()
 
 
 def test_null_never_puts_two_answers_of_one_question_together() -> None:
@@ -188,8 +193,7 @@ def test_matched_null_mixes_only_answers_of_like_length() -> None:
     rows = np.repeat(np.where(lengths[:, None] < 50, [1.0, 0.0], [0.0, 1.0])[:, None, :], 4, axis=1)
     shuffled = np.random.default_rng(0).permutation(40)
     assert shuffled_null(rows[shuffled], lengths=lengths[shuffled], strata=2).mean == pytest.approx(1.0)
-    plain = shuffled_null(rows[shuffled]).mean
-    assert plain is not None
+    plain = known(shuffled_null(rows[shuffled]).mean)
     assert plain < 0.6
 
 
@@ -220,3 +224,33 @@ def test_pairwise_consistency_is_the_mean_over_pairs_in_order() -> None:
     assert pairwise_consistency(["ab", "ac", "bc"], same_start) == pytest.approx(1 / 3)
     assert asked == [("ab", "ac"), ("ab", "bc"), ("ac", "bc")]
     assert math.isnan(pairwise_consistency(["ab"], same_start))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "distance"),
+    [("kitten", "sitting", 3 / 7), ("", "", 0.0), ("", "abc", 1.0), ("May I?", " may  i ", 0.0), ("abc", "xyz", 1.0)],
+)
+def test_edit_distance_is_levenshteins_over_the_longer_text(left: str, right: str, distance: float) -> None:
+    assert edit_distance(left, right) == pytest.approx(distance)
+
+
+@given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12))
+def test_edit_distance_is_symmetric_and_zero_only_for_copies(a: str, b: str, c: str) -> None:
+    assert edit_distance(a, b) == edit_distance(b, a)
+    assert 0 <= edit_distance(a, b) <= 1
+    assert edit_distance(a, a) == 0
+
+
+def test_divergence_is_the_papers() -> None:
+    # gamma = 0.35: -1 for a copy, 0 at gamma / (gamma + 1), gamma from gamma on.
+    assert lexical_divergence(0.0) == -1
+    assert lexical_divergence(MAX_COUNTED_DISTANCE / (MAX_COUNTED_DISTANCE + 1)) == pytest.approx(0)
+    assert lexical_divergence(MAX_COUNTED_DISTANCE) == pytest.approx(MAX_COUNTED_DISTANCE)
+    assert lexical_divergence(0.9) == MAX_COUNTED_DISTANCE
+
+
+def test_more_divergence_of_paraphrases_never_scores_less() -> None:
+    scores = [parascore(0.9, d / 100) for d in range(101)]
+    assert scores == sorted(scores)
+    assert scores[0] == pytest.approx(0.9 - DIVERGENCE_WEIGHT)
+    assert scores[-1] == pytest.approx(0.9 + DIVERGENCE_WEIGHT * MAX_COUNTED_DISTANCE)

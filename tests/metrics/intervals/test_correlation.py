@@ -1,3 +1,5 @@
+"""Correlations: against scipy, over observations that share questions, and within topics."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,7 +7,19 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.metrics.intervals.correlation import dependent_correlation_difference, pearson, pearson_by_row, spearman
+from auditor.metrics.intervals.correlation import (
+    correlate_over_units,
+    correlation_difference_over_units,
+    dependent_correlation_difference,
+    pearson,
+    pearson_by_row,
+    spearman,
+    within_topic_correlation,
+)
+from auditor.metrics.intervals.two_way import crossed_jackknife
+from auditor.metrics.people.alignment import PEARSON
+from tests.support.known import known
+from tests.support.two_way_tables import World
 
 NAN = float("nan")
 
@@ -91,9 +105,8 @@ def test_williams_known_case() -> None:
     )
     assert difference.value == pytest.approx(-0.1)
     assert difference.p_value == pytest.approx(2 * stats.t.sf(0.89, 100), abs=0.003)
-    assert difference.ci_low is not None
     assert difference.ci_high is not None
-    assert difference.ci_low < -0.1 < difference.ci_high
+    assert known(difference.ci_low) < -0.1 < difference.ci_high
     assert difference.ci_high > 0
 
 
@@ -104,11 +117,8 @@ def test_difference_interval_covers_and_test_holds_its_level() -> None:
     runs, covered, rejected = 600, 0, 0
     for _ in range(runs):
         difference = dependent_correlation_difference(*(spread @ rng.normal(size=(3, 60))))
-        assert difference.ci_low is not None
-        assert difference.ci_high is not None
-        covered += difference.ci_low <= 0.2 <= difference.ci_high
-        p = dependent_correlation_difference(*(same @ rng.normal(size=(3, 60)))).p_value
-        assert p is not None
+        covered += known(difference.ci_low) <= 0.2 <= known(difference.ci_high)
+        p = known(dependent_correlation_difference(*(same @ rng.normal(size=(3, 60)))).p_value)
         rejected += p < 0.05
     assert 0.92 < covered / runs < 0.98
     assert 0.02 < rejected / runs < 0.08
@@ -138,3 +148,110 @@ def test_correlations_by_row_are_those_of_each_row() -> None:
     assert np.isnan(values).sum() == 8
     np.testing.assert_array_equal(pearson_by_row(x, y[0, 0]), pearson_by_row(x, np.broadcast_to(y[0, 0], x.shape)))
     assert pearson_by_row(np.empty((0, 4)), np.ones(4)).shape == (0,)
+
+
+def simulate(rng: np.random.Generator, n_questions: int, n_models: int) -> tuple[np.ndarray, ...]:
+    """A truth and two scores that share deviations within a question, and the questions' numbers."""
+    shape = (n_questions, n_models)
+    truth = 0.8 * rng.normal(size=(n_questions, 1)) + 0.6 * rng.normal(size=shape)
+    first, second = (truth + 0.7 * rng.normal(size=(n_questions, 1)) + 0.7 * rng.normal(size=shape) for _ in range(2))
+    return truth.ravel(), first.ravel(), second.ravel(), np.repeat(np.arange(n_questions), n_models)
+
+
+def test_each_question_is_left_out_with_all_its_models() -> None:
+    truth, first, second, questions = simulate(np.random.default_rng(0), 9, 3)
+    result = correlate_over_units(truth, first, {"question": questions})
+    left_out = [questions != question for question in range(9)]
+    z = np.arctanh([np.corrcoef(truth[others], first[others])[0, 1] for others in left_out])
+    error = (8 / 9 * ((z - z.mean()) ** 2).sum()) ** 0.5
+    r = np.corrcoef(truth, first)[0, 1]
+    expected = np.tanh(np.arctanh(r) + np.array([-1, 1]) * stats.t.ppf(0.975, 8) * error)
+    assert result.value == pytest.approx(r, abs=1e-12)
+    assert (result.ci_low, result.ci_high) == pytest.approx(tuple(expected), abs=1e-9)
+    assert result.p_value == pytest.approx(2 * stats.t.sf(abs(np.arctanh(r)) / error, 8), abs=1e-9)
+    assert (result.n, result.resampled) == (27, ("question",))
+
+    difference = correlation_difference_over_units(truth, first, second, {"question": questions})
+    gaps = [
+        np.corrcoef(truth[others], first[others])[0, 1] - np.corrcoef(truth[others], second[others])[0, 1]
+        for others in left_out
+    ]
+    half_width = stats.t.ppf(0.975, 8) * (8 / 9 * ((np.array(gaps) - np.mean(gaps)) ** 2).sum()) ** 0.5
+    value = r - np.corrcoef(truth, second)[0, 1]
+    assert difference.value == pytest.approx(value, abs=1e-12)
+    assert difference.ci_high == pytest.approx(value + half_width, abs=1e-9)
+
+
+def test_what_cannot_be_correlated_has_a_reason() -> None:
+    questions, sides = {"question": range(8)}, ("the labels", "the measure")
+    constant = correlate_over_units([1.0] * 8, np.arange(8.0), questions, sides)
+    assert (constant.value, constant.p_value) == (None, None)
+    assert constant.reason == "all 8 values of the labels are equal"
+    both = correlate_over_units([1.0] * 8, [2.0] * 8, questions, sides)
+    assert both.reason == "all 8 values of the labels and of the measure are equal"
+    none = correlate_over_units([np.nan] * 8, np.arange(8.0), questions)
+    assert none.reason == "a correlation needs at least 3 values on both sides, but there are 0"
+    few = correlate_over_units([1.0, 2, 4, np.nan], [2.0, 1, 5, 1], {"question": range(4)})
+    assert few.value is not None
+    assert few.reason == "an interval needs at least 5 questions, but there are 3 questions"
+    assert correlate_over_units([1.0, 2.0], [1.0, 2.0], {"question": range(2)}).value is None
+
+
+def test_it_is_pearson_s_r_of_what_is_left_when_each_topic_s_mean_is_out() -> None:
+    world = World(1, 9, 6)
+    scores = world.first.copy()
+    scores[[3, 17]] = np.nan
+    is_scored = ~np.isnan(scores)
+    topics = world.topics[is_scored]
+    left = [
+        values - np.array([values[topics == t].mean() for t in topics])
+        for values in (scores[is_scored], world.truth[is_scored])
+    ]
+    correlation = within_topic_correlation(scores, world.truth, world.countries, world.topics)
+    assert correlation.value == pytest.approx(stats.pearsonr(*left).statistic)
+    assert correlation.n == 52
+    assert -1 < known(correlation.ci_low) < (correlation.value or 0) < known(correlation.ci_high) < 1
+
+
+def test_what_topics_are_like_everywhere_adds_nothing() -> None:
+    world = World(2, 12, 8)
+    moved = world.first + 3.0 * np.sin(world.topics)
+    for scores in (world.first, moved):
+        correlation = within_topic_correlation(scores, world.truth, world.countries, world.topics)
+        assert correlation.value == pytest.approx(
+            within_topic_correlation(world.first, world.truth, world.countries, world.topics).value, abs=1e-9
+        )
+
+
+def test_the_same_everywhere_is_no_correlation_but_a_reason() -> None:
+    world = World(3, 8, 6)
+    constant = np.cos(world.topics) * 0.3
+    correlation = within_topic_correlation(constant, world.truth, world.countries, world.topics)
+    assert (correlation.value, correlation.ci_low, correlation.p_value) == (None, None, None)
+    assert correlation.reason == "scores constant within topics"
+    assert within_topic_correlation(constant, constant, world.countries, world.topics).reason == (
+        "scores and truth constant within topics"
+    )
+    assert within_topic_correlation([], [], [], []).reason == "no cell has all its values"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_p_is_below_5_percent_just_where_the_interval_leaves_out_0(sign: int) -> None:
+    sizes = []
+    for seed in range(40):
+        world = World(seed, 12, 7)
+        scores = sign * world.truth * 0.4 + 0.9 * (world.first - world.truth)
+        estimate = crossed_jackknife(PEARSON, scores, world.truth, world.countries, world.topics)
+        p = known(estimate.p_value)
+        assert estimate.ci_low is not None
+        assert estimate.ci_high is not None
+        assert (p < 0.05) == (estimate.ci_low > 0 or estimate.ci_high < 0)
+        sizes.append(p < 0.05)
+    assert 0 < sum(sizes) < len(sizes)
+
+
+def test_without_an_interval_there_is_no_p() -> None:
+    world = World(4, 4, 9)
+    estimate = crossed_jackknife(PEARSON, world.first, world.truth, world.countries, world.topics)
+    assert estimate.value is not None
+    assert estimate.p_value is None

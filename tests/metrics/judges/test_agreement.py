@@ -16,6 +16,7 @@ from auditor.metrics.judges.agreement import (
     krippendorff_alpha,
     leave_one_rater_out,
 )
+from tests.support.known import known
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
@@ -58,9 +59,7 @@ def test_alpha_published(level: MeasurementLevel, value: float) -> None:
     alpha = krippendorff_alpha(PUBLISHED, level)
     assert alpha.value == pytest.approx(value, abs=5e-4)
     assert (alpha.n, alpha.n_ratings, alpha.n_dropped) == (11, 40, 1)
-    assert alpha.ci_low is not None
-    assert alpha.ci_high is not None
-    assert alpha.ci_low < value < alpha.ci_high <= 1
+    assert known(alpha.ci_low) < value < known(alpha.ci_high) <= 1
 
 
 def test_kappa_and_ac1_by_hand_on_ragged_panels() -> None:
@@ -90,9 +89,7 @@ def test_the_prevalence_paradox_is_seen() -> None:
     ratings = np.zeros((2, 100))
     ratings[0, 0] = ratings[1, 1] = 1  # 98% raw agreement, and each rater says 1 once
     kappa, ac1 = fleiss_kappa(count_ratings(ratings)).value, gwet_ac1(ratings).value
-    assert kappa is not None
-    assert ac1 is not None
-    assert kappa < 0 < 0.97 < ac1
+    assert known(kappa) < 0 < 0.97 < known(ac1)
 
 
 def test_all_the_same_is_not_perfect_agreement() -> None:
@@ -202,11 +199,10 @@ def test_the_interval_of_two_categories_is_that_of_the_specific_agreement_by_han
 
     by_country, by_topic = variance(countries), variance(topics)
     total = max(by_country + by_topic - variance(np.arange(len(topics))) / 2, by_country, by_topic)
-    assert alpha.value is not None
     rarer = ratings == 0
     share = rarer.sum() / (~np.isnan(ratings)).sum()
     assert share < 0.5
-    specific = 1 - (1 - alpha.value) * (1 - share)
+    specific = 1 - (1 - known(alpha.value)) * (1 - share)
     n_effective = specific * (1 - specific) / (total * (1 - share) ** 2)
     assert n_effective < rarer.sum()
     n_effective *= (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 6)) ** 2
@@ -276,8 +272,7 @@ def test_ac1_is_left_out_on_fishers_z_with_half_the_variance_of_cells_subtracted
 
     by_country, by_topic = variance(countries), variance(topics)
     total = max(by_country + by_topic - variance(np.arange(42)) / 2, by_country, by_topic)
-    assert ac1.value is not None
-    z, half_width = np.arctanh(ac1.value), stats.t.ppf(0.975, 5) * total**0.5
+    z, half_width = np.arctanh(known(ac1.value)), stats.t.ppf(0.975, 5) * total**0.5
     assert (ac1.ci_low, ac1.ci_high) == pytest.approx((np.tanh(z - half_width), np.tanh(z + half_width)), abs=1e-9)
 
 
@@ -296,36 +291,6 @@ def test_too_few_countries_or_topics_give_no_interval_and_say_so() -> None:
         krippendorff_alpha(ratings, units={"country": countries[1:]})
 
 
-def _clustered_verdicts(rng: np.random.Generator, n_countries: int, n_topics: int) -> Floats:
-    """Verdicts of five judges, shape (5, countries * topics): countries, topics and judges x topics have effects."""
-    country, topic = rng.normal(size=(n_countries, 1)), rng.normal(size=(1, n_topics))
-    judge_topic, trace, noise = (
-        rng.normal(size=shape) for shape in ((5, 1, n_topics), (1, n_countries, n_topics), (5, n_countries, n_topics))
-    )
-    latent = 0.4 + 0.4 * country + 0.8 * topic + 0.7 * judge_topic + 0.7 * trace + noise
-    return (latent > 0).reshape(5, -1).astype(float)
-
-
-def test_intervals_over_countries_and_topics_cover_and_intervals_over_items_do_not() -> None:
-    """Agreement on other topics differs: the truth is that of 30,000 independent topics with one country each."""
-    independent = np.hstack([_clustered_verdicts(np.random.default_rng(10**6 + s), 1, 1) for s in range(30_000)])
-    truth = krippendorff_alpha(independent).value
-    assert truth is not None
-    n_runs, hits, naive_hits = 300, 0, 0
-    units = {"country": np.repeat(np.arange(20), 10), "topic": np.tile(np.arange(10), 20)}
-    for seed in range(n_runs):
-        ratings = _clustered_verdicts(np.random.default_rng(seed), 20, 10)
-        alpha, naive = krippendorff_alpha(ratings, units=units), krippendorff_alpha(ratings)
-        assert alpha.ci_low is not None
-        assert alpha.ci_high is not None
-        assert naive.ci_low is not None
-        assert naive.ci_high is not None
-        hits += alpha.ci_low <= truth <= alpha.ci_high
-        naive_hits += naive.ci_low <= truth <= naive.ci_high
-    assert hits / n_runs > 0.9
-    assert naive_hits / n_runs < 0.8
-
-
 def test_one_rater_left_out_names_the_odd_one() -> None:
     ratings = _panel(4, items=200)
     ratings[2] = np.random.default_rng(0).integers(4, size=200)
@@ -335,10 +300,8 @@ def test_one_rater_left_out_names_the_odd_one() -> None:
     for i, rater in enumerate(left_out):
         others = np.delete(ratings, i, axis=0)
         assert rater.agreement == krippendorff_alpha(others)
-        assert rater.agreement.value is not None
-        assert rater.difference.value == pytest.approx(rater.agreement.value - panel.value)
-        assert rater.difference.ci_low is not None
-        assert (rater.difference.ci_low > 0) == (i == 2)
+        assert rater.difference.value == pytest.approx(known(rater.agreement.value) - panel.value)
+        assert (known(rater.difference.ci_low) > 0) == (i == 2)
     assert leave_one_rater_out(ratings[:2])[0].agreement.reason == "no item has 2 ratings"
     assert leave_one_rater_out(ratings[:2])[0].difference.reason == "no item has 2 ratings"
 

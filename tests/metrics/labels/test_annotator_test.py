@@ -11,6 +11,7 @@ from scipy.stats import ttest_1samp
 
 from auditor.metrics.intervals.estimate import Floats
 from auditor.metrics.labels.annotator_test import Scoring, alternative_annotator_test
+from tests.support.known import known
 
 NAN = float("nan")
 DATA = next(
@@ -135,9 +136,7 @@ def test_published_results(data_set: str, judge_name: str) -> None:
     humans = [[encode(labels.get(item)) for item in items] for labels in by_rater.values()]
     judge = [encode(judged.get(item)) for item in items]
     result = alternative_annotator_test(humans, judge, epsilon=epsilon, scoring=scoring)
-    assert result.winning_rate is not None
-    assert result.advantage_probability is not None
-    assert (result.passed, round(result.winning_rate, 2), round(result.advantage_probability, 2)) == (
+    assert (result.passed, round(known(result.winning_rate), 2), round(known(result.advantage_probability), 2)) == (
         passed,
         winning_rate,
         advantage,

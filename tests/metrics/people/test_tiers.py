@@ -9,6 +9,7 @@ from scipy import stats
 
 from auditor.metrics.people.alignment import MAE, PEARSON, Statistic
 from auditor.metrics.people.tiers import ModelTiers, model_tiers
+from tests.support.known import known
 
 Floats = NDArray[np.float64]
 COUNTRIES, TOPICS = np.repeat(np.arange(25), 10), np.tile(np.arange(10), 25)
@@ -50,12 +51,8 @@ def test_clear_differences_are_tiers_of_their_own(statistic: Statistic) -> None:
     truth = rng.uniform(-1, 1, 250)
     models = [scores(rng, truth, noise) for noise in (0.9, 0.1, 0.4)]
     tiers = rank(statistic, models, truth, COUNTRIES, TOPICS)
-    assert tiers.tiers is not None
-    assert tiers.rank_low is not None
-    assert tiers.rank_high is not None
-    assert tiers.may_be_best is not None
-    assert tiers.tiers.tolist() == tiers.rank_low.tolist() == tiers.rank_high.tolist() == [3, 1, 2]
-    assert tiers.may_be_best.tolist() == [False, True, False]
+    assert known(tiers.tiers).tolist() == known(tiers.rank_low).tolist() == known(tiers.rank_high).tolist() == [3, 1, 2]
+    assert known(tiers.may_be_best).tolist() == [False, True, False]
 
 
 def test_differences_from_the_best_other_are_those_of_the_figures_and_end_at_zero_on_one_side() -> None:
@@ -102,61 +99,13 @@ def test_of_two_models_it_is_the_paired_test_on_the_transformed_scale() -> None:
     assert 2 <= n_apart <= 10
 
 
-@pytest.mark.parametrize(("statistic", "heavy_tails"), [(MAE, False), (MAE, True), (PEARSON, False), (PEARSON, True)])
-def test_equal_models_are_seldom_split(statistic: Statistic, heavy_tails: bool) -> None:
-    """20 equal models; in 1,000 runs of each design they are split in 1 to 5% (docs/coverage.md)."""
-    n_split = n_split_alone = 0
-    for seed in range(60):
-        models, *world = simulate_audit(np.random.default_rng(seed), 20, 10, [1.0] * 20, heavy_tails)
-        tiers = rank(statistic, models, *world)
-        assert tiers.tiers is not None
-        n_split += int(tiers.tiers.max() > 1)
-        extremes = [models[int(tiers.values.argmin())], models[int(tiers.values.argmax())]]
-        split_pair = rank(statistic, extremes, *world).tiers
-        n_split_alone += int(split_pair is not None and split_pair.max() > 1)
-    assert n_split <= stats.binom.ppf(0.999, 60, 0.05)
-    assert n_split_alone >= 15  # the best and the worst, as if they had not been picked among 20
-
-
-@pytest.mark.parametrize("statistic", [MAE, PEARSON], ids=["mae", "r"])
-def test_intervals_of_ranks_and_of_differences_from_the_best_hold_together(statistic: Statistic) -> None:
-    factors = [0.4, 0.9, 1.0, 1.0, 1.2]
-    error, people = 0.2**2 + 0.3**2 + 0.2**2 + 0.1**2 + 0.15**2, 0.25**2 + 0.45**2 + 0.15**2
-    true = np.array([
-        factor * (2 * error / np.pi) ** 0.5 if statistic is MAE else (people / (people + factor**2 * error)) ** 0.5
-        for factor in factors
-    ])  # fmt: skip
-    goodness = true if statistic is PEARSON else -true
-    from_best = true - np.array([true[np.delete(goodness, i).argmax() + (i == 0)] for i in range(5)])
-    rank_low, rank_high = [1, 2, 3, 3, 5], [1, 2, 4, 4, 5]
-    n_ranks = n_best = n_found = 0
-    for seed in range(100):
-        tiers = rank(statistic, *simulate_audit(np.random.default_rng(seed), 20, 10, factors))
-        assert tiers.rank_low is not None
-        assert tiers.rank_high is not None
-        assert tiers.from_best_low is not None
-        assert tiers.from_best_high is not None
-        assert tiers.may_be_best is not None
-        n_ranks += bool(((tiers.rank_low <= rank_high) & (tiers.rank_high >= rank_low)).all())
-        n_best += bool(((tiers.from_best_low <= from_best) & (from_best <= tiers.from_best_high)).all())
-        n_found += tiers.may_be_best.tolist() == [True, False, False, False, False]
-    fewest = stats.binom.ppf(0.001, 100, 0.95)
-    assert n_ranks >= fewest
-    assert n_best >= fewest
-    assert n_found >= (60 if statistic is MAE else 20)
-
-
 def test_models_that_differ_the_same_in_every_cell_are_apart_and_equal_ones_are_not() -> None:
     truth = np.random.default_rng(4).uniform(-0.5, 0.5, 250)
     models = [truth + 0.1, truth + 0.3, truth + 0.1]
     tiers = rank(MAE, models, truth, COUNTRIES, TOPICS)
-    assert tiers.tiers is not None
-    assert tiers.rank_low is not None
-    assert tiers.rank_high is not None
-    assert tiers.may_be_best is not None
-    assert tiers.tiers.tolist() == [1, 2, 1]
-    assert (tiers.rank_low.tolist(), tiers.rank_high.tolist()) == ([1, 3, 1], [2, 3, 2])
-    assert tiers.may_be_best.tolist() == [True, False, True]
+    assert known(tiers.tiers).tolist() == [1, 2, 1]
+    assert (known(tiers.rank_low).tolist(), known(tiers.rank_high).tolist()) == ([1, 3, 1], [2, 3, 2])
+    assert known(tiers.may_be_best).tolist() == [True, False, True]
     assert tiers.from_best == pytest.approx([0.0, 0.2, 0.0])
 
 
@@ -165,8 +114,7 @@ def test_a_perfect_model_is_compared_though_its_logarithm_is_infinite() -> None:
     truth = rng.uniform(-0.5, 0.5, 250)
     for statistic in (MAE, PEARSON):
         tiers = rank(statistic, [truth, scores(rng, truth, 0.3)], truth, COUNTRIES, TOPICS)
-        assert tiers.tiers is not None
-        assert tiers.tiers.tolist() == [1, 2]
+        assert known(tiers.tiers).tolist() == [1, 2]
 
 
 def test_a_noisy_model_is_not_called_worse_for_standing_behind_one_that_is() -> None:
@@ -175,8 +123,7 @@ def test_a_noisy_model_is_not_called_worse_for_standing_behind_one_that_is() -> 
     off = 0.235 + rng.choice([-0.2, 0.2], 25)[COUNTRIES]
     tiers = rank(MAE, [truth + 0.199, truth + 0.219, truth + off], truth, COUNTRIES, TOPICS)
     assert tiers.values[2] > tiers.values[1] > tiers.values[0]
-    assert tiers.tiers is not None
-    assert tiers.tiers.tolist() == [1, 2, 1]
+    assert known(tiers.tiers).tolist() == [1, 2, 1]
 
 
 def test_only_cells_that_all_have_count_and_a_missing_comparison_has_its_reason() -> None:
@@ -198,8 +145,7 @@ def test_only_cells_that_all_have_count_and_a_missing_comparison_has_its_reason(
 def test_a_single_model_is_in_the_first_tier_without_a_comparison() -> None:
     truth = np.random.default_rng(1).uniform(-1, 1, 250)
     tiers = rank(MAE, [truth + 0.1], truth, COUNTRIES, TOPICS)
-    assert tiers.tiers is not None
-    assert tiers.tiers.tolist() == [1]
+    assert known(tiers.tiers).tolist() == [1]
     assert tiers.from_best is None
 
 
@@ -224,6 +170,4 @@ def test_rankings_that_hold_together_have_wider_intervals() -> None:
         model_tiers(MAE, models, *world, larger_is_better=False, n_rankings=n_rankings) for n_rankings in (1, 4)
     )
     assert together.from_best == pytest.approx(single.from_best)
-    assert together.from_best_high is not None
-    assert single.from_best_high is not None
-    assert together.from_best_high[1] > single.from_best_high[1]
+    assert known(together.from_best_high)[1] > known(single.from_best_high)[1]

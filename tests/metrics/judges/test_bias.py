@@ -1,21 +1,26 @@
-"""Leniency and effects of exposures, against statsmodels and by hand, and named biases in simulated panels."""
+"""Leniency, effects of exposures and regression of errors, against statsmodels and by hand."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 import statsmodels.api as sm
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.stats import t, t as student
 
+from auditor.metrics.intervals.estimate import Floats
 from auditor.metrics.intervals.multiple_testing import adjust_tests
-from auditor.metrics.judges.accuracy import JudgeDifference, length_association
-from auditor.metrics.judges.bias import NO_COMPARISON_REASON, exposure_effects, later_half, leniency
-from tests.support.judge_worlds import Panel, PanelWorld
+from auditor.metrics.judges.bias import (
+    COLLINEAR_REASON,
+    NO_COMPARISON_REASON,
+    exposure_effects,
+    later_half,
+    leniency,
+    regress_errors,
+)
+from tests.support.judge_worlds import PanelWorld
+from tests.support.known import known
 
-Floats = NDArray[np.float64]
 NAN = float("nan")
 
 
@@ -116,72 +121,64 @@ def test_a_judge_that_tires_is_the_only_one_with_an_order_effect() -> None:
     assert sum(judges == [0] for judges in named) >= 19, named
 
 
-# --- named biases --------------------------------------------------------------------------------------------------
+def _rows(seed: int, n: int = 240) -> tuple[Floats, Floats, list[str], list[str], Floats]:
+    """Errors that rise with the first predictor, and have effects of topics; the second is a property of topics."""
+    rng = np.random.default_rng(seed)
+    topic, country = rng.integers(0, 12, n), rng.integers(0, 9, n)
+    x = np.column_stack([rng.normal(size=n), topic % 2])
+    errors = 0.1 * x[:, 0] + 0.15 * rng.normal(size=12)[topic] + 0.3 * rng.normal(size=n)
+    return errors, x, [f"c{i}" for i in country], [f"t{i}" for i in topic], rng.uniform(0.5, 2, n)
 
 
-def name_judges(panel: Panel) -> dict[str, list[int]]:
-    """Judges with a significant difference, by kind, adjusted over judges and kinds as in a report."""
-    differences: Mapping[str, Sequence[JudgeDifference]] = {
-        "leniency": leniency(panel.verdicts, panel.units),
-        "verbosity": length_association(panel.verdicts, panel.is_longer, panel.units),
-        "own_family": exposure_effects(panel.verdicts, panel.is_own_family, panel.units),
-        "order": exposure_effects(
-            panel.verdicts, later_half(panel.times, panel.verdicts), panel.units, relative_to_median=True
-        ),
-    }
-    adjusted = iter(adjust_tests((difference for column in differences.values() for difference in column), "bias"))
-    return {
-        kind: [i for i, difference in enumerate(next(adjusted) for _ in column) if difference.is_significant]
-        for kind, column in differences.items()
-    }
+def test_coefficients_of_errors_are_those_of_statsmodels() -> None:
+    errors, x, countries, topics, weights = _rows(0)
+    effects = regress_errors(errors, x, {"country": countries, "topic": topics}, weights=weights)
+    fitted = sm.WLS(errors, sm.add_constant(x), weights=weights).fit()
+    assert [effect.value for effect in effects] == pytest.approx(fitted.params[1:].tolist())
 
 
-@pytest.mark.parametrize(
-    ("world", "planted"),
-    [
-        (PanelWorld(55, 19, 1, lenient=1.0), [0]),
-        (PanelWorld(20, 10, 4, lenient=2.5), [0]),
-        (PanelWorld(10, 8, 6, lenient=4.0), [0]),
-        (PanelWorld(20, 10, 4, lenient=2.5, copied=0.9), [0]),
-        (PanelWorld(20, 10, 4, lenient=3.0, missing=0.3, quality_by_length=0.6), [0]),
-        (PanelWorld(20, 10, 4), []),
-        (PanelWorld(20, 10, 4, judge_by_topic=1.0), []),
-        (PanelWorld(10, 8, 6, quality_by_length=0.6, judge_by_topic=1.0), []),
-    ],
-)
-def test_only_the_lenient_judge_is_named(world: PanelWorld, planted: list[int]) -> None:
-    runs = 40
-    named = [name_judges(world.draw(seed)) for seed in range(runs)]
-    kinds = ("leniency", "own_family", "order")
-    correct = sum([names[kind] for kind in kinds] == [planted, [], []] for names in named)
-    assert correct >= 0.95 * runs, [names["leniency"] for names in named]
+def test_the_interval_over_topics_is_the_jackknife_of_statsmodels_fits() -> None:
+    errors, x, _, topics, weights = _rows(1)
+    effects = regress_errors(errors, x, {"topic": topics}, weights=weights)
+    names = np.array(topics)
+    replicates = np.array(
+        [
+            sm.WLS(errors[names != name], sm.add_constant(x[names != name]), weights=weights[names != name])
+            .fit()
+            .params
+            for name in np.unique(names)
+        ]
+    )
+    k = len(replicates)
+    std_errors = ((k - 1) / k * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)) ** 0.5
+    robust = sm.WLS(errors, sm.add_constant(x), weights=weights).fit(
+        cov_type="cluster", cov_kwds={"groups": np.unique(names, return_inverse=True)[1]}
+    )
+    for effect, std_error, sandwich in zip(effects, std_errors[1:], robust.bse[1:], strict=True):
+        assert effect.value is not None
+        half_width = known(effect.ci_high) - effect.value
+        assert half_width == pytest.approx(t.ppf(0.975, k - 1) * std_error)
+        assert 0.9 * sandwich < half_width / t.ppf(0.975, k - 1) < 1.6 * sandwich
+        assert (effect.p_value is not None and effect.p_value < 0.05) == (abs(effect.value) > half_width)
 
 
-def test_the_mean_of_the_others_names_honest_judges() -> None:
-    """Negative control: compared with the mean of the others, honest judges look strict beside a lenient one."""
-    n_named = 0
-    for seed in range(20):
-        panel = PanelWorld(20, 10, 4, lenient=2.5).draw(seed)
-        others = (panel.verdicts.sum(axis=0) - panel.verdicts) / 4
-        cell = panel.units["country"] * 10 + panel.units["topic"]
-        excess = np.array([np.bincount(cell, row) for row in panel.verdicts - others])
-        t = excess.mean(axis=1) / (excess.std(axis=1, ddof=1) / np.sqrt(excess.shape[1]))
-        n_named += bool((t[1:] < -student.ppf(1 - 0.025 / 5, 199)).any())
-    assert n_named >= 18
+def test_predictors_that_cannot_be_separated_have_no_effect() -> None:
+    errors, x, countries, topics, _ = _rows(2)
+    columns = np.column_stack([x, x[:, 0] + x[:, 1], np.ones(len(x))])
+    effects = regress_errors(errors, columns, {"country": countries, "topic": topics})
+    assert [effect.value is None for effect in effects] == [False, False, True, True]
+    assert effects[2].reason == COLLINEAR_REASON
 
 
-@pytest.mark.parametrize("lenient", [0.0, 2.0])
-def test_intervals_hold_the_leniency_over_other_countries_and_topics(lenient: float) -> None:
-    world = PanelWorld(20, 10, 3, lenient=lenient, judge_by_topic=0.8)
-    large_world = PanelWorld(60, 60, 1, lenient=lenient, judge_by_topic=0.8)
-    shares = np.mean([large_world.draw(seed).verdicts.mean(axis=1) for seed in range(60)], axis=0)
-    truth = [shares[0] - shares[1:].mean() if lenient else 0.0, 0.0]  # of the first judge, of the others
-    held = {0: [0, 0], 1: [0, 0]}
-    for seed in range(150):
-        panel = world.draw(seed)
-        for i, difference in enumerate(leniency(panel.verdicts, panel.units)):
-            if difference.ci_low is not None and difference.ci_high is not None:
-                counts = held[min(i, 1)]
-                counts[0] += difference.ci_low <= truth[min(i, 1)] <= difference.ci_high
-                counts[1] += 1
-    assert all(hits / n >= 0.92 for hits, n in held.values()), held
+def test_errors_of_few_units_have_no_interval() -> None:
+    errors, x, countries, _, _ = _rows(3)
+    effects = regress_errors(errors, x, {"country": countries, "topic": ["a", "b"] * 120})
+    assert effects[0].ci_low is None
+    assert "at least 5 countries and 5 topics" in (effects[0].reason or "")
+
+
+def test_wrong_arguments_of_the_regression_are_named() -> None:
+    with pytest.raises(ValueError, match="must have the shape"):
+        regress_errors(np.zeros(3), np.zeros(3), {"topic": ["a", "b", "c"]})
+    with pytest.raises(ValueError, match="must be finite"):
+        regress_errors(np.array([0.0, np.nan]), np.zeros((2, 1)), {"topic": ["a", "b"]})

@@ -1,8 +1,10 @@
-"""Figures over item sets: planted rates are covered over sets with several wordings, and ties are left out."""
+"""Consistency of item sets: by hand, by the equations of Aligning with Logic, and planted rates."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -18,7 +20,14 @@ from auditor.metrics.logic.consistency import (
     estimate_human_agreement,
     estimate_negation_invariance,
     estimate_self_agreement,
+    human_agreement,
+    negation_invariance,
+    pair_probabilities,
+    position_consistency,
+    preference_graph,
+    self_agreement,
 )
+from tests.support.known import known
 
 N = 12
 NO_DECISION = "no decision on a pair that was answered in both orders"
@@ -29,6 +38,7 @@ SHARES: list[Callable[[list[JudgeAnswers], Averaging], LogicEstimate]] = [
     estimate_human_agreement,
     estimate_first_position,
 ]
+NAN = math.nan
 
 
 def judge(
@@ -62,43 +72,13 @@ def named(answer_sets: list[JudgeAnswers]) -> list[JudgeAnswers]:
     return [answers._replace(set_name=f"set {i}") for i, answers in enumerate(answer_sets)]
 
 
-def test_planted_rates_come_back() -> None:
-    noise, first, deaf = 0.1, 0.3, 0.25
-    p = (1 - first) * (1 - noise) + first  # names the better item where it is shown first
-    q = (1 - first) * (1 - noise)  # and where it is shown second
-    # Asked which is less so, the answer is the reverse of the plain one on the same question.
-    standard = np.array([p, q])  # P(better item named | shown first, second)
-    less = (1 - deaf) * np.array([(1 - first) * noise + first, (1 - first) * noise]) + deaf * np.array([p, q])
-    rng = np.random.default_rng(0)
-    answer_sets = named([judge(rng, noise=noise, first=first, deaf=deaf, ties=0.2) for _ in range(150)])
-    for averaged in AVERAGINGS:
-        for figure, truth in (
-            (estimate_commutativity(answer_sets, averaged), p * q + (1 - p) * (1 - q)),
-            (
-                estimate_negation_invariance(answer_sets, averaged),
-                np.mean(standard * (1 - less) + (1 - standard) * less),
-            ),
-            (estimate_human_agreement(answer_sets, averaged), (p + q) / 2),
-        ):
-            assert figure.value == pytest.approx(truth, abs=0.015)
-            assert figure.sets == 150
-    comm = estimate_commutativity(answer_sets, "pooled")
-    assert comm.coverage == pytest.approx(0.8**2, abs=0.02)
-    assert comm.coverage == comm.n / (comm.n + comm.ties)
-    # The plain form names the first in half of its unbiased answers; the negated form does, too.
-    position = estimate_first_position(answer_sets, "pooled")
-    assert position.value == pytest.approx(first + (1 - first) / 2, abs=0.01)
-
-
 def test_a_larger_set_counts_for_more_only_where_cases_are_pooled() -> None:
     rng = np.random.default_rng(1)
     small, large = judge(rng, n=5), judge(rng, noise=0.4, n=20)
     of_small, of_large = commutativity(small.preferences), commutativity(large.preferences)
-    assert of_small.value is not None
-    assert of_large.value is not None
     sets = named([small, large])
     instances, pooled = (estimate_commutativity(sets, averaged) for averaged in AVERAGINGS)
-    assert instances.value == pytest.approx((of_small.value + of_large.value) / 2, abs=1e-12)
+    assert instances.value == pytest.approx((known(of_small.value) + known(of_large.value)) / 2, abs=1e-12)
     assert pooled.value == pytest.approx((of_small.hits + of_large.hits) / (of_small.n + of_large.n), abs=1e-12)
     assert (instances.n, pooled.n) == (2, 10 + 190)
 
@@ -191,18 +171,139 @@ def test_wordings_of_a_set_are_no_sets_of_their_own() -> None:
 @pytest.mark.parametrize("averaged", AVERAGINGS)
 def test_whole_sets_with_all_their_wordings_are_what_the_interval_is_over(n_sets: int, averaged: Averaging) -> None:
     rng = np.random.default_rng(1)
-    truth = estimate_commutativity(wordings(rng, 1500, 1), averaged).value
-    assert truth is not None
+    truth = known(estimate_commutativity(wordings(rng, 1500, 1), averaged).value)
     n_runs, held, held_by_pairs = 150, 0, 0
     for seed in range(n_runs):
         figure = estimate_commutativity(wordings(np.random.default_rng(100 + seed), n_sets, 3), averaged)
         assert figure.value is not None
-        assert figure.ci_low is not None
-        assert figure.ci_high is not None
-        held += figure.ci_low <= truth <= figure.ci_high
+        held += known(figure.ci_low) <= truth <= known(figure.ci_high)
         n_pairs = 3 * n_sets * N * (N - 1) // 2
         half_width = 1.96 * (figure.value * (1 - figure.value) / n_pairs) ** 0.5
         held_by_pairs += abs(figure.value - truth) <= half_width
     assert stats.beta.ppf(0.999, held + 1, n_runs - held + 1e-9) > 0.92
     assert held / n_runs > 0.88
     assert held_by_pairs / n_runs < 0.85  # an interval over pairs is too short
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match=r"\(2, 3\)"):
+        commutativity(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        commutativity([[0, 2], [0, 0]])
+    with pytest.raises(ValueError, match="one shape"):
+        negation_invariance(np.ones((2, 2)), np.ones((3, 3)))
+    with pytest.raises(ValueError, match="one shape"):
+        human_agreement(np.ones((2, 2)), np.ones((3, 3)))
+    with pytest.raises(ValueError, match="repeats"):
+        self_agreement([1.0, 0.0])
+
+
+def test_raw_answers_fall_back_on_the_other_order_and_calibrated_ones_average() -> None:
+    # 0-1: first order says 0, the other says 1. 0-2: only the other order, says 2. 1-2: both say 1.
+    values = [[9, 1, NAN], [1, 9, 1], [1, 0, 9]]
+    np.fill_diagonal(array := np.array(values), NAN)
+    np.testing.assert_array_equal(pair_probabilities(array), [[NAN, 1, 0], [0, NAN, 1], [1, 0, NAN]])
+    np.testing.assert_array_equal(pair_probabilities(array, True), [[NAN, 0.5, 0], [0.5, NAN, 1], [1, 0, NAN]])
+
+
+def test_probabilities_are_decisions_above_one_half() -> None:
+    array = np.array([[0, 0.1 + 0.4, 0.51], [0, 0, 0.2], [0, 0, 0]])
+    assert preference_graph(array).tolist() == [[False, False, True], [False, False, False], [False, True, False]]
+
+
+def test_complete_binary_answers_give_the_papers_equations() -> None:
+    """Equations 2 and 3 of Aligning with Logic, and pairwise accuracy, for answers without ties or failures."""
+    rng = np.random.default_rng(5)
+    n = 9
+    asked, negated = rng.integers(0, 2, (2, n, n)).astype(float)
+    people = rng.permutation(n)
+    by_people = (people[:, None] > people[None, :]).astype(float)
+    # F(i, j) names the winner: i where entry (i, j) is 1.
+    comm = [(asked[i, j] == 1) == (asked[j, i] == 0) for i, j in combinations(range(n), 2)]
+    neg = [asked[i, j] != negated[i, j] for i, j in permutations(range(n), 2)]
+    right = [(asked[i, j] == 1) == (people[i] > people[j]) for i, j in combinations(range(n), 2)]
+    for counts, expected in (
+        (commutativity(asked), comm),
+        (negation_invariance(asked, negated), neg),
+        (human_agreement(asked, by_people), right),
+    ):
+        assert counts.value == pytest.approx(np.mean(expected), abs=1e-12)
+        assert (counts.n, counts.ties, counts.lost) == (len(expected), 0, 0)
+
+
+def test_commutativity_leaves_ties_and_failures_out() -> None:
+    # 0-1 both 0: kept. 0-2 first shown wins both times: not. 0-3 two ties, 1-2 tie and a win: ties. Rest failed.
+    values = [[0, 1, 1, 0.5], [0, 0, 0.5, NAN], [1, 1, 0, NAN], [0.5, 1, NAN, 0]]
+    counts = commutativity(values)
+    assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 2, 2, 2)
+    assert known(counts.by_item).tolist() == [[1, 2], [1, 1], [0, 1], [0, 0]]
+
+
+def test_position_consistency_counts_ties_as_answers() -> None:
+    """The table of the test above: 0-1 and the two ties are equal answers, a tie and a win are not."""
+    values = [[0, 1, 1, 0.5], [0, 0, 0.5, NAN], [1, 1, 0, NAN], [0.5, 1, NAN, 0]]
+    counts = position_consistency(values)
+    assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 4, 0, 2)
+    assert known(counts.by_item).tolist() == [[2, 3], [1, 2], [0, 2], [1, 1]]
+    # As in published tables: 235 of 311 decided pairs, 5 double ties, and 39 - 5 pairs with one tie.
+    pairs = [(1.0, 0.0)] * 235 + [(1.0, 1.0)] * 76 + [(0.5, 0.5)] * 5 + [(0.5, 1.0)] * 34
+    n_hits = [0, 0]
+    n_cases = [0, 0]
+    for forward, backward in pairs:
+        for i, count in enumerate((commutativity, position_consistency)):
+            entry = count([[NAN, forward], [backward, NAN]])
+            n_hits[i] += int(entry.hits)
+            n_cases[i] += entry.n
+    assert (n_hits, n_cases) == ([235, 240], [311, 350])
+
+
+def test_negation_counts_reversed_answers() -> None:
+    # (0,1) reversed, (0,2) the same, (1,0) two ties, (1,2) failed, (2,0) reversed, (2,1) tie against a win.
+    values = np.array([[0, 1, 1], [0.5, 0, NAN], [0, 0.5, 0]])
+    negated = np.array([[0, 0, 1], [0.5, 0, 1], [1, 1, 0]])
+    counts = negation_invariance(values, negated)
+    assert (counts.value, counts.n, counts.ties, counts.lost) == (2 / 3, 3, 2, 1)
+    # Both orders averaged: pair 0-1 is 0.75 against 0.25, reversed; 0-2 has 1 against 0.5, a tie; 1-2 0.5, a tie.
+    calibrated = negation_invariance(values, negated, calibrated=True)
+    assert (calibrated.value, calibrated.n, calibrated.ties, calibrated.lost) == (1.0, 1, 2, 0)
+
+
+def test_a_judge_that_always_ties_is_neither_consistent_nor_inconsistent() -> None:
+    ties = np.full((5, 5), 0.5)
+    truth = (np.arange(5)[:, None] < np.arange(5)[None, :]).astype(float)
+    for counts in (
+        commutativity(ties),
+        negation_invariance(ties, ties),
+        human_agreement(ties, truth),
+        self_agreement(ties),
+    ):
+        assert (counts.value, counts.n, counts.lost) == (None, 0, 0)
+        assert counts.ties > 0
+
+
+def test_planted_faults_come_back() -> None:
+    """A judge that names the first item in 20% of questions, and overlooks the negation in 30%."""
+    rng = np.random.default_rng(4)
+    n, biased, deaf = 200, 0.2, 0.3
+    truth = (np.arange(n)[:, None] < np.arange(n)[None, :]).astype(float)
+    asked = np.where(rng.random((n, n)) < biased, 1.0, truth)
+    negated = np.where(rng.random((n, n)) < deaf, truth, 1 - truth)
+    # In a pair only the order that shows the worse item first can go wrong.
+    assert commutativity(asked).value == pytest.approx(1 - biased, abs=0.01)
+    assert negation_invariance(truth, negated).value == pytest.approx(1 - deaf, abs=0.01)
+    assert commutativity(truth).value == negation_invariance(truth, 1 - truth).value == 1.0
+
+
+def test_human_agreement_is_over_pairs_that_people_and_the_judge_decided() -> None:
+    people = np.array([[NAN, 1, 0.5, 0], [NAN] * 4, [NAN, 1, NAN, 1], [NAN] * 4])
+    judge = np.array([[0, 1, 1, 1], [0, 0, 0.5, 0], [0, 0.5, 0, NAN], [0, 0, NAN, 0]])
+    counts = human_agreement(judge, people)
+    assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 2, 1, 1)
+
+
+def test_self_agreement_is_the_mean_share_of_the_majority_of_decisions() -> None:
+    # 3/4, and 2/2 with a tie left out; one valid answer alone is lost, and one decision with a tie is tied.
+    samples = np.array([[1, 1, 0, 1], [1, 1, 0.5, NAN], [1, NAN, NAN, NAN], [0.5, 0.5, 0, NAN]])
+    counts = self_agreement(samples)
+    assert (counts.value, counts.n, counts.ties, counts.lost) == (0.875, 2, 1, 1)
+    assert self_agreement(np.full((2, 3), NAN)).value is None

@@ -1,13 +1,28 @@
+"""Judges against labels: shares, agreement and differences, by hand and in simulated panels."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, t as student
 
 from auditor.metrics.intervals.estimate import Estimate, Floats
 from auditor.metrics.intervals.multiple_testing import adjust_tests
-from auditor.metrics.judges.accuracy import NO_NEGATIVE_REASON, balanced_accuracy, judge_quality, rogan_gladen
+from auditor.metrics.judges.accuracy import (
+    NO_NEGATIVE_REASON,
+    JudgeDifference,
+    balanced_accuracy,
+    difference_of_means,
+    judge_quality,
+    length_association,
+    length_bias_against_labels,
+    leniency_against_labels,
+    mean_value,
+    missing_difference,
+    rogan_gladen,
+)
 from auditor.metrics.labels.prediction_powered import prediction_powered_mean
+from tests.support.judge_worlds import PanelWorld
 
 NAN = float("nan")
 
@@ -106,16 +121,6 @@ def test_a_share_of_raters_is_the_label_of_a_random_one() -> None:
     assert quality.accuracy.value == pytest.approx(3.5 / 5)
 
 
-def test_kappa_covers() -> None:
-    rng = np.random.default_rng(5)
-    truth, judge, _ = _world(rng, 0.7)
-    expected = judge.mean() + truth.mean() - 2 * judge.mean() * truth.mean()
-    kappa = 1 - np.abs(judge - truth).mean() / expected
-    strata = judge
-    estimates = [judge_quality(judge, _draw(rng, truth, strata, 60), strata=strata).kappa for _ in range(300)]
-    assert np.mean([_covers(estimate, kappa) for estimate in estimates]) > 0.92
-
-
 def test_a_judge_with_one_answer_has_a_certain_sensitivity() -> None:
     labels = np.where(np.arange(60) < 30, np.arange(60) % 2, NAN)
     quality = judge_quality(np.ones(60), labels)
@@ -159,43 +164,6 @@ def test_rogan_gladen_of_a_simple_sample_is_close_to_the_corrected_mean() -> Non
     assert _covers(corrected, float(truth.mean()))
 
 
-@pytest.mark.parametrize("prevalence", [0.6, 0.93])
-def test_intervals_cover_under_stratification(prevalence: float) -> None:
-    # With 93% VALID the errors among INVALID traces are few, and sit in strata of which a tenth is labelled.
-    rng = np.random.default_rng(26)
-    truth, judge, model = _world(rng, prevalence)
-    truths = (judge[truth == 1].mean(), 1 - judge[truth == 0].mean(), (judge == truth).mean())
-    strata, n_runs, covered = 2 * model + judge, 300, np.zeros(4)
-    n_corrected = 0
-    for _ in range(n_runs):
-        labels = _draw(rng, truth, strata, 20)
-        quality = judge_quality(judge, labels, strata=strata)
-        estimates = (quality.sensitivity, quality.specificity, quality.accuracy)
-        covered[:3] += [_covers(estimate, value) for estimate, value in zip(estimates, truths, strict=True)]
-        corrected = rogan_gladen(judge, labels, strata=strata)
-        if corrected.ci_low is not None:
-            n_corrected += 1
-            covered[3] += _covers(corrected, truth.mean())
-    assert (covered[:3] / n_runs > 0.92).all()
-    assert prevalence == 0.93 or covered[3] / n_corrected > 0.92
-
-
-def test_balanced_accuracy_names_coins_in_few_audits_and_finds_judges_that_see_something() -> None:
-    """Five judges that toss coins, Holm over them: one is said to be better than chance in at most 5% of audits."""
-    rng, n_false, n_found = np.random.default_rng(8), 0, 0
-    units = {"country": np.arange(480) % 12, "topic": np.arange(480) // 12 % 10}
-    for _ in range(100):
-        truth = (rng.random(480) < 0.6).astype(float)
-        labels = np.where(rng.permutation(480) < 172, truth, NAN)
-        coins = [balanced_accuracy((rng.random(480) < 0.7).astype(float), labels, units) for _ in range(5)]
-        n_false += any(test.is_significant and (test.value or 0) > 0.5 for test in adjust_tests(coins, "judges"))
-        fair = np.where(rng.random(480) < 0.35, 1 - truth, truth)
-        estimate = balanced_accuracy(fair, labels, units)
-        n_found += estimate.p_value is not None and 5 * estimate.p_value < 0.05
-    assert n_false <= 10
-    assert n_found >= 75
-
-
 def test_balanced_accuracy_by_hand_and_without_errors() -> None:
     judge, labels = np.array([1, 1, 0, 0, 1, 0] * 10, dtype=float), np.array([1, 1, 1, 0, 0, 0] * 10, dtype=float)
     units = {"item": np.arange(60)}
@@ -207,3 +175,132 @@ def test_balanced_accuracy_by_hand_and_without_errors() -> None:
     assert perfect.ci_low == pytest.approx(1 - 2**0.5 / 2 * (1 - 0.025 ** (1 / 30)), abs=1e-9)
     assert balanced_accuracy(1 - labels, labels, units).ci_low == 0
     assert balanced_accuracy(judge, np.ones(60), units).reason == NO_NEGATIVE_REASON
+
+
+def test_a_mean_over_items_with_one_trace_each_is_students_interval() -> None:
+    values = np.random.default_rng(1).normal(0.1, 0.3, size=40)
+    mean = mean_value(values, {"item": np.arange(40)}, "experiment")
+    low, high = student.interval(0.95, 39, values.mean(), values.std(ddof=1) / np.sqrt(40))
+    assert (mean.value, mean.ci_low, mean.ci_high) == pytest.approx((values.mean(), low, high))
+    assert (mean.n, mean.resampled, mean.evidence) == (40, ("item",), "experiment")
+    t = values.mean() / (values.std(ddof=1) / np.sqrt(40))
+    assert mean.p_value == pytest.approx(2 * student.sf(abs(t), 39))
+
+
+def test_a_difference_is_recomputed_without_each_country_and_topic() -> None:
+    panel = PanelWorld(8, 6, 3, missing=0.2).draw(2)
+    [difference, *_] = length_association(panel.verdicts, panel.is_longer, panel.units)
+
+    def recompute(keep: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
+        row = panel.verdicts[0, keep]
+        longer = panel.is_longer[keep] == 1
+        return float(np.nanmean(row[longer]) - np.nanmean(row[~longer]))
+
+    value = recompute(np.ones(panel.verdicts.shape[1], dtype=bool))
+    cells = panel.units["country"] * 6 + panel.units["topic"]
+    variances = []
+    for labels in (*panel.units.values(), cells):
+        without = np.array([recompute(labels != unit) for unit in np.unique(labels)])
+        variances.append((len(without) - 1) ** 2 / len(without) * without.var(ddof=1))
+    by_country, by_topic, by_cell = variances
+    variance = max(by_country + by_topic - by_cell / 2, by_country, by_topic)
+    assert difference.value == pytest.approx(value)
+    half_width = student.ppf(0.975, 5) * np.sqrt(variance)
+    assert (difference.ci_low, difference.ci_high) == pytest.approx((value - half_width, value + half_width))
+
+
+def test_what_cannot_be_measured_says_why() -> None:
+    units = {"country": np.arange(12) % 4, "topic": np.arange(12) % 6}
+    longer = np.arange(12) % 2 == 0
+    few = difference_of_means(np.arange(12.0), longer.astype(float), units, "association")
+    assert few.value is not None
+    assert (few.ci_low, few.p_value) == (None, None)
+    assert "5 countries" in (few.reason or "")
+    assert difference_of_means(np.ones(12), np.ones(12), units, "association").reason == "one side has no verdict"
+    assert mean_value(np.full(12, NAN), units, "truth").value is None
+    with pytest.raises(ValueError, match="table"):
+        length_association([1.0, 0.0], [1.0, 0.0], units)
+
+
+def test_p_values_are_adjusted_over_all_tests() -> None:
+    tests = [JudgeDifference(0.1, 9, 0.0, 0.2, resampled=("item",), p_value=p_value) for p_value in (0.02, 0.01, 0.03)]
+    adjusted = adjust_tests([tests[0], missing_difference("none"), *tests[1:]], "bias")
+    assert [difference.adjusted_p_value for difference in adjusted] == pytest.approx([0.04, None, 0.03, 0.04])
+    assert {difference.test_family for difference in adjusted} == {"bias"}
+    assert [difference.is_significant for difference in adjusted] == [True, False, True, True]
+
+
+def test_a_judge_that_always_differs_is_tested_with_each_unit_as_one_case() -> None:
+    rng = np.random.default_rng(3)
+    units = {"country": np.repeat(np.arange(12), 8), "topic": np.tile(np.arange(8), 12)}
+    opposite = mean_value(np.full(96, -1.0), units, "panel")
+    assert (opposite.value, opposite.ci_low) == (-1.0, -1.0)
+    assert -0.5 < (opposite.ci_high or 0.0) < -0.3
+    assert (opposite.p_value or 1.0) < 0.01
+    equal = mean_value(np.zeros(96), units, "panel")
+    assert (equal.ci_low, equal.p_value) == (None, None)
+    assert "uncertainty cannot be estimated" in (equal.reason or "")
+    nearly = mean_value(np.where(rng.random(96) < 0.02, 0.0, -1.0), units, "panel")
+    assert nearly.ci_low is not None
+    in_few = mean_value(np.full(25, 1.0), {"country": np.repeat(range(5), 5), "topic": np.tile(range(5), 5)}, "panel")
+    assert (in_few.p_value or 0.0) > 0.05  # five units that all agree occur by chance in 1 of 16 cases
+
+
+def test_leniency_is_the_share_of_valid_minus_that_of_the_labels_on_the_same_traces() -> None:
+    verdicts = np.tile([1.0, 1.0, 0.0, 1.0, NAN], 10)
+    labels = np.tile([1.0, 0.0, 0.0, NAN, 1.0], 10)
+    [difference] = leniency_against_labels([verdicts], labels, {"item": np.arange(50)})
+    assert difference.n == 30
+    assert difference.value == pytest.approx(2 / 3 - 1 / 3)
+    assert difference.evidence == "truth"
+
+
+def test_the_interval_for_wrong_labels_contains_those_of_each_rate() -> None:
+    """With 10% wrong labels, a share of 0.7 among the labels stands for (0.7 - 0.1) / 0.8 = 0.75."""
+    rng = np.random.default_rng(1)
+    labels = (np.arange(200) < 140).astype(float)
+    verdicts = (rng.random(200) < 0.9).astype(float)
+    [difference] = leniency_against_labels([verdicts], labels, {"item": np.arange(200)})
+    assert difference.value == pytest.approx(verdicts.mean() - 0.7)
+    assert difference.ci_low is not None
+    assert difference.label_error_ci_low is not None
+    assert difference.label_error_ci_high == pytest.approx(difference.ci_high)
+    # The centre moves by 0.05, and the labels vary more by 1 / 0.8.
+    assert difference.label_error_ci_low < difference.ci_low - 0.05
+
+
+@pytest.mark.parametrize("accuracies", [(1.5,) * 5, (0.8, 1.0, 1.5, 2.5, 4.0)])
+def test_judges_that_err_at_random_are_not_called_biased(accuracies: tuple[float, ...]) -> None:
+    """Better answers are longer, and a tenth of the labels are wrong: all judges favour longer answers, none too much.
+
+    Without control all of them are found to favour longer answers.
+    """
+    world = PanelWorld(16, 12, 2, quality_by_length=0.6, accuracies=accuracies, label_errors=0.1)
+    false_findings = associations = 0
+    for seed in range(40):
+        panel = world.draw(seed)
+        differences = [
+            *length_bias_against_labels(panel.verdicts, panel.truth, panel.is_longer, panel.units),
+            *leniency_against_labels(panel.verdicts, panel.truth, panel.units),
+        ]
+        false_findings += any((difference.p_value or 0.0) < 0.05 / 10 for difference in differences)
+        raw = length_association(panel.verdicts, panel.is_longer, panel.units)
+        associations += sum((difference.p_value or 0.0) < 0.05 for difference in raw) >= 4
+    assert false_findings <= 2
+    assert associations >= 36
+
+
+def test_a_judge_that_favours_longer_answers_is_found_among_items() -> None:
+    world = PanelWorld(25, 20, 4, verbose=3.0, quality_by_length=0.3, label_errors=0.05)
+    named = []
+    for seed in range(20):
+        panel = world.draw(seed)
+        item = {"item": panel.units["country"] * 20 + panel.units["topic"]}
+        differences = length_bias_against_labels(panel.verdicts, panel.truth, panel.is_longer, item)
+        named.append([i for i, difference in enumerate(differences) if (difference.p_value or 0.0) < 0.01])
+    assert sum(judges == [0] for judges in named) >= 19, named
+
+
+def test_without_labels_there_is_no_figure() -> None:
+    [difference] = leniency_against_labels([[1.0, 0.0]], [NAN, NAN], {"item": [1, 2]})
+    assert (difference.value, difference.reason) == (None, "no trace has a verdict of this judge and a known truth")

@@ -1,11 +1,15 @@
-"""Roots and ranks equal scipy's, bit by bit."""
+"""Special functions, roots and ranks equal scipy's, with or without the rest of its package."""
 
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, strategies as st
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import stdtr
@@ -13,6 +17,20 @@ from scipy.stats import rankdata
 
 from auditor.metrics.intervals.special_functions import average_ranks, find_root
 from auditor.metrics.labels.calibration import _pool_adjacent_violators
+
+HEAVY_MODULE = "scipy._lib.array_api_compat"
+CHECK = """
+import sys, threading
+from auditor.metrics.intervals import special_functions as _special
+
+known = dict(_special.KNOWN_VALUES)
+SETUP
+values = {name: getattr(_special, name)(*arguments) for name, (arguments, _) in known.items()}
+print("HEAVY_MODULE" in sys.modules)
+import scipy.special, scipy.stats
+assert values == {name: getattr(scipy.special, name)(*arguments) for name, (arguments, _) in known.items()}
+assert abs(scipy.stats.t.cdf(1.2, 5) - values["stdtr"]) < 1e-12
+""".replace("HEAVY_MODULE", HEAVY_MODULE)
 
 
 @given(
@@ -55,3 +73,31 @@ def test_the_isotonic_curve_is_scipys(points: list[tuple[float, int]]) -> None:
     means, weights = np.array(points, dtype=float).T
     curve = _pool_adjacent_violators(means, weights.astype(np.intp))
     np.testing.assert_allclose(curve, isotonic_regression(means, weights=weights).x, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("setup", "imports_all"),
+    [
+        ("", False),
+        ("import scipy.special", True),
+        ("threading.Thread(target=threading.Event().wait, daemon=True).start()", True),
+        ("_special.COMPILED_MODULE = 'missing'", True),
+        ("_special.COMPILED_MODULE = '_basic'", True),
+        ("_special.KNOWN_VALUES['nctdtr'] = ((5, 0.5, 1.2), 0.7)", True),
+        ("_special.KNOWN_VALUES['stdtr'] = ((5, 0.5, 1.2), 0.7)", True),
+    ],
+    ids=[
+        *("alone", "imported before", "another thread", "no compiled module", "functions elsewhere"),
+        *("another value", "other arguments"),
+    ],
+)
+def test_special_functions_are_scipys(setup: str, imports_all: bool) -> None:
+    """The module with the compiled functions is private: without it, they come from the public package."""
+    command = [sys.executable, "-c", CHECK.replace("SETUP", setup)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not process.returncode, process.stderr
+    assert process.stdout.strip() == str(imports_all)
+
+
+def test_the_tested_scipy_is_the_one_of_the_makefile() -> None:
+    assert scipy.__version__ == os.environ.get("AUDITOR_TEST_SCIPY", scipy.__version__)

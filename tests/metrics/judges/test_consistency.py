@@ -1,4 +1,4 @@
-"""What a judge's comparisons are worth as the weight of its vote: planted judges, and measures that some lack."""
+"""What a judge's comparisons are worth as the weight of its vote; and flips of its verdicts between two sides."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from statsmodels.stats.inter_rater import cohens_kappa
 
+from auditor.metrics.judges.agreement import fleiss_kappa
 from auditor.metrics.judges.consistency import (
     ConsistencyMeasures,
     Measure,
     VoteWeight,
+    compare_verdicts_over_units,
     consistency_weights,
     measure_consistency,
 )
 from auditor.metrics.logic.consistency import JudgeAnswers
+from tests.support.known import known
 
 N = 10
 ORDER = np.arange(N)
@@ -78,9 +82,8 @@ def test_a_judge_that_always_names_the_same_side_has_no_weight(side: float, nega
     constant = measured(np.full((N, N), side), np.full((N, N), negated_side), np.full((6, 5), side))
     weight = weights_of(good=measured(TRUTH), constant=constant)["constant"]
     assert weight == (None, None, 0.0, "it names the same side in 100% of its decisions, whatever the items")
-    assert constant.commutativity is not None
     assert constant.self_agreement is not None
-    assert (constant.commutativity.value, constant.self_agreement.value) == (0.0, 1.0)
+    assert (known(constant.commutativity).value, constant.self_agreement.value) == (0.0, 1.0)
     assert constant.self_agreement.above_chance == 0.0
 
 
@@ -89,8 +92,7 @@ def test_a_side_in_one_order_counts_where_no_pair_was_asked_in_both() -> None:
     asked = np.stack([one_order, np.zeros((N, N), dtype=bool)])
     one = JudgeAnswers(np.where(one_order, 1.0, np.nan), np.full((N, N), np.nan), asked, NONE, TRUTH)
     constant = measure_consistency([one], 3, 1000, 0)
-    assert constant.transitivity is not None
-    assert constant.transitivity.value == 1.0  # the order of the items is no order of its own
+    assert known(constant.transitivity).value == 1.0  # the order of the items is no order of its own
     assert "same side" in str(weights_of(constant=constant)["constant"].reason)
 
 
@@ -134,8 +136,7 @@ def test_negation_above_chance_is_cohens_kappa() -> None:
     plain, reversed_negated = answers[off_diagonal].astype(int), 1 - negated[off_diagonal].astype(int)
     table = np.bincount(2 * plain + reversed_negated, minlength=4).reshape(2, 2)
     kappa = cohens_kappa(table, return_results=False)
-    negation = measured(answers, negated).negation
-    assert negation is not None
+    negation = known(measured(answers, negated).negation)
     assert negation.above_chance == pytest.approx(kappa, abs=1e-9)
 
 
@@ -146,14 +147,11 @@ def test_chance_of_the_other_measures() -> None:
     consistency = measured(answers, samples=repeats)
     off_diagonal = ~np.eye(N, dtype=bool)
     p = answers[off_diagonal].mean()
-    assert consistency.commutativity is not None
-    assert consistency.commutativity.chance == pytest.approx(2 * p * (1 - p), abs=1e-12)
-    assert consistency.transitivity is not None
-    assert consistency.transitivity.chance == 0.75
+    assert known(consistency.commutativity).chance == pytest.approx(2 * p * (1 - p), abs=1e-12)
+    assert known(consistency.transitivity).chance == 0.75
     q = repeats.mean()
     majority = sum(math.comb(4, x) * q**x * (1 - q) ** (4 - x) * max(x, 4 - x) / 4 for x in range(5))
-    assert consistency.self_agreement is not None
-    assert consistency.self_agreement.chance == pytest.approx(majority, abs=1e-12)
+    assert known(consistency.self_agreement).chance == pytest.approx(majority, abs=1e-12)
     assert consistency.side_share == pytest.approx(max(p, 1 - p), abs=1e-12)
 
 
@@ -220,3 +218,55 @@ def test_judges_without_a_common_measure_cannot_be_compared() -> None:
     assert weights_of(none=nothing)["none"].reason == "it made no comparison"
     only_repeats = measures(None, None, None, 0.9)
     assert weights_of(a=only_repeats)["a"].reason == "none of its answers can be compared"
+
+
+def _units(n_countries: int, n_topics: int) -> dict[str, NDArray[np.intp]]:
+    return {"country": np.repeat(np.arange(n_countries), n_topics), "topic": np.tile(np.arange(n_topics), n_countries)}
+
+
+def test_scotts_pi_and_its_interval_are_fleiss_kappa_of_two() -> None:
+    one_each = np.random.default_rng(0).permutation(np.repeat(np.eye(4), [20, 9, 16, 15], axis=0))
+    units = _units(10, 6)
+    flips = compare_verdicts_over_units(one_each, units)
+    assert flips.change.value == pytest.approx(-7 / 60)
+    assert (flips.change.n, flips.kappa.n) == (60, 60)
+    counts = one_each @ [[2, 0], [1, 1], [1, 1], [0, 2]]
+    assert flips.kappa.value == pytest.approx(fleiss_kappa(counts).value)
+    kappa = fleiss_kappa(counts, units=units)
+    assert (flips.kappa.ci_low, flips.kappa.ci_high) == pytest.approx((kappa.ci_low, kappa.ci_high))
+    assert flips.kappa.generalizes_to == "other countries and topics like these"
+
+
+def test_kappa_has_no_interval_where_the_rarer_verdict_is_in_few_countries() -> None:
+    units = _units(6, 5)
+    counts = np.tile([4, 0, 0, 0], (30, 1))
+    counts[units["country"] < 4] = [2, 1, 0, 1]
+    flips = compare_verdicts_over_units(counts, units)
+    assert (flips.kappa.ci_low, flips.kappa.ci_high) == (None, None)
+    assert flips.kappa.reason == (
+        "the rarer of the two ratings occurs in fewer than 5 countries, too few for an interval for other countries "
+        "and topics"
+    )
+    assert flips.change.ci_low is not None
+
+
+def test_many_judges_of_one_trace_are_no_more_cells() -> None:
+    rng, units = np.random.default_rng(1), _units(8, 5)
+    once = rng.multinomial(1, [0.4, 0.25, 0.1, 0.25], 40)
+    one, ten = compare_verdicts_over_units(once, units), compare_verdicts_over_units(10 * once, units)
+    assert (one.change.n, ten.change.n) == (40, 400)
+    assert (one.change.ci_low, one.change.ci_high) == pytest.approx((ten.change.ci_low, ten.change.ci_high))
+    assert (one.kappa.ci_low, one.change.p_value) == pytest.approx((ten.kappa.ci_low, ten.change.p_value))
+
+
+def test_missing_figures_have_a_reason() -> None:
+    units = _units(6, 5)
+    assert compare_verdicts_over_units(np.zeros((0, 4)), {"item": []}).change.reason == "no verdict on both sides"
+    same = compare_verdicts_over_units([[3, 0, 0, 0]] * 30, units)
+    assert (same.change.value, same.kappa.value) == (0.0, None)
+    assert same.kappa.reason == "all verdicts are the same"
+    few = compare_verdicts_over_units([[3, 1, 0, 2]] * 12, _units(4, 3))
+    assert (few.change.ci_low, few.kappa.ci_low, few.change.p_value) == (None, None, None)
+    assert "but there are 4 countries and 3 topics" in str(few.change.reason)
+    with pytest.raises(ValueError, match="at least 0"):
+        compare_verdicts_over_units([[1, -1, 0, 0]], {"item": [1]})
