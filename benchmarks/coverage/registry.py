@@ -430,7 +430,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
 """By the figure's key in `studies`."""
 
 PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
-    "simulated in test_accuracy_judge_accuracy.py and test_effective_judges.py: coins, and shared errors": (
+    "simulated in test_accuracy.py and test_effective_judges.py: coins, and shared errors": (
         ".judge_quality.judges[].balanced_accuracy",
         ".judge_quality.panel.*",
     ),

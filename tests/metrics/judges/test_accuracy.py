@@ -164,6 +164,22 @@ def test_rogan_gladen_of_a_simple_sample_is_close_to_the_corrected_mean() -> Non
     assert _covers(corrected, float(truth.mean()))
 
 
+def test_balanced_accuracy_names_coins_in_few_audits_and_finds_judges_that_see_something() -> None:
+    """Five judges that toss coins, Holm over them: one is said to be better than chance in at most 5% of audits."""
+    rng, n_false, n_found = np.random.default_rng(8), 0, 0
+    units = {"country": np.arange(480) % 12, "topic": np.arange(480) // 12 % 10}
+    for _ in range(100):
+        truth = (rng.random(480) < 0.6).astype(float)
+        labels = np.where(rng.permutation(480) < 172, truth, NAN)
+        coins = [balanced_accuracy((rng.random(480) < 0.7).astype(float), labels, units) for _ in range(5)]
+        n_false += any(test.is_significant and (test.value or 0) > 0.5 for test in adjust_tests(coins, "judges"))
+        fair = np.where(rng.random(480) < 0.35, 1 - truth, truth)
+        estimate = balanced_accuracy(fair, labels, units)
+        n_found += estimate.p_value is not None and 5 * estimate.p_value < 0.05
+    assert n_false <= 10
+    assert n_found >= 75
+
+
 def test_balanced_accuracy_by_hand_and_without_errors() -> None:
     judge, labels = np.array([1, 1, 0, 0, 1, 0] * 10, dtype=float), np.array([1, 1, 1, 0, 0, 0] * 10, dtype=float)
     units = {"item": np.arange(60)}
