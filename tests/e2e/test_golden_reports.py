@@ -25,6 +25,7 @@ from auditor.cli.demo import build_demo_config
 from auditor.config import AuditConfig
 from auditor.reports.output import render_report
 from auditor.run import run_audit
+from tests.support.document_figures import assert_estimates_are_shown
 from tests.support.fixed_address import word_encoder
 
 FOLDER = Path(__file__).with_name("golden") / "reports"
@@ -134,6 +135,7 @@ def test_figures_equal_those_of_the_stored_report(name: str, tmp_path: Path) -> 
     assert count_numbers(stored) > MIN_FIGURES[name]
     tolerance = TOLERANCE if name == "demo" else EMBEDDING_TOLERANCE
     assert not list(iter_differences(stored, measured, tolerance))
+    assert_estimates_are_shown(report, name)
 
 
 def test_a_changed_figure_and_a_missing_one_are_differences() -> None:

@@ -55,6 +55,8 @@ NOT_SHOWN: Mapping[str, tuple[str, str]] = {
     ".judge_quality.panel.balanced_accuracy": ("labels", "the gain over the best judge is shown"),
     ".judge_quality.ceiling.max_accuracy": ("labels", "a function of the agreement of two raters, which is shown"),
     ".logic.wordings[].instances.*": ("logic", "wordings have the shares of all instances only"),
+    ".probes*.models[].ordinary_error": ("demo", "an exported table has it"),
+    ".probes*.models[].made_up": ("demo", "a sentence has its value"),
     ".task.items[].right": ("task", "of two samples of one item only the value is shown"),
 }
 """By the path of estimates, a whole report in which a page does not show all of them, and why."""
