@@ -80,7 +80,7 @@ def print_measurement(job: str, url: str) -> None:
     """Run a job in this process, and print its time and memory."""
     start = time.perf_counter()
     JOBS[job](url)
-    multiprocessing.forkserver._forkserver._stop()  # its processes' CPU counts once it has ended
+    multiprocessing.forkserver._forkserver._stop()  # type: ignore[attr-defined]  # its processes' CPU counts once it has ended
     usages = [resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)]
     bytes_per_unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KiB, macOS in bytes
     figures = {

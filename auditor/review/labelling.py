@@ -145,7 +145,7 @@ class LabellingSession:
         self._agreement: tuple[int, RaterAgreement] | None = None
 
     @cached_property
-    def aspect_questions(self) -> dict[str, AspectQuestion]:
+    def aspect_questions(self) -> Mapping[str, AspectQuestion]:
         """Questions that judges of this audit answer besides the verdict, by name of the aspect; empty if none."""
         if self.kind is not LabelKind.TRACE or self.audit.config is None:
             return {}
