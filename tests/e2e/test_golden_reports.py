@@ -36,8 +36,6 @@ VOLATILE_PATHS = re.compile(
 )
 """Paths in a report that differ from run to run or between versions: times, versions, identifiers, drift over the order
 of arrival with what is adjusted for it, and the order of questions whose scores are equal but for rounding."""
-ORDERED_BY_TIME = ".served"
-"""Path of a list in the order of first answers, which depends on how busy the machine is."""
 MIN_FIGURES = {"demo": 3000, "embedded": 1000, "consistency": 400}
 """Least number of numbers in a stored report, so that none is compared without its content."""
 
@@ -72,14 +70,13 @@ def make_config(name: str) -> AuditConfig:
 
 
 def without_volatile(value: Any, path: str = "") -> Any:
-    """A value of a report without the keys of `VOLATILE_PATHS`, and with the list of `ORDERED_BY_TIME` in one order."""
+    """A value of a report without the keys of `VOLATILE_PATHS`."""
     if isinstance(value, dict):
         paths = {key: f"{path}.{key}" for key in value}
         return {key: without_volatile(value[key], p) for key, p in paths.items() if not VOLATILE_PATHS.search(p)}
-    if isinstance(value, list):
-        entries = [without_volatile(entry, f"{path}.{i}") for i, entry in enumerate(value)]
-        return sorted(entries, key=json.dumps) if path == ORDERED_BY_TIME else entries
-    return value
+    return (
+        [without_volatile(entry, f"{path}.{i}") for i, entry in enumerate(value)] if isinstance(value, list) else value
+    )
 
 
 def list_figures(report: dict[str, Any]) -> dict[str, Any]:
