@@ -305,10 +305,10 @@ def test_raters_at_work_at_once_start_with_different_units(db: Database, audit: 
     for _ in range(20):
         units = [session.next_unit() for session in sessions]
         assert units[0] != units[1]
-        for session, sampled in zip(sessions, units, strict=True):
-            assert sampled is not None
-            session.save(sampled.unit, VALID)
-            shown.append(sampled.unit)
+        for session, drawn in zip(sessions, units, strict=True):
+            assert drawn is not None
+            session.save(drawn.unit, VALID)
+            shown.append(drawn.unit)
     assert len(set(shown)) == 40
 
 

@@ -152,8 +152,8 @@ def test_the_report_has_both_forms_apart_the_link_and_at_most_400_words(figures:
     headline = known(probe.headline(figures))
     assert known(headline.p_value) < 0.05
     hidden = [row.model_copy(update={"hidden_reasoning": row.model == "notes"}) for row in figures.rows]
-    section = probe.section(figures.model_copy(update={"rows": hidden}))
-    assert "Hidden reasoning comes before the stated steps of notes." in str(section)
+    changed = probe.section(figures.model_copy(update={"rows": hidden}))
+    assert "Hidden reasoning comes before the stated steps of notes." in str(changed)
 
 
 def test_every_part_of_the_program_has_the_figures(storage: str, tmp_path: Path) -> None:
