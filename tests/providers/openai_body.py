@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
@@ -17,12 +18,39 @@ BASIC_FIELDS = words(
 """Response fields that all these dialects have in common."""
 TOP_TOKENS = {"A": -0.35, "B": -1.25, " A": -4.5, "The": -6.0}
 """Likeliest next tokens of a question with the options A and B, with their log-probabilities."""
+ANSWER = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+"""A JSON schema that every provider takes which takes any."""
+BOUNDED_ANSWER = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string", "minLength": 1, "maxLength": 400},
+        "score": {"type": "number", "minimum": -1, "maximum": 1},
+    },
+    "required": ["answer", "score"],
+}
+
+
+def schema_format(schema: Mapping[str, Any] = ANSWER, **more: Any) -> dict[str, Any]:
+    """The response format of a JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": "Reply", "schema": schema, **more}}
+
+
+def chat_body(model: str, *, question: str = "Is it right?", **more: Any) -> Body:
+    """A question to a model, with these further keys; by default the answer has the schema `ANSWER`."""
+    messages = [{"role": "user", "content": question}]
+    answer_format = schema_format(strict=True)
+    return {"model": model, "messages": messages, "temperature": 0.7, "response_format": answer_format, **more}
+
+
+UNFINISHED_THOUGHT = "Let me think about what families there value."
 
 
 class OpenAIDialect(Dialect):
     """OpenAI's body; a provider's dialect adds its own fields, by overriding these methods."""
 
     finish_cut_off: ClassVar[str] = "length"
+    thinking_message: ClassVar[Mapping[str, Any]] = {}
+    """Fields of a message that ends while the model still thinks."""
     prompt_tokens: ClassVar[int] = 150
     completion_tokens: ClassVar[int] = 60
 
@@ -81,7 +109,8 @@ class OpenAIDialect(Dialect):
     def out_of_thinking(self, request: Request) -> Reply:
         """An empty text, cut off, with all of its tokens spent on hidden reasoning."""
         limit = self.token_limit(request.body) or self.thinking_tokens
-        body = self.completion_body({"role": "assistant", "content": ""}, self.finish_cut_off, request)
+        message = {**self.message(Content("")), **self.thinking_message}
+        body = self.completion_body(message, self.finish_cut_off, request)
         return Reply(body=body | {"usage": {**body["usage"], **self.usage(limit, limit)}})
 
     def choice_logprobs(self, request: Request) -> Reply:

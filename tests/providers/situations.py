@@ -19,6 +19,7 @@ from auditor.models.gateway import Gateway
 from auditor.models.logprobs import supported_measures
 from auditor.surveys import load_survey
 from tests.providers.dialect import Conversation, Dialect, Situation
+from tests.support.closing import closing
 from tests.support.fake_server import FakeServer
 
 CELL = Cell("Germany", "divorce")
@@ -164,14 +165,11 @@ async def requests_in_turn(dialect: Dialect, server: FakeServer, key: str) -> li
     config = audit_config(model_section(dialect, Situation.DIRECT))
     survey = load_survey("wvs7-sample")
     questions = [build_direct_call(config, survey, config.models[0], CELL, sample) for sample in range(2)]
-    gateway = Gateway(config.models[:1], config.limits)
     numbers = []
-    try:
+    async with closing(Gateway(config.models[:1], config.limits)) as gateway:
         for call in (*questions, *build_calls(config, Situation.REVIEW)):
             server.requests.clear()
             answer = await gateway.complete(call)
             assert answer.outcome is Outcome.OK, answer
             numbers.append(len(server.requests))
-    finally:
-        await gateway.close()
     return numbers

@@ -211,10 +211,5 @@ class DeepSeek(OpenAIDialect):
         }
         return Reply(body={**body, "usage": self.usage(1, 1)})
 
-    def out_of_thinking(self, request: Request) -> Reply:
-        reply = super().out_of_thinking(request)
-        reply.body["choices"][0]["message"]["reasoning_content"] = THOUGHTS
-        return reply
-
 
 DIALECT = DeepSeek()

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.providers.bodies import Body, words
 from tests.providers.dialect import Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import OpenAIDialect, chat_body, schema_format
 from tests.support.fake_server import Reply, Request
 
 PARAMETERS = words(
@@ -70,20 +70,9 @@ UNKNOWN_PARAMETER = Rule(
     lambda extra: error(400, f"Extra inputs are not permitted, field: '{extra[0]}', value: {extra[1]}"),
     {"vl_high_resolution_images": True},
 )
-VALID_BODY: Body = {
-    "model": "accounts/fireworks/models/kimi-k2-instruct-0905",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "seed": 7,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "schema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-        },
-    },
-}
+VALID_BODY: Body = chat_body(
+    "accounts/fireworks/models/kimi-k2-instruct-0905", max_tokens=400, seed=7, response_format=schema_format()
+)
 
 
 class FireworksAI(OpenAIDialect):

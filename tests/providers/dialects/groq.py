@@ -21,7 +21,7 @@ from typing import Any
 from auditor.domain import AnswerForm
 from tests.providers.bodies import REMOVED, Body, schema_keywords, words
 from tests.providers.dialect import Content, Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import ANSWER, OpenAIDialect, chat_body, schema_format
 from tests.support.fake_server import Reply, Request
 
 PARAMETERS = words(
@@ -147,27 +147,13 @@ MESSAGE_PROPERTY = Rule(
     ),
     {"messages": [{"role": "user", "content": "Is it right?", "timestamp": 1}]},
 )
-VALID_BODY: Body = {
-    "model": "openai/gpt-oss-120b",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "seed": 7,
-    "max_completion_tokens": 400,
-    "reasoning_effort": "medium",
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {"answer": {"type": "string"}},
-                "required": ["answer"],
-                "additionalProperties": False,
-            },
-        },
-    },
-}
+VALID_BODY: Body = chat_body(
+    "openai/gpt-oss-120b",
+    seed=7,
+    max_completion_tokens=400,
+    reasoning_effort="medium",
+    response_format=schema_format({**ANSWER, "additionalProperties": False}, strict=True),
+)
 
 
 class Groq(OpenAIDialect):
@@ -253,9 +239,7 @@ class Groq(OpenAIDialect):
     def out_of_thinking(self, request: Request) -> Reply:
         if self.structure(request.body).form is not AnswerForm.TEXT:
             return generation_failed(OUT_OF_TOKENS)
-        reply = super().out_of_thinking(request)
-        reply.body["choices"][0]["message"]["reasoning"] = THOUGHTS
-        return reply
+        return super().out_of_thinking(request)
 
 
 DIALECT = Groq()

@@ -15,19 +15,18 @@ from typing import Any
 
 from tests.providers.bodies import REMOVED, Body
 from tests.providers.dialect import Content, Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import OpenAIDialect, chat_body
 from tests.support.fake_server import Reply, Request
 
 SECTION = {"api_base": "https://router.huggingface.co/v1"}
 MAX_OUTPUT_TOKENS = 32768
-VALID_BODY: Body = {
-    "model": "meta-llama/Llama-3.3-70B-Instruct:groq",
-    "messages": [{"role": "user", "content": "Is it right? Answer in JSON."}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "seed": 1,
-    "response_format": {"type": "json_object"},
-}
+VALID_BODY: Body = chat_body(
+    "meta-llama/Llama-3.3-70B-Instruct:groq",
+    question="Is it right? Answer in JSON.",
+    max_tokens=400,
+    seed=1,
+    response_format={"type": "json_object"},
+)
 
 
 def router_error(status: int, message: str, code: str, param: str | None = None) -> Reply:

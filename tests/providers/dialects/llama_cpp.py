@@ -11,11 +11,12 @@ answered in prose.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body
-from tests.providers.dialect import Content, Rule
-from tests.providers.openai_body import TOP_TOKENS, OpenAIDialect
+from tests.providers.dialect import Rule
+from tests.providers.openai_body import TOP_TOKENS, UNFINISHED_THOUGHT, OpenAIDialect
 from tests.providers.text_completions import completion_body, plain_choices
 from tests.support.fake_server import Reply, Request
 
@@ -79,6 +80,9 @@ class LlamaCpp(OpenAIDialect):
     url = "http://localhost:8080/v1/chat/completions"
     completions_url = "http://localhost:8080/v1/completions"
     valid_body = VALID_BODY
+    thinking_message: ClassVar[Mapping[str, Any]] = {
+        "reasoning_content": UNFINISHED_THOUGHT
+    }  # with `--reasoning-format auto`
     extra_fields = (
         "system_fingerprint",
         "timings.predicted_per_second",
@@ -175,10 +179,6 @@ class LlamaCpp(OpenAIDialect):
     def unauthenticated(self, request: Request) -> Reply:
         return error(401, "Invalid API Key", "authentication_error")
 
-    def unknown_model(self, model: str) -> Reply:
-        """Never refused; see the module's docstring."""
-        raise NotImplementedError
-
     def rate_limited(self, request: Request) -> Reply:
         """The server queues without a limit; it asks to come back only while it loads the weights."""
         return error(503, "Loading model", "unavailable_error")
@@ -201,13 +201,6 @@ class LlamaCpp(OpenAIDialect):
             for choice in choices:
                 choice["logprobs"] = {"content": [{**entry, "top_logprobs": [entry]}]}
         return Reply(body=completion_body(choices, "qwen3-4b") | {"timings": self.timings()})
-
-    def out_of_thinking(self, request: Request) -> Reply:
-        """With `--reasoning-format auto`, thinking is in a field of its own; it is not counted on its own."""
-        limit = self.token_limit(request.body) or self.thinking_tokens
-        message = {**self.message(Content("")), "reasoning_content": "Let me think about what families there value."}
-        body = self.completion_body(message, self.finish_cut_off, request)
-        return Reply(body=body | {"usage": self.usage(limit)})
 
 
 DIALECT = LlamaCpp()

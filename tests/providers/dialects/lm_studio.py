@@ -11,11 +11,12 @@ log-probabilities are asked for in vain, github.com/lmstudio-ai/lms/issues/60.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body
 from tests.providers.dialect import Content, Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import UNFINISHED_THOUGHT, OpenAIDialect, chat_body
 from tests.providers.text_completions import completion_body, plain_choices
 from tests.support.fake_server import Reply, Request
 
@@ -23,21 +24,7 @@ SECTION = {"api_base": "http://localhost:1234/v1"}
 CONTEXT_TOKENS = 8192
 CHARS_PER_TOKEN = 4
 TOOL_CHOICES = ("none", "auto", "required")
-VALID_BODY: Body = {
-    "model": "qwen/qwen3-8b",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "seed": 1,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-        },
-    },
-}
+VALID_BODY: Body = chat_body("qwen/qwen3-8b", max_tokens=400, seed=1)
 
 
 def error(status: int, message: str) -> Reply:
@@ -68,6 +55,7 @@ class LMStudio(OpenAIDialect):
     url = "http://localhost:1234/v1/chat/completions"
     completions_url = "http://localhost:1234/v1/completions"
     valid_body = VALID_BODY
+    thinking_message: ClassVar[Mapping[str, Any]] = {"reasoning_content": UNFINISHED_THOUGHT}
     extra_fields = (
         "stats",
         "system_fingerprint",
@@ -133,22 +121,11 @@ class LMStudio(OpenAIDialect):
         message = f'Model "{model}" not found. Please specify a valid model.\n\nYour models:\n\nqwen/qwen3-8b\n'
         return object_error(404, message, "invalid_request_error", "model_not_found", param="model")
 
-    def rate_limited(self, request: Request) -> Reply:
-        """Never; see the expectations."""
-        raise NotImplementedError
-
     def logprobs(self, request: Request) -> Reply:
         """As if they had not been asked for."""
         if "prompt" in request.body:
             return Reply(body=completion_body(plain_choices(request), self.requested_model(request)))
         return self.completion(Content("A"), request, is_cut_off=True)
-
-    def out_of_thinking(self, request: Request) -> Reply:
-        """Thinking is in a field of its own, and counted."""
-        limit = self.token_limit(request.body) or self.thinking_tokens
-        message = {**self.message(Content("")), "reasoning_content": "Let me think about what families there value."}
-        body = self.completion_body(message, self.finish_cut_off, request)
-        return Reply(body=body | {"usage": self.usage(limit, limit)})
 
 
 DIALECT = LMStudio()

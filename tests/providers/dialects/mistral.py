@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.providers.bodies import REMOVED, Body, words
 from tests.providers.dialect import Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import OpenAIDialect, chat_body
 from tests.support.fake_server import Reply, Request
 
 PARAMETERS = words(
@@ -92,21 +92,7 @@ def rule(name: str, find: Callable[[Body], Problem | None], example: Mapping[str
     return Rule(name, find, invalid, example)
 
 
-VALID_BODY: Body = {
-    "model": "mistral-small-latest",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "random_seed": 7,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-        },
-    },
-}
+VALID_BODY: Body = chat_body("mistral-small-latest", max_tokens=400, random_seed=7)
 
 
 class Mistral(OpenAIDialect):

@@ -174,10 +174,6 @@ class Ollama(Dialect):
             "eval_duration": 4535599000,
         }
 
-    def unauthenticated(self, request: Request) -> Reply:
-        """Never; see the expectations."""
-        raise NotImplementedError
-
     def unknown_model(self, model: str) -> Reply:
         return error(404, f"model '{model}' not found")
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords, words
 from tests.providers.dialect import Content, Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import ANSWER, OpenAIDialect, chat_body, schema_format
 from tests.support.fake_server import Reply, Request
 
 PARAMETERS = words(
@@ -171,25 +171,11 @@ def reasoning_rules(is_reasoning: Callable[[Body], bool], example_model: str) ->
     return token_limit, temperature
 
 
-VALID_BODY: Body = {
-    "model": "gpt-4.1-mini",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_completion_tokens": 400,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {"answer": {"type": "string"}},
-                "required": ["answer"],
-                "additionalProperties": False,
-            },
-        },
-    },
-}
+VALID_BODY: Body = chat_body(
+    "gpt-4.1-mini",
+    max_completion_tokens=400,
+    response_format=schema_format({**ANSWER, "additionalProperties": False}, strict=True),
+)
 
 
 class OpenAI(OpenAIDialect):

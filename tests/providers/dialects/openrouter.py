@@ -14,11 +14,12 @@ github.com/open-webui/computer/issues/293.
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords
 from tests.providers.dialect import Content, Rule, Situation
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import UNFINISHED_THOUGHT, OpenAIDialect, chat_body
 from tests.support.fake_server import Reply, Request
 
 ROUTING_HELP = (
@@ -26,21 +27,12 @@ ROUTING_HELP = (
 )
 USER = "user_2x7DNyswjOHVRWDYVMCIROyGjsS"
 CONTEXT_TOKENS = 163840
-VALID_BODY: Body = {
-    "model": "meta-llama/llama-3.3-70b-instruct",
-    "messages": [{"role": "user", "content": "Is it right? Answer in JSON."}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "usage": {"include": True},
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-        },
-    },
-}
+VALID_BODY: Body = chat_body(
+    "meta-llama/llama-3.3-70b-instruct",
+    question="Is it right? Answer in JSON.",
+    max_tokens=400,
+    usage={"include": True},
+)
 
 
 def error(status: int, message: str, **metadata: object) -> Reply:
@@ -88,6 +80,7 @@ class OpenRouter(OpenAIDialect):
     key_variable = "OPENROUTER_API_KEY"
     url = "https://openrouter.ai/api/v1/chat/completions"
     valid_body = VALID_BODY
+    thinking_message: ClassVar[Mapping[str, Any]] = {"reasoning": UNFINISHED_THOUGHT}
     extra_fields = (
         "provider",
         "choices.0.native_finish_reason",
@@ -224,15 +217,6 @@ class OpenRouter(OpenAIDialect):
 
     def logprobs(self, request: Request) -> Reply:
         return self.choice_logprobs(request)
-
-    def out_of_thinking(self, request: Request) -> Reply:
-        """Thinking is in a field of its own, and counted."""
-        reply = super().out_of_thinking(request)
-        reply.body["choices"][0]["message"] |= {
-            "reasoning": "Let me think about what families there value.",
-            "refusal": None,
-        }
-        return reply
 
 
 DIALECT = OpenRouter()

@@ -9,11 +9,12 @@ around them. The server compares no model's name with its own.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords
 from tests.providers.dialect import Content, Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import BOUNDED_ANSWER, UNFINISHED_THOUGHT, OpenAIDialect, chat_body, schema_format
 from tests.providers.text_completions import completion_body, echoed_choices, plain_choices
 from tests.support.fake_server import Reply, Request
 
@@ -21,28 +22,9 @@ SECTION = {"api_base": "http://localhost:30000/v1"}
 CONTEXT_TOKENS = 40960
 UNSUPPORTED_KEYWORDS = frozenset({"multipleOf", "uniqueItems", "not", "if", "then", "else", "contains"})
 """Keywords that the grammar backend xgrammar, the default, would ignore, and that the server therefore refuses."""
-VALID_BODY: Body = {
-    "model": "Qwen/Qwen3-8B",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "seed": 1,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "answer": {"type": "string", "minLength": 1, "maxLength": 400},
-                    "score": {"type": "number", "minimum": -1, "maximum": 1},
-                },
-                "required": ["answer", "score"],
-            },
-        },
-    },
-}
+VALID_BODY: Body = chat_body(
+    "Qwen/Qwen3-8B", max_tokens=400, seed=1, response_format=schema_format(BOUNDED_ANSWER, strict=True)
+)
 
 
 def error(status: int, message: str, kind: str = "BadRequest") -> Reply:
@@ -79,6 +61,10 @@ class SGLang(OpenAIDialect):
     url = "http://localhost:30000/v1/chat/completions"
     completions_url = "http://localhost:30000/v1/completions"
     valid_body = VALID_BODY
+    thinking_message: ClassVar[Mapping[str, Any]] = {
+        "content": None,
+        "reasoning_content": UNFINISHED_THOUGHT,
+    }
     extra_fields = (
         "choices.0.matched_stop",
         "choices.0.message.reasoning_content",
@@ -165,10 +151,6 @@ class SGLang(OpenAIDialect):
     def unauthenticated(self, request: Request) -> Reply:
         return Reply(401, {"error": "Unauthorized"})
 
-    def unknown_model(self, model: str) -> Reply:
-        """Never refused; see the expectations."""
-        raise NotImplementedError
-
     def rate_limited(self, request: Request) -> Reply:
         """The server's answer if it was started with `--max-queued-requests`."""
         return error(503, "The request queue is full.", "503")
@@ -180,13 +162,6 @@ class SGLang(OpenAIDialect):
         for choice in choices:
             choice["matched_stop"] = None
         return Reply(body=completion_body(choices, self.requested_model(request)))
-
-    def out_of_thinking(self, request: Request) -> Reply:
-        """With a reasoning parser, thinking is in `reasoning_content`, and counted."""
-        limit = self.token_limit(request.body) or self.thinking_tokens
-        thinking = {"content": None, "reasoning_content": "Let me think about what families there value."}
-        body = self.completion_body({**self.message(Content("")), **thinking}, self.finish_cut_off, request)
-        return Reply(body=body | {"usage": self.usage(limit, limit)})
 
 
 DIALECT = SGLang()

@@ -145,10 +145,6 @@ class TGI(OpenAIDialect):
         """A status, and nothing more."""
         return Reply(401, raw=b"")
 
-    def unknown_model(self, model: str) -> Reply:
-        """Never refused; see the module's docstring."""
-        raise NotImplementedError
-
     def rate_limited(self, request: Request) -> Reply:
         return error(429, "Model is overloaded", "overloaded")
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.providers.bodies import Body, words
 from tests.providers.dialect import Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import OpenAIDialect, chat_body
 from tests.support.fake_server import Reply, Request
 
 EFFORTS = ("low", "medium", "high")
@@ -76,22 +76,7 @@ DEDICATED = Rule(
     ),
     {"model": "moonshotai/Kimi-K2.5"},
 )
-VALID_BODY: Body = {
-    "model": "Qwen/Qwen2.5-7B-Instruct-Turbo",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "seed": 7,
-    "n": 1,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-        },
-    },
-}
+VALID_BODY: Body = chat_body("Qwen/Qwen2.5-7B-Instruct-Turbo", max_tokens=400, seed=7, n=1)
 
 
 class TogetherAI(OpenAIDialect):

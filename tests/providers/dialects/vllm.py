@@ -11,11 +11,12 @@ than the context has left are clipped, more than the whole context are refused.
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords
 from tests.providers.dialect import Content, Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import BOUNDED_ANSWER, UNFINISHED_THOUGHT, OpenAIDialect, chat_body, schema_format
 from tests.providers.text_completions import completion_body, echoed_choices, plain_choices
 from tests.support.fake_server import Reply, Request
 
@@ -26,28 +27,9 @@ UNSUPPORTED_KEYWORDS = frozenset({"uniqueItems", "contains", "minContains"})
 """Keywords that neither xgrammar nor guidance knows."""
 CONTEXT_TOKENS = 40960
 RESPONSE_FORMATS = ("text", "json_object", "json_schema", "structural_tag")
-VALID_BODY: Body = {
-    "model": "Qwen/Qwen3-8B",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "seed": 1,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "answer": {"type": "string", "minLength": 1, "maxLength": 400},
-                    "score": {"type": "number", "minimum": -1, "maximum": 1},
-                },
-                "required": ["answer", "score"],
-            },
-        },
-    },
-}
+VALID_BODY: Body = chat_body(
+    "Qwen/Qwen3-8B", max_tokens=400, seed=1, response_format=schema_format(BOUNDED_ANSWER, strict=True)
+)
 
 
 def error(status: int, message: str, kind: str = "BadRequestError", param: str | None = None) -> Reply:
@@ -95,6 +77,10 @@ class VLLM(OpenAIDialect):
     url = "http://localhost:8000/v1/chat/completions"
     completions_url = "http://localhost:8000/v1/completions"
     valid_body = VALID_BODY
+    thinking_message: ClassVar[Mapping[str, Any]] = {
+        "content": None,
+        "reasoning": UNFINISHED_THOUGHT,
+    }
     extra_fields = (
         "choices.0.stop_reason",
         "choices.0.token_ids",
@@ -224,9 +210,9 @@ class VLLM(OpenAIDialect):
         return {**body, **dict.fromkeys(names), **extra}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
-        """The usage, which counts thinking only with a reasoning parser."""
-        details = {"prompt_tokens_details": None, "completion_tokens_details": None}
-        return {**super().usage(completion_tokens, reasoning_tokens), **details}
+        """The usage; thinking that is unfinished counts as 0."""
+        details = None if reasoning_tokens is None else {"reasoning_tokens": 0}
+        return {**super().usage(completion_tokens), "prompt_tokens_details": None, "completion_tokens_details": details}
 
     def unauthenticated(self, request: Request) -> Reply:
         return Reply(401, {"error": "Unauthorized"})
@@ -236,10 +222,6 @@ class VLLM(OpenAIDialect):
             404, f"The model `{model}` does not exist. Valid aliases: Qwen/Qwen3-8B.", "NotFoundError", "model"
         )
 
-    def rate_limited(self, request: Request) -> Reply:
-        """Never; see the expectations."""
-        raise NotImplementedError
-
     def logprobs(self, request: Request) -> Reply:
         if "prompt" not in request.body:
             return self.choice_logprobs(request)
@@ -247,14 +229,6 @@ class VLLM(OpenAIDialect):
         for choice in choices:
             choice |= {"stop_reason": None, "prompt_logprobs": None}
         return Reply(body=completion_body(choices, self.requested_model(request)))
-
-    def out_of_thinking(self, request: Request) -> Reply:
-        """With a reasoning parser, thinking is in `reasoning` and the content is null; unfinished, it counts as 0."""
-        limit = self.token_limit(request.body) or self.thinking_tokens
-        message = {**self.message(Content("")), "content": None, "reasoning": "Let me think about what families value."}
-        body = self.completion_body(message, self.finish_cut_off, request)
-        usage = self.usage(limit) | {"completion_tokens_details": {"reasoning_tokens": 0}}
-        return Reply(body=body | {"usage": usage})
 
 
 DIALECT = VLLM()

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.providers.bodies import Body
 from tests.providers.dialect import Rule
-from tests.providers.openai_body import OpenAIDialect
+from tests.providers.openai_body import OpenAIDialect, chat_body
 from tests.support.fake_server import Reply, Request
 
 TEAM = "b2f1a3c4-0d5e-4f6a-8b7c-9d0e1f2a3b4c"
@@ -56,21 +56,7 @@ def has_many_texts(body: Body) -> bool:
     return any(isinstance(content, list) and len(content) > 1 for content in contents)
 
 
-VALID_BODY: Body = {
-    "model": "grok-4.20-0309-non-reasoning",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "seed": 7,
-    "response_format": {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Reply",
-            "strict": True,
-            "schema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-        },
-    },
-}
+VALID_BODY: Body = chat_body("grok-4.20-0309-non-reasoning", max_tokens=400, seed=7)
 
 
 class XAI(OpenAIDialect):
