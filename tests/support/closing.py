@@ -17,9 +17,9 @@ T = TypeVar("T", bound=Closable)
 
 
 @asynccontextmanager
-async def closing(thing: T) -> AsyncIterator[T]:
-    """Yield a thing, and close it."""
+async def closing(closable: T) -> AsyncIterator[T]:
+    """Yield it, and close it."""
     try:
-        yield thing
+        yield closable
     finally:
-        await thing.close()
+        await closable.close()
