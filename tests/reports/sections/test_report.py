@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
+import json
+import os
 import pkgutil
 import re
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +20,25 @@ from auditor.reports.sections.probe_sections import build_probe_sections
 from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
 from auditor.storage.database import Database
 from benchmarks.coverage.registry import iterate_all_paths
-from tests.e2e.test_golden_reports import DEMO_SEEDS
+from tests.e2e.test_golden_reports import DEMO_SEEDS, iter_differences, write_report
 from tests.reports.hostile_report import NAME, hostile_report
 from tests.reports.sections.node_text import assert_consistent, iterate_nodes, text_of
 from tests.support.document_figures import NOT_SHOWN, assert_estimates_are_shown
+from tests.support.table_cells import list_cells
 from tests.support.whole_reports import WHOLE_REPORTS
+
+CELLS_FOLDER = Path(__file__).with_name("golden_cells")
+CELL_TOLERANCE = 1e-6
+EMPTY_COLUMNS = {
+    ("alignment", "MAE of one wording"),
+    ("alignment", "Highest r"),
+    ("consistency-alignment", "p"),
+    ("peer-alignment", "p"),
+    ("logic-transitivity", "Margin"),
+    ("logic-correlations", "p"),
+    ("direct-and-logprob", "Measure"),
+}
+"""Columns of which no whole report has a value, by the table: its figure is not asked for, or cannot be computed."""
 
 
 @pytest.mark.parametrize("kind", WHOLE_REPORTS)
@@ -31,6 +48,26 @@ def test_every_estimate_is_shown_with_its_names_n_and_interval_in_every_form(
     report = whole_report(kind)
     assert_consistent(build_report_document(report))
     assert_estimates_are_shown(report, kind)
+
+
+@pytest.mark.parametrize("kind", WHOLE_REPORTS)
+def test_cells_of_tables_equal_those_of_the_record(kind: str, whole_report: Callable[[str], Report]) -> None:
+    """To record them again after a deliberate change: AUDITOR_GOLDEN=write, and read the difference."""
+    cells = list_cells(build_report_document(whole_report(kind)))
+    path = CELLS_FOLDER / f"{kind.replace(' ', '_')}.json"
+    if os.environ.get("AUDITOR_GOLDEN") == "write":
+        write_report(path, cells)
+    assert not list(iter_differences(json.loads(path.read_text(encoding="utf-8")), cells, CELL_TOLERANCE))
+
+
+def test_no_column_is_empty_in_all_reports() -> None:
+    missing: dict[tuple[str, str], bool] = {}
+    for path in sorted(CELLS_FOLDER.glob("*.json")):
+        for table_id, table in json.loads(path.read_text(encoding="utf-8")).items():
+            for i, title in enumerate(table["columns"]):
+                is_missing = all(row[i] is None for row in table["rows"] if len(row) == len(table["columns"]))
+                missing[table_id, title] = is_missing and missing.get((table_id, title), True)
+    assert {column for column, is_missing in missing.items() if is_missing} == EMPTY_COLUMNS
 
 
 def test_each_estimate_that_is_not_shown_is_one_of_a_whole_report() -> None:
