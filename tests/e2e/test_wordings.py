@@ -35,7 +35,7 @@ def test_each_cell_is_asked_equally_often_in_each_wording(server: FakeServer, st
     further = sum("What would most people in Japan answer if they were asked about this" in text for text in texts)
     assert builtin == further == len(texts) / 2
     report = open_audit("scripted", storage=storage).report()
-    assert report.audit.survey.survey.wordings == {"en": [load_further_wordings("en").questions[0]]}
+    assert report.audit.survey.survey.wordings == {"en": (load_further_wordings("en").questions[0],)}
     assert "Samples took 2 wordings in turn" in render_report(report, "markdown")
 
 

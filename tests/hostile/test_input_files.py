@@ -76,7 +76,7 @@ CONFIGS: dict[str, tuple[str, bytes, str]] = {
     "10,000 wrong models": (
         "c.toml",
         GOOD.split(b"[[")[0] + b"models = [" + b"1," * 10_000 + b"]",
-        "9990 more problems",
+        "990 more problems",
     ),
     "broken IPv6": ("c.toml", GOOD + b'api_base = "http://[::1"', "models[1 'm'].api_base': the URL's host or port"),
     "no IPv6": ("c.toml", GOOD + b'api_base = "http://[zz]/"', "the URL's host or port is not valid"),
