@@ -109,7 +109,8 @@ def _id_column() -> sa.Column[Any]:
 def _audit_column(*, is_owned: bool = True, is_key: bool = True, is_indexed: bool = False) -> sa.Column[Any]:
     """Column of the audit that a row belongs to; `is_owned`: the row is deleted with it."""
     audit = sa.ForeignKey("audit.id", ondelete="CASCADE" if is_owned else None)
-    return sa.Column("audit_id", audit, primary_key=is_key, nullable=False, index=is_indexed or None)
+    # Its type is stated: one taken from the other column is unknown until that table is made.
+    return sa.Column("audit_id", sa.Integer(), audit, primary_key=is_key, nullable=False, index=is_indexed or None)
 
 
 _OWNER_COLUMNS: Mapping[RowOwner, Callable[[], Sequence[sa.Column[Any]]]] = {

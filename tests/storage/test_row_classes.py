@@ -12,6 +12,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Column, Integer, MetaData, Table
+from sqlalchemy.types import NullType
 from sqlmodel import Session, SQLModel, select
 
 from auditor.domain import Cell, Outcome, Purpose, Trace
@@ -177,3 +178,8 @@ def test_rows_are_read_in_a_session_of_sqlmodel(tmp_path: Path) -> None:
 def test_every_table_has_a_row_class_of_sqlmodel() -> None:
     row_classes: list[Any] = list(map(row_class_of, list_record_classes()))
     assert [row_class.__table__ for row_class in row_classes] == list(map(table_of, list_record_classes()))
+
+
+def test_the_type_of_a_column_depends_on_no_other_table() -> None:
+    for record_class in list_record_classes():
+        assert not [column.name for column in make_columns(record_class) if isinstance(column.type, NullType)]
