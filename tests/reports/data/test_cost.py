@@ -96,6 +96,13 @@ def test_reasoning_at_an_unknown_price_has_no_cost_and_none_at_all_costs_nothing
     assert (row.sums.known_reasoning_tokens, row.reasoning_usd) == (0, 0.0)
 
 
+def test_the_estimated_part_of_the_cost_is_that_of_all_calls(population: tuple[Database, Audit]) -> None:
+    counts = [reasoning_counts(name)._replace(estimated_usd=usd) for name, usd in (("alder", 0.125), ("birch", 0.25))]
+    report = build_priced_report(population[0], None, *counts)
+    assert [row.estimated_usd for row in report.rows] == [1.25, 2.5]
+    assert report.total.estimated_usd == 3.75
+
+
 async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_marked(db: Database) -> None:
     audit = populate(db, name="charged")
     before = build_report(db, "charged").cost.total

@@ -48,6 +48,7 @@ def test_judges_are_not_named(report: Report) -> None:
     assert hide_names("As GPT-4o, unlike gpt-4, I disagree with oak.", ["gpt-4", "gpt-4o", "oak"]) == (
         f"As {HIDDEN_NAME}, unlike {HIDDEN_NAME}, I disagree with {HIDDEN_NAME}."
     )
+    assert hide_names("gpt-4-mini is right", ["gpt-4", "gpt-4-mini"]) == f"{HIDDEN_NAME} is right"
     assert hide_names("oaken", ["oak"]) == "oaken"
 
 
