@@ -176,6 +176,7 @@ def test_two_judges_on_the_same_traces(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1})
     save_verdicts(db, "one", {"x": [True] * 10 + [False] * 5, "y": [False] * 8 + [True] * 2 + [False] * 4 + [True]})
     pair = compare_judges(db, "x", "y", max_listed=3)
+    assert (pair.first, pair.second) == ("x", "y")
     assert (pair.n, pair.both_valid, pair.both_invalid, pair.to_valid, pair.to_invalid) == (15, 2, 4, 1, 8)
     assert (pair.change.p_value, pair.change.ci_low, pair.kappa.ci_low) == (None, None, None)
     assert "an interval needs at least 5 countries and 5 topics" in str(pair.change.reason)
