@@ -22,8 +22,8 @@ from tests.reports.sections.node_text import text_of
 
 N_ROWS = 3
 """Rows of each table that are compared: the cells of the others come from the same columns."""
-VOLATILE_COLUMNS = {("environment", "Value"), ("judge-errors", "Change")}
-"""Columns with times, or with a change over the order in which verdicts arrived."""
+VOLATILE_COLUMNS = {("environment", "Value"), ("capabilities", "litellm"), ("judge-errors", "Change")}
+"""Columns with times or versions, or with a change over the order in which verdicts arrived."""
 
 
 def list_cells(document: Document) -> dict[str, dict[str, Any]]:
