@@ -152,18 +152,10 @@ def gap_plot(people: Sequence[float], model: Sequence[float]) -> theme.VegaLiteS
         )
     }
     ends = [{"people": -bound, "model": -bound}, {"people": bound, "model": bound}]
-    diagonal = {
-        "type": "line",
-        "stroke": theme.INK,
-        "strokeWidth": 1,
-        "strokeDash": [2, 3],
-        "opacity": 0.7,
-        "aria": False,
-    }
     size, opacity = (36, 0.55) if len(values) <= 300 else (16, 0.4)
     dot = {"type": "circle", "fill": theme.ACCENT, "size": size, "opacity": 1, "fillOpacity": opacity, "aria": False}
     layers: list[dict[str, object]] = [
-        {"data": {"values": ends}, "mark": diagonal, "encoding": axes},
+        {"data": {"values": ends}, "mark": theme.DIAGONAL_MARK, "encoding": axes},
         {"data": {"values": values}, "mark": dot, "encoding": axes},
     ]
     return theme.build_spec(layers, width=GAP_PLOT_SIZE_PX, height=GAP_PLOT_SIZE_PX, padding=(56, 8, 14, 44))

@@ -41,14 +41,7 @@ def scatter_plot(pairs: Sequence[ScorePair]) -> theme.VegaLiteSpec:
     """Specify a plot of the model's scores (up) against people's (right), with the diagonal of equal scores."""
     diagonal: dict[str, object] = {
         "data": {"values": [{"people": -1, "model": -1}, {"people": 1, "model": 1}]},
-        "mark": {
-            "type": "line",
-            "stroke": theme.INK,
-            "strokeWidth": 1,
-            "strokeDash": [2, 3],
-            "opacity": 0.7,
-            "aria": False,
-        },
+        "mark": theme.DIAGONAL_MARK,
         "encoding": _axes(),
     }
     left, top, right, bottom = PADDING_PX
@@ -176,14 +169,7 @@ def reliability_diagram(points: Sequence[ReliabilityPoint]) -> theme.VegaLiteSpe
     """Specify the diagram: a dot for each bin, its band, and the diagonal of a confidence that is right."""
     diagonal: dict[str, object] = {
         "data": {"values": [{"confidence": 0, "share": 0}, {"confidence": 1, "share": 1}]},
-        "mark": {
-            "type": "line",
-            "stroke": theme.INK,
-            "strokeWidth": 1,
-            "strokeDash": [2, 3],
-            "opacity": 0.7,
-            "aria": False,
-        },
+        "mark": theme.DIAGONAL_MARK,
         "encoding": _share_axes(),
     }
     most = max((point.labels for point in points), default=1)

@@ -32,6 +32,10 @@ LIGHT_COLORS: Mapping[str, str] = {
 }  # fmt: skip
 """Colours of the page's light theme by CSS variable, for files that are drawn outside of a page."""
 
+DIAGONAL_MARK: Mapping[str, object] = {
+    "type": "line", "stroke": INK, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.7, "aria": False,
+}  # fmt: skip
+"""Where two measures of a plot are equal."""
 TICK_FORMAT = ".2~f"
 TEXT_SHIFT_PX = 4
 """Distance of a text's baseline from its middle."""
