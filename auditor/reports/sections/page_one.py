@@ -49,57 +49,66 @@ MAX_STEPS = 4
 
 
 def list_next_steps(report: Report) -> list[Text]:
-    """Up to four steps, the most urgent first; every report has at least one."""
-    return list(islice(_iterate_steps(report), MAX_STEPS))
+    """Up to four steps, the most urgent first; every report has at least one, which is the last of `NEXT_STEPS`."""
+    return list(islice((step for list_steps in NEXT_STEPS for step in list_steps(report)), MAX_STEPS))
 
 
-def _iterate_steps(report: Report) -> Iterator[Text]:
-    """Yield the steps that this audit calls for, and at the end how to use it."""
-    name = shlex.quote(report.audit.name)
+def _finish_audit(report: Report) -> Iterator[Text]:
     if not report.audit.complete:
         yield ["Finish the audit: ", Code("auditor run"), " with the same configuration resumes it."]
+
+
+def _enlarge_audit(report: Report) -> Iterator[Text]:
     if report.alignment and all(min(row.countries, row.topics) < MIN_UNITS for row in report.alignment):
         yield (
             f"Ask about at least {MIN_UNITS} countries and {MIN_UNITS} topics. With fewer, no figure has a 95% CI, and "
             "no conclusion about the models is possible."
         )
+
+
+def _explain_losses(report: Report) -> Iterator[Text]:
     if report.failures.unusable:
         n_calls = pluralize(report.failures.unusable, "call")
-        yield [f"Find out why {n_calls} failed, and repeat them: ", Code(f"auditor errors {name}"), "."]
+        yield [f"Find out why {n_calls} failed, and repeat them: ", _call("errors", report), "."]
     elif any(has_large_loss(row.lost_samples) for row in report.alignment):
         yield "Find out why samples were lost (“What is missing?”) before you compare the models."
-    states = report.conflicts.states
-    if n_open := states.get("open", 0) + states.get("disputed", 0):
-        conflicts = pluralize(n_open, "conflict")
-        review = [
-            f"Decide the {conflicts} that the judges could not resolve: ",
-            Code(f"auditor review {name}"),
-            ". Your decisions do not change any model’s agreement with people.",
-        ]
-    else:
-        review = []
-    yield from _describe_choice(report)
+
+
+def _test_thresholds(report: Report) -> Iterator[Text]:
     if report.audit.thresholds:
-        yield ["Test the thresholds of the configuration ([check]): ", Code(f"auditor check {name}"), "."]
+        yield ["Test the thresholds of the configuration ([check]): ", _call("check", report), "."]
     else:
-        yield [
-            "Test the thresholds that you wrote down before the run: ",
-            Code(f"auditor check {name} {_name_thresholds(report)}"),
-            ".",
-        ]
+        command = _call("check", report, f" {_name_thresholds(report)}")
+        yield ["Test the thresholds that you wrote down before the run: ", command, "."]
+
+
+def _measure_judges(report: Report) -> Iterator[Text]:
     quality = report.judge_quality
     if quality is not None and not quality.is_measured and quality.reason is None:
+        command = _call("review", report, f" --sample {quality.suggested_labels}")
+        yield ["To measure the judges, label a random sample of traces, not the conflicts: ", command, "."]
+
+
+def _decide_conflicts(report: Report) -> Iterator[Text]:
+    states = report.conflicts.states
+    if n_open := states.get("open", 0) + states.get("disputed", 0):
         yield [
-            "To measure the judges, label a random sample of traces, not the conflicts: ",
-            Code(f"auditor review {shlex.quote(report.audit.name)} --sample {quality.suggested_labels}"),
-            ".",
+            f"Decide the {pluralize(n_open, 'conflict')} that the judges could not resolve: ",
+            _call("review", report),
+            ". Your decisions do not change any model’s agreement with people.",
         ]
-    yield from filter(None, [review])
-    yield from _describe_precision(report)
-    yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
 
 
-def _describe_choice(report: Report) -> Iterator[str]:
+def _export_data(report: Report) -> Iterator[Text]:
+    yield ["Analyse every figure and answer as data: ", _call("export tables", report), "."]
+
+
+def _call(command: str, report: Report, options: str = "") -> Code:
+    """A command on the audit of a report."""
+    return Code(f"auditor {command} {shlex.quote(report.audit.name)}{options}")
+
+
+def _choose_model(report: Report) -> Iterator[Text]:
     """Yield which model to choose over all countries, if several were ranked."""
     for ranking in report.tiers:
         candidates = list_candidates(ranking)
@@ -111,7 +120,7 @@ def _describe_choice(report: Report) -> Iterator[str]:
                 yield f"Do not choose between {names} by these data: each may have the lowest mean absolute error."
 
 
-def _describe_precision(report: Report) -> Iterator[Text]:
+def _halve_error(report: Report) -> Iterator[Text]:
     """Yield what would halve the standard error of the mean absolute error of the model with the smallest one."""
     best = min(report.alignment, key=rank_by_error, default=None)
     if best is None:
@@ -134,6 +143,18 @@ def _name_thresholds(report: Report) -> str:
     return "--min-coverage YOURS" if report.task is None else "--min-accuracy YOURS"
 
 
+NEXT_STEPS: Sequence[Callable[[Report], Iterable[Text]]] = (
+    _finish_audit,
+    _enlarge_audit,
+    _explain_losses,
+    _choose_model,
+    _test_thresholds,
+    _measure_judges,
+    _decide_conflicts,
+    _halve_error,
+    _export_data,
+)
+"""Steps that each kind of report calls for, the most urgent first."""
 MAX_FINDINGS = 4
 """Findings of page one, besides the answer."""
 MAX_PROBE_FINDINGS = 5

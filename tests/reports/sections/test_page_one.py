@@ -9,20 +9,20 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.agreement.cultural_findings import ShortfallsReport
+from auditor.reports.data.agreement.sensitivity import HalfErrorSizes
+from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Paragraph, Section, Table
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.page_one import (
     MAX_FINDINGS,
     MAX_STEPS,
+    NEXT_STEPS,
     PAGE_ONE,
-    _iterate_steps,
     build_summary_section,
     list_next_steps,
 )
 from auditor.reports.sections.report import build_report_document
-from auditor.storage.database import Database
-from tests.reports.conftest import import_scores
 from tests.reports.sections.alignment_rows import make_alignment_row
 from tests.reports.sections.node_text import blocks_of, text_of
 from tests.support.report_changes import change
@@ -93,44 +93,77 @@ def test_the_brief_report_is_page_one_and_short_with_eight_models(report: Report
     assert len(text_of(build_summary_section(many)).split()) <= MAX_WORDS
 
 
-def test_steps_name_commands_and_are_few(report: Report) -> None:
-    steps = [text_of(step) for step in list_next_steps(report)]
-    assert len(steps) == MAX_STEPS
-    n_open = report.conflicts.states["open"] + report.conflicts.states["disputed"]
-    labels = report.judge_quality.suggested_labels if report.judge_quality is not None else 0
-    measure = (
-        "To measure the judges, label a random sample of traces, not the conflicts: "
-        f"auditor review population --sample {labels}."
-    )
-    assert measure in steps
-    steps += [text_of(step) for step in list_next_steps(report.model_copy(update={"judge_quality": None}))]
-    decide = (
-        f"Decide the {n_open} conflicts that the judges could not resolve: auditor review population. "
-        "Your decisions do not change any model’s agreement with people."
-    )
-    assert decide in steps
-    assert any(step.startswith("If you choose one model, prefer alder") for step in steps)
+LOST = LostSamples(planned=100, lost=6, share=0.06)
+STEPS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    ("_finish_audit", "Finish the audit: auditor run with the same configuration", {"audit__complete": False}, {}),
+    (
+        "_enlarge_audit", "Ask about at least 5 countries and 5 topics. With fewer, no figure has a 95% CI",
+        {"alignment__each__topics": 4}, {"alignment__0__topics": 4},
+    ),
+    (
+        "_explain_losses", "Find out why 3 calls failed, and repeat them: auditor errors 'my audit'.",
+        {"failures__unusable": 3, "audit__name": "my audit"}, {"failures__unusable": 0},
+    ),
+    (
+        "_explain_losses", "Find out why samples were lost",
+        {"alignment__0__lost_samples": LOST, "failures__unusable": 0},
+        {"alignment__0__lost_samples": LOST},
+    ),
+    (
+        "_choose_model", "If you choose one model, prefer alder: its mean absolute error is lowest.",
+        {}, {"tiers__each__rows__1__may_be_best": True},
+    ),
+    (
+        "_choose_model", "Do not choose between alder, birch by these data",
+        {"tiers__each__rows__1__may_be_best": True}, {},
+    ),
+    (
+        "_test_thresholds", "Test the thresholds of the configuration ([check]): auditor check population.",
+        {"audit__thresholds": ["max_mae"]}, {},
+    ),
+    ("_test_thresholds", "population --max-mae YOURS --max-region-gap YOURS.", {}, {"regions__gaps": []}),
+    ("_test_thresholds", "population --max-mae YOURS.", {"regions__gaps": []}, {}),
+    (
+        "_test_thresholds", "population --min-skill YOURS --min-variance-ratio YOURS.",
+        {"alignment": [], "distribution": "figures"}, {},
+    ),
+    ("_test_thresholds", "population --min-coverage YOURS.", {"alignment": []}, {}),
+    ("_test_thresholds", "population --min-accuracy YOURS.", {"alignment": [], "task": "a task"}, {"alignment": []}),
+    (
+        "_measure_judges", "of traces, not the conflicts: auditor review population --sample 55.",
+        {"judge_quality__suggested_labels": 55}, {"judge_quality__suggested_labels": 55, "judge_quality__reason": "?"},
+    ),
+    (
+        "_decide_conflicts",
+        "Decide the 7 conflicts that the judges could not resolve: auditor review population. Your decisions do not "
+        "change any model’s agreement with people.",
+        {"conflicts__states": {"open": 3, "disputed": 4}}, {"conflicts__states": {"settled": 7}},
+    ),
+    (
+        "_halve_error", "To halve the standard error of the mean absolute error (alder), plan about 8 samples a cell",
+        {"variance__each__to_halve": HalfErrorSizes(topic=None, country=None, sample=8)},
+        {"variance__each__to_halve": None},
+    ),
+    ("_export_data", "Analyse every figure and answer as data: auditor export tables population.", {}, {}),
+]  # fmt: skip
+"""Kinds of steps: words, changes after which a report must have them, and changes after which it must not."""
 
 
-def test_the_step_on_thresholds_names_only_what_can_be_tested(report: Report) -> None:
-    def find_step(changed: Report) -> str:
-        [step] = [text_of(step) for step in _iterate_steps(changed) if "auditor check" in text_of(step)]
-        return step
-
-    without_gaps = report.model_copy(update={"regions": report.regions.model_copy(update={"gaps": []})})
-    assert find_step(without_gaps).endswith("auditor check population --max-mae YOURS.")
-    audit = report.audit.model_copy(update={"thresholds": ["max_mae"]})
-    configured = report.model_copy(update={"audit": audit})
-    assert find_step(configured) == "Test the thresholds of the configuration ([check]): auditor check population."
+@pytest.mark.parametrize(("kind", "words", "has", "lacks"), STEPS)
+def test_a_step_is_named_where_it_is_due_and_nowhere_else(
+    report: Report, kind: str, words: str, has: dict[str, Any], lacks: dict[str, Any]
+) -> None:
+    [build] = [build for build in NEXT_STEPS if build.__name__ == kind]
+    assert words in text_of(list(build(change(report, **has))))
+    others = build if has != lacks else list_next_steps  # the last is there only if others leave it a place
+    assert words not in text_of(list(others(change(report, **lacks))))
 
 
-def test_an_unfinished_and_a_small_audit_have_their_own_first_steps(db: Database, report: Report) -> None:
-    audit = report.audit.model_copy(update={"complete": False, "name": "my audit"})
-    steps = list_next_steps(report.model_copy(update={"audit": audit}))
-    assert text_of(steps[0]).startswith("Finish the audit: auditor run")
-    assert "'my audit'" in text_of(steps)
-    small = import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.9})
-    assert text_of(list_next_steps(small)[0]).startswith("Ask about at least 5 countries and 5 topics.")
+def test_every_kind_of_step_has_a_case_and_the_first_four_are_named(report: Report) -> None:
+    assert list(dict.fromkeys(kind for kind, *_ in STEPS)) == [build.__name__ for build in NEXT_STEPS]
+    urgent = change(report, audit__complete=False, failures__unusable=3)
+    steps = [step for build in NEXT_STEPS for step in build(urgent)]
+    assert (len(steps) > MAX_STEPS, list_next_steps(urgent)) == (True, steps[:MAX_STEPS])
 
 
 def test_an_audit_without_a_survey_shows_the_findings_of_its_probe(whole_report: Callable[[str], Report]) -> None:
