@@ -20,7 +20,7 @@ from auditor.reports.data.coverage.counts import count_reviewable_traces
 from auditor.reports.data.coverage.lost_samples import replace_reason
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow, ConsistencyRow, PeerAgreementRow
-from auditor.reports.data.panel.certificate import write_certificate
+from auditor.reports.data.panel.certificate import JudgeEvidence, write_certificate
 from auditor.reports.data.panel.copying import build_copying_report, find_groups
 from auditor.reports.data.panel.judge_statistics import (
     agreement_estimate,
@@ -338,7 +338,7 @@ def build_panel_report(
         own_traces=build_self_review_rows(matrix, source.judge_tests),
         certificate=[],
     )
-    certificate = write_certificate(report, quality, is_task=source.survey.task is not None)
+    certificate = write_certificate(JudgeEvidence(report, quality, is_task=source.survey.task is not None))
     return report.model_copy(update={"certificate": certificate})
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Tested
 from auditor.metrics.judges.accuracy import JudgeDifference
@@ -37,7 +38,7 @@ Finding = tuple[str, str, JudgeDifference]
 """A judge, a field of `JudgeRow`, and its difference."""
 
 
-def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
+def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
     """Yield sentences on tests of biases and on associations, which are no biases.
 
     They name the judges whose p-value, adjusted for the number of all tests, is below 0.05.
@@ -109,7 +110,7 @@ MAX_NAMED_PAIRS = 6
 """Pairs that a sentence names; more would be unreadable."""
 
 
-def describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
+def _describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
     """Yield sentences on pairs whose errors are alike, on copies, and on the effective number of judges.
 
     Args:
@@ -150,7 +151,7 @@ def describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
         )
 
 
-def describe_copied_outcomes(copying: CopyingReport) -> Iterator[str]:
+def _describe_copied_outcomes(copying: CopyingReport) -> Iterator[str]:
     """Yield a sentence on majorities and conflicts that copies settle alone; nothing where there is none."""
     n_traces, n_conflicts = copying.traces_settled_by_copies, copying.conflicts_settled_by_copies
     if n_traces or n_conflicts:
@@ -217,37 +218,25 @@ HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
 
 
-def write_certificate(
-    panel: PanelReport, quality: JudgeQualityReport | None = None, *, is_task: bool = False
-) -> list[str]:
-    """Write the sentences, most important first; empty without judges.
+class JudgeEvidence(NamedTuple):
+    """What a certificate rests on.
 
-    Args:
+    Attributes:
         quality: what people's labels show of the judges; None without verdicts.
-        is_task: says nothing of fault detection and blinding that were not tested, since a task's known truth shows
-            what judges notice.
+        is_task: whether the audit is of a task, whose known truth shows what judges notice: nothing is said of fault
+            detection and blinding that were not tested.
     """
-    if not panel.judges:
+
+    panel: PanelReport
+    quality: JudgeQualityReport | None = None
+    is_task: bool = False
+
+
+def write_certificate(evidence: JudgeEvidence) -> list[str]:
+    """Write the sentences of `CERTIFICATE`, most important first; empty without judges."""
+    if not evidence.panel.judges:
         return []
-    about_tests = [
-        *([describe_fault_detection(panel)] if panel.faults or not is_task else []),
-        *([_describe_blinding(panel)] if panel.guesses or not is_task else []),
-    ]
-    return [
-        *describe_accuracy(quality),
-        _describe_agreement(panel),
-        *_describe_disagreeing_judges(panel.judges),
-        *_describe_prevalence(panel),
-        _describe_majority(panel),
-        *describe_copied_outcomes(panel.copying),
-        *describe_copying(panel.copying, is_task=is_task),
-        *_describe_assignment(panel),
-        *_describe_adaptive_savings(panel),
-        *about_tests,
-        *describe_biases(panel.judges),
-        *_describe_voting_rules(panel),
-        *_describe_peer_alignment(panel),
-    ]
+    return [sentence for describe in CERTIFICATE.values() for sentence in describe(evidence)]
 
 
 def describe_accuracy(quality: JudgeQualityReport | None) -> Iterator[str]:
@@ -471,3 +460,26 @@ def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
         else:
             verb = "agree" if r.value > 0 else "disagree"
             yield f"Judges prefer models that {verb} with people{method_phrase} ({figures})."
+
+
+CERTIFICATE: Mapping[str, Callable[[JudgeEvidence], Iterable[str]]] = {
+    "accuracy": lambda evidence: describe_accuracy(evidence.quality),
+    "agreement": lambda evidence: [_describe_agreement(evidence.panel)],
+    "disagreeing judges": lambda evidence: _describe_disagreeing_judges(evidence.panel.judges),
+    "prevalence": lambda evidence: _describe_prevalence(evidence.panel),
+    "majority": lambda evidence: [_describe_majority(evidence.panel)],
+    "copied outcomes": lambda evidence: _describe_copied_outcomes(evidence.panel.copying),
+    "copying": lambda evidence: _describe_copying(evidence.panel.copying, is_task=evidence.is_task),
+    "assignment": lambda evidence: _describe_assignment(evidence.panel),
+    "adaptive panel": lambda evidence: _describe_adaptive_savings(evidence.panel),
+    "faults": lambda evidence: (
+        [describe_fault_detection(evidence.panel)] if evidence.panel.faults or not evidence.is_task else []
+    ),
+    "blinding": lambda evidence: (
+        [_describe_blinding(evidence.panel)] if evidence.panel.guesses or not evidence.is_task else []
+    ),
+    "biases": lambda evidence: _describe_biases(evidence.panel.judges),
+    "voting rules": lambda evidence: _describe_voting_rules(evidence.panel),
+    "peer alignment": lambda evidence: _describe_peer_alignment(evidence.panel),
+}
+"""By kind of sentence: a function that yields the sentences which the evidence calls for; most important first."""

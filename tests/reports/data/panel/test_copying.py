@@ -72,9 +72,6 @@ def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
     assert (copying.alike, copying.alpha_without_alike) == ([], None)
     pairs, _ = build_copying_tables(copying)
     assert {row[4] for row in cells_of(pairs)} == {"verdicts alone cannot show it"}
-    text = " ".join(panel.certificate)
-    assert "whether their errors are alike, are not known without labelled traces." in text
-    assert "`auditor experiment planted --sample 100`" in text
 
 
 def test_judges_that_agree_on_99_percent_are_copies_and_share_one_vote(db: Database, audit: Audit) -> None:
@@ -88,11 +85,9 @@ def test_judges_that_agree_on_99_percent_are_copies_and_share_one_vote(db: Datab
     assert panel.votes[1].weights == {"alder": 0.5, "birch": 0.5, "cedar": 1, "dogwood": 1, "elm": 1}
     weights = panel.votes[2].weights
     assert max(weights[judge] for judge in JUDGES[:2]) < min(weights[judge] for judge in JUDGES[2:])
-    without, text = panel.copying.alpha_without_alike, " ".join(panel.certificate)
-    assert "Copies: alder and birch give equal verdicts on at least 99% of 200 or more traces" in text
+    without = panel.copying.alpha_without_alike
     assert without is not None
     assert (without.value or 1) < (panel.krippendorff_alpha.value or 0)
-    assert f"the panel’s Krippendorff’s alpha = {without.value:.2f}" in text
     [caution] = [text for text in list_cautions(report) if "depend on each other" in text]
     assert "since their verdicts are equal: alder, birch" in caution
     assert f"alpha = {without.value:.2f}" in caution
@@ -117,7 +112,6 @@ def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
         if (judge, author) == ("alder", model)
     )
     assert panel.copying.traces_settled_by_copies == expected > 0
-    assert f"Copies outvote the other judges on {expected} traces" in " ".join(panel.certificate)
 
 
 def test_planted_faults_show_errors_that_are_more_alike_and_keep_both_votes(db: Database, audit: Audit) -> None:
@@ -135,12 +129,6 @@ def test_planted_faults_show_errors_that_are_more_alike_and_keep_both_votes(db: 
     assert 2 < (copying.effective_judges.value or 0) < 4.2
     pairs, _ = build_copying_tables(copying)
     assert [row[4] for row in cells_of(pairs)] == ["errors more alike", *["no dependence shown"] * 9]
-    text = " ".join(panel.certificate)
-    for words in (
-        "The errors of some judges are more alike than those of other pairs: birch and cedar (excess correlation",
-        "Partial copying cannot be told from shared training", "As votes are counted, 5 judges of the panel are worth",
-    ):  # fmt: skip
-        assert words in text
 
 
 @pytest.mark.parametrize(("other_side", "expected"), [(True, 1), (False, 0)])

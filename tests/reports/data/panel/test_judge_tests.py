@@ -12,7 +12,6 @@ from scipy import stats
 
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling, Verdict
 from auditor.metrics.intervals.estimate import Tested
-from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.judge_tests import (
     build_blinding_rows,
     build_fault_rows,
@@ -28,7 +27,6 @@ from auditor.reports.data.panel.schema import (
     PositionBiasRow,
     RestatementShiftRow,
 )
-from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import cell_units, load_source
 from auditor.storage import results
 from auditor.storage.database import Database
@@ -117,24 +115,6 @@ def test_honest_judges_are_rarely_named_and_a_planted_fault_always(simulate: Sim
     assert n_uncorrected > expected, "without a correction, honest judges are named too often"
     for seed in range(3):
         assert [row.judge for row in simulate(seed, planted=0.3) if get_test(row).is_significant] == [JUDGES[0]]
-
-
-def test_the_certificate_names_judges_after_correction(report: Report) -> None:
-    honest, planted = (
-        report.panel.model_copy(update={"guesses": simulate_guesses(23, size), "faults": simulate_faults(23, size)})
-        for size in (0.0, 0.3)
-    )
-    assert any((row.hits.ci_low or 0.0) > row.chance for row in honest.guesses), "uncorrected, a judge is named"
-    assert any((row.difference.ci_low or 0.0) > 0 for row in honest.faults), "uncorrected, a fault is detected"
-    sentences = " ".join(write_certificate(honest))
-    assert (
-        "guess the country, topic or author better than chance. P-values are adjusted for 60 tests (Holm)." in sentences
-    )
-    assert "is shown for 0 of 20 pairs of a judge and an injected fault." in sentences
-    assert "P-values are adjusted for 20 tests (Holm)." in sentences
-    sentences = " ".join(write_certificate(planted))
-    assert f"Guesses better than chance: {JUDGES[0]}, the topic (" in sentences
-    assert "is shown for 1 of 20 pairs of a judge and an injected fault." in sentences
 
 
 def test_without_an_interval_there_is_no_test() -> None:
