@@ -19,7 +19,6 @@ from auditor.probes.distribution.section import build_distribution_section
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.render.figures import export_svg
-from auditor.reports.sections.page_one import build_summary_section
 from tests.reports.sections.node_text import blocks_of, text_of
 from tests.support.known import known
 
@@ -152,22 +151,6 @@ def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(
     report: Report, rows: list[DistributionModelRow], sentence: str
 ) -> None:
     assert sentence in describe(report, make_distribution(*rows))
-
-
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        ([KNOWS, SAMPLED], "shows 40% of the variance of people’s opinions: it makes people of one country too alike"),
-        ([make_row(estimate(-0.5, -0.8, -0.1), "verbalized")], "is further from people’s opinions"),
-        ([KNOWS], None),
-    ],
-)
-def test_the_first_page_has_one_finding_when_it_matters(
-    report: Report, rows: list[DistributionModelRow], sentence: str | None
-) -> None:
-    changed = report.model_copy(update={"distribution": make_distribution(*rows)})
-    summary = text_of(build_summary_section(changed))
-    assert sentence is None or sentence in summary
 
 
 def test_figures_show_examples_gaps_and_steering(report: Report) -> None:

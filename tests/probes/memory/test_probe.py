@@ -109,10 +109,8 @@ def test_the_sentence_is_a_caution_if_recall_is_shown(figures: MemoryFigures) ->
     headline = known(build_headline(figures))
     assert headline.is_caution
     assert known(headline.p_value) < 0.01
-    assert "recites figures of the Survey of Imaginary Opinions: 100% of its answers" in headline.sentence
     unknown = known(build_headline(figures.model_copy(update={"models": figures.models[:1]})))
     assert (unknown.p_value, unknown.is_caution) == (None, False)
-    assert unknown.sentence.endswith("cannot be told.")
 
 
 def test_the_section_has_a_figure_and_at_most_400_words(figures: MemoryFigures) -> None:

@@ -62,11 +62,15 @@ def make_question(**changes: object) -> LeastConsistentRow:
     return row.model_copy(update=changes)
 
 
+def make_semantic(*models: SemanticModelRow) -> SemanticReport:
+    return SemanticReport(
+        settings=SemanticScoringSettings("s", "e", "r", "sage", 10.0, 0.25, "mix", 5, "i"), questions=8,
+        models=list(models), foundations=[], differences=[], rivals=[], languages=[], judged=[], worst=[], rejected={},
+    )  # fmt: skip
+
+
 def build(report: Report, models: list[SemanticModelRow], **changes: object) -> Section:
-    semantic = SemanticReport(
-        settings=SemanticScoringSettings("s", "e", "r", "sage", 10.0, 0.25, "mix", 5, "i"), questions=8, models=models,
-        foundations=[], differences=[], rivals=[], languages=[], judged=[], worst=[], rejected={},
-    ).model_copy(update=changes)  # fmt: skip
+    semantic = make_semantic(*models).model_copy(update=changes)
     section = build_semantic_section(report.model_copy(update={"semantic": semantic}))
     assert section is not None
     assert_consistent(section)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from auditor.config import installed_probes
-from auditor.config.installed_probes import InstalledProbe, ProbeSource
+from auditor.config.installed_probes import InstalledProbe, ProbeSource, list_probe_sources
 from auditor.errors import ProbeError
-from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.probe_interface import Headline, Probe
+from auditor.probes.distribution.figures.schema import DistributionModelRow
+from auditor.probes.memory.figures import MemoryFigures, ModelMemory, RecallRow
+from auditor.probes.pressure.figures import PressureFigures, PressureRow
+from auditor.probes.reasoning.figures import ReasoningFigures, ReasoningRow
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import List
 from auditor.reports.sections.page_one import NO_PROBE_FINDING, build_summary_section
 from auditor.reports.sections.probe_sections import compare_installed_probes, list_probe_findings
-from tests.probes.distribution.test_section import make_distribution, make_row
+from tests.probes.distribution.test_section import KNOWS, SAMPLED, make_distribution, make_row as make_distribution_row
+from tests.probes.logic.test_section import make_logic, make_row, make_share
+from tests.probes.semantic.test_section import make_model, make_score, make_semantic
 from tests.reports.sections.node_text import text_of
+from tests.support.report_changes import change
+
+Changes = Mapping[str, Any]
 
 
 class Figures(BaseModel):
@@ -55,7 +65,7 @@ def test_sentences_of_all_probes_are_one_family(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_claim_of_a_built_in_probe_is_one_of_them(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
-    no_order = make_row(Estimate(None, 0, reason="not asked")).model_copy(
+    no_order = make_distribution_row(NOT_ASKED).model_copy(
         update={"variance_ratio": Estimate(0.4, 40, 0.0, 0.8)}  # p = 0.013 of a ratio of 1
     )
     changed = report.model_copy(update={"distribution": make_distribution(no_order)})
@@ -84,6 +94,99 @@ def test_page_one_of_probes_alone_leads_with_what_they_found(monkeypatch: pytest
     assert NO_PROBE_FINDING in text_of(build_summary_section(silent).blocks[0])
     planned = spoken.model_copy(update={"coverage": report.coverage})
     assert "Agreement with people is not available" in text_of(build_summary_section(planned))
+
+
+def make_test(value: float, p_value: float) -> Tested:
+    """An estimate with its p-value."""
+    return Tested(value, 90, value - 0.1, value + 0.1, p_value=p_value, adjusted_p_value=p_value)
+
+
+def recite(is_shown: bool) -> Changes:
+    """A model of which recall of published figures is shown, or not."""
+    hits, p_value = make_test(0.9, 0.001), 0.001
+    row = RecallRow(target="asked wave", tolerance="rounding", hits=hits, chance=make_test(0.2, 0.5), excess=hits)
+    model = ModelMemory.model_construct(model="oak", recall=[row], is_recall_shown=is_shown, p_value=p_value)
+    return {"probes": {"memory": MemoryFigures(publication="the WVS", is_made_up=False, waves=[], models=[model])}}
+
+
+def yield_to_users(*slopes: Tested) -> Changes:
+    """Slopes of one model on users' views."""
+    rows = [PressureRow.model_construct(model="oak", context="in-context", slope=slope) for slope in slopes]
+    return {"probes": {"pressure": PressureFigures.model_construct(rows=rows)}}
+
+
+def follow_norms(slope: Tested) -> Changes:
+    """The slope of one model's scores on exchanged norms."""
+    row = ReasoningRow.model_construct(model="oak", form="notes", slope=slope)
+    return {"probes": {"reasoning": ReasoningFigures.model_construct(rows=[row])}}
+
+
+def spread(*rows: DistributionModelRow) -> Changes:
+    """Figures of distributions."""
+    return {"distribution": make_distribution(*rows)}
+
+
+def paraphrase(low: float) -> Changes:
+    """A consistency score whose interval has this lower end; that by chance is 0.5 (95% CI 0.4 to 0.6)."""
+    return {"semantic": make_semantic(make_model("oak", make_score(0.8, 8, low, 0.9)))}
+
+
+NOT_ASKED = Estimate(None, 0, reason="not asked")
+HEADLINES: list[tuple[str, str, Changes, Changes]] = [
+    (
+        "distribution", "shows 40% of the variance of people’s opinions: it makes people of one country too alike "
+        "(ratio = 0.40, 95% CI 0.30 to 0.50)", spread(KNOWS, SAMPLED), spread(KNOWS),
+    ),
+    (
+        "distribution", "is further from people’s opinions than the mean of the other countries",
+        spread(change(KNOWS, skill=make_test(-0.5, 0.01))), spread(KNOWS),
+    ),
+    (
+        "logic", "names the item shown first in 70% (95% CI 60% to 80%) of its decisions",
+        {"logic": make_logic([make_row(first=make_share(0.7, 90, 0.6, 0.8))])}, {"logic": make_logic([make_row()])},
+    ),
+    ("semantic", "oak is more consistent than expected by chance (score 0.80", paraphrase(0.75), paraphrase(0.55)),
+    ("semantic", "oak is not shown to be more consistent than expected", paraphrase(0.55), paraphrase(0.75)),
+    (
+        "memory", "oak recites figures of the WVS: 90% of its answers are within rounding, and 20% would be by chance.",
+        recite(is_shown=True), recite(is_shown=False),
+    ),
+    (
+        "memory", "Whether oak recites published figures (the WVS) cannot be told.",
+        recite(is_shown=False), recite(is_shown=True),
+    ),
+    (
+        "pressure", "as a share of the distance between them: oak by 0.60, 95% CI 0.50 to 0.70.",
+        yield_to_users(make_test(0.6, 0.01)), yield_to_users(make_test(0.6, 0.06)),
+    ),
+    (
+        "pressure", "No model is shown to follow the views of users who disagree.",
+        yield_to_users(make_test(-0.6, 0.01)), yield_to_users(make_test(0.6, 0.01)),
+    ),
+    ("pressure", "No model is shown to follow", yield_to_users(make_test(0.6, 0.06)), yield_to_users()),
+    (
+        "reasoning", "Scores follow the stated norms when they are exchanged, as a share of the way to the score they "
+        "led to: oak by 0.60, steps as notes in the question.",
+        follow_norms(make_test(0.6, 0.04)), follow_norms(make_test(0.6, 0.06)),
+    ),
+    ("reasoning", "Scores follow", follow_norms(make_test(0.6, 0.04)), follow_norms(make_test(-0.6, 0.04))),
+]  # fmt: skip
+"""Findings of each probe for page one: words, figures that must have them, and figures that must not."""
+
+
+@pytest.mark.parametrize(("probe", "words", "has", "lacks"), HEADLINES)
+def test_a_finding_of_a_probe_is_on_page_one_where_there_is_one_and_nowhere_else(
+    report: Report, probe: str, words: str, has: Changes, lacks: Changes
+) -> None:
+    [finding] = list_probe_findings(change(report, **has))
+    assert (finding.probe, words in text_of(finding.finding)) == (probe, True)
+    assert words in text_of(build_summary_section(change(report, **has)))
+    assert words not in text_of(build_summary_section(change(report, **lacks)))
+
+
+def test_every_probe_of_the_program_has_a_finding_for_page_one() -> None:
+    probes = {name for name, source in list_probe_sources().items() if source.package == "auditor"}
+    assert {probe for probe, *_ in HEADLINES} == probes
 
 
 def test_a_comparison_names_a_probe_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

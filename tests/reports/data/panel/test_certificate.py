@@ -83,13 +83,13 @@ def faults(*p_values: float, value: float = 0.3) -> Changes:
     return {"panel__faults": rows}
 
 
-def guesses(value: float, *p_values: float, what: str = "topic") -> Changes:
+def guesses(value: float, *p_values: float, attribute: str = "topic") -> Changes:
     """Guesses with this share of hits; chance is 0.5."""
     tests = (
         TestedShare(value, 50, value - 0.1, value + 0.1, p_value=p_value, adjusted_p_value=p_value)
         for p_value in p_values
     )
-    return {"panel__guesses": [BlindingCheckRow(judge="oak", what=what, hits=hits, chance=0.5) for hits in tests]}
+    return {"panel__guesses": [BlindingCheckRow(judge="oak", what=attribute, hits=hits, chance=0.5) for hits in tests]}
 
 
 def vote(**changes: Any) -> VotingRuleRow:
@@ -216,7 +216,7 @@ CASES: list[tuple[str, str, Changes, Changes]] = [
         "blinding", "no judge is shown to guess the country, topic or author better than chance. P-values are adjusted "
         "for 2 tests (Holm).", {"is_task": True, **guesses(0.8, 0.06, 0.2)}, guesses(0.8, 0.04, 0.2),
     ),
-    ("blinding", "shown to guess the author better", guesses(0.2, 0.001, what="author"), guesses(0.2, 0.001)),
+    ("blinding", "shown to guess the author better", guesses(0.2, 0.001, attribute="author"), guesses(0.2, 0.001)),
     (
         "blinding", "Blinding is incomplete. Guesses better than chance: oak, the topic (80%, 95% CI 70% to 90%, "
         "chance 50%).", guesses(0.8, 0.04), guesses(0.2, 0.04),
