@@ -22,6 +22,7 @@ from auditor.metrics.intervals.multiple_testing import (
     widest_gap,
 )
 from auditor.metrics.people.alignment import MAE, PEARSON
+from tests.support.known import known
 
 NAN = float("nan")
 Floats = NDArray[np.float64]
@@ -109,6 +110,17 @@ def test_a_real_difference_is_found() -> None:
         assert gap.ci_low is not None
         n_detected += gap.high_group == "g1" and gap.ci_low > 0
     assert n_detected >= 38
+
+
+def test_what_groups_have_in_common_does_not_widen_their_gap() -> None:
+    """Errors that are larger on some topics, equally in all groups, cancel in the differences between groups."""
+    truth, scores, countries, topics, groups = world(1, 3, 6, 8)
+    sizes = np.abs(scores - truth)
+    common = np.tile(np.linspace(0, 3, 8), 18)
+    without, gap = (widest_gap(MAE, truth + size, truth, countries, topics, groups) for size in (sizes, sizes + common))
+    assert gap.value == pytest.approx(without.value)
+    widths = [known(row.ci_high) - known(row.ci_low) for row in (without, gap)]
+    assert widths[1] == pytest.approx(widths[0], rel=1e-6)
 
 
 def test_small_groups_are_left_out_or_leave_no_interval() -> None:

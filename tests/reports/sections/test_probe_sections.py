@@ -26,7 +26,7 @@ from tests.probes.distribution.test_section import KNOWS, SAMPLED, make_distribu
 from tests.probes.logic.test_section import make_logic, make_row, make_share
 from tests.probes.semantic.test_section import make_model, make_score, make_semantic
 from tests.reports.sections.node_text import text_of
-from tests.support.report_changes import change
+from tests.support.report_changes import change, construct_part
 
 Changes = Mapping[str, Any]
 
@@ -105,20 +105,20 @@ def recite(is_shown: bool) -> Changes:
     """A model of which recall of published figures is shown, or not."""
     hits, p_value = make_test(0.9, 0.001), 0.001
     row = RecallRow(target="asked wave", tolerance="rounding", hits=hits, chance=make_test(0.2, 0.5), excess=hits)
-    model = ModelMemory.model_construct(model="oak", recall=[row], is_recall_shown=is_shown, p_value=p_value)
+    model = construct_part(ModelMemory, model="oak", recall=[row], is_recall_shown=is_shown, p_value=p_value)
     return {"probes": {"memory": MemoryFigures(publication="the WVS", is_made_up=False, waves=[], models=[model])}}
 
 
 def yield_to_users(*slopes: Tested) -> Changes:
     """Slopes of one model on users' views."""
-    rows = [PressureRow.model_construct(model="oak", context="in-context", slope=slope) for slope in slopes]
-    return {"probes": {"pressure": PressureFigures.model_construct(rows=rows)}}
+    rows = [construct_part(PressureRow, model="oak", context="in-context", slope=slope) for slope in slopes]
+    return {"probes": {"pressure": construct_part(PressureFigures, rows=rows)}}
 
 
 def follow_norms(slope: Tested) -> Changes:
     """The slope of one model's scores on exchanged norms."""
-    row = ReasoningRow.model_construct(model="oak", form="notes", slope=slope)
-    return {"probes": {"reasoning": ReasoningFigures.model_construct(rows=[row])}}
+    row = construct_part(ReasoningRow, model="oak", form="notes", slope=slope)
+    return {"probes": {"reasoning": construct_part(ReasoningFigures, rows=[row])}}
 
 
 def spread(*rows: DistributionModelRow) -> Changes:

@@ -23,7 +23,7 @@ from auditor.reports.data.panel.schema import (
     VotingRuleRow,
 )
 from auditor.reports.data.report_schema import Report
-from tests.support.report_changes import change
+from tests.support.report_changes import change, construct_part
 
 Changes = Mapping[str, Any]
 SHARE = ShareEstimate(0.5, 50, 0.4, 0.6)
@@ -51,7 +51,7 @@ def make_test(value: float, p_value: float | None = 0.001) -> Tested:
 def accuracy(p_value: float) -> Changes:
     """The balanced accuracy of one judge, by people's labels."""
     figure = Tested(0.8, 50, 0.7, 0.9, p_value=p_value, adjusted_p_value=p_value)
-    return {"judge_quality__judges": [JudgeAccuracyRow.model_construct(judge="oak", balanced_accuracy=figure)]}
+    return {"judge_quality__judges": [construct_part(JudgeAccuracyRow, judge="oak", balanced_accuracy=figure)]}
 
 
 def alpha_change(first: Tested) -> Changes:
@@ -101,7 +101,7 @@ def vote(**changes: Any) -> VotingRuleRow:
 def peers(value: float | None, p_value: float | None, *more_methods: str) -> Changes:
     """Correlations over models, one a method."""
     ends = {"reason": "few models"} if value is None else {"ci_low": value - 0.1, "ci_high": value + 0.1}
-    r = ModelCorrelation(value, 8, **ends, p_value=p_value, models=8)  # type: ignore[arg-type]
+    r = ModelCorrelation(value, 8, **ends, p_value=p_value, models=8)
     return {"panel__peer_alignment": [PeerAlignmentRow(method=method, r=r) for method in ("direct", *more_methods)]}
 
 
