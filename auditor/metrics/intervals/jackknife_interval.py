@@ -55,7 +55,7 @@ FISHER_Z = Transform(np.arctanh, np.tanh)
 """For correlations."""
 LOGIT = Transform(logit, expit)
 """For probabilities, such as an area under a ROC curve."""
-LOG = Transform(np.log, np.exp)
+LOG = Transform(np.log, lambda v: np.exp(np.minimum(v, 300.0)))  # its square is finite, too
 """For statistics above 0, such as a mean absolute error."""
 
 

@@ -146,6 +146,8 @@ STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {
     VARIANCE_RATIO: LOG,
 }
 """Transforms for the interval of one statistic; others are used as they are."""
+DIFFERENCE_TRANSFORMS: Mapping[Statistic, Transform] = {PEARSON: FISHER_Z, CONCORDANCE: FISHER_Z}
+"""Scales on which two statistics are compared, unless a caller names one; others are compared as they are."""
 STATISTIC_BOUNDS: Mapping[Statistic, tuple[float, float]] = {MAE: (0.0, 2.0), RMSE: (0.0, 2.0), BIAS: (-2.0, 2.0)}
 """Smallest and largest possible values, since scores are from -1 to +1; intervals end there."""
 THESE_COUNTRIES = "other topics like these, for the same countries"
@@ -153,11 +155,13 @@ RANK_DECIMALS = 9
 """Values are rounded to this many decimals before they are ranked: a rounding error must not break a tie."""
 
 
-def clip_to_bounds(estimate: TwoWayEstimate, statistic: Statistic) -> TwoWayEstimate:
-    """The estimate with an interval that ends within `STATISTIC_BOUNDS`."""
+def clip_to_bounds(estimate: TwoWayEstimate, statistic: Statistic, *, is_difference: bool = False) -> TwoWayEstimate:
+    """The estimate of a statistic, or of a difference of two, with an interval within `STATISTIC_BOUNDS`."""
     if statistic not in STATISTIC_BOUNDS or estimate.ci_low is None or estimate.ci_high is None:
         return estimate
     low, high = STATISTIC_BOUNDS[statistic]
+    if is_difference:
+        low, high = low - high, high - low
     return replace(estimate, ci_low=max(low, estimate.ci_low), ci_high=min(high, estimate.ci_high))
 
 
@@ -268,7 +272,8 @@ def gap_jackknife(
     grids = [np.zeros_like(grid) for _ in table.strata]
     for group_grid, members in zip(grids, table.strata, strict=True):
         group_grid[members] = grid[members]
-    return subtract_replicates([statistic_replicates(statistic.value, grid, table) for grid in grids], table, statistic)
+    sides = [statistic_replicates(statistic.value, grid, table) for grid in grids]
+    return subtract_replicates(sides, table, DIFFERENCE_TRANSFORMS.get(statistic, IDENTITY))
 
 
 def paired_jackknife(
@@ -278,16 +283,21 @@ def paired_jackknife(
     truth: ArrayLike,
     countries: ArrayLike | UnitLabels,
     topics: ArrayLike,
+    scale: Transform | None = None,
 ) -> TwoWayEstimate:
     """The statistic of one model minus that of another, over the cells that both have, with a two-sided p-value.
 
     Args:
         first, second: shape (n,), the scores of the two models. The others as for `crossed_jackknife`.
+        scale: on which the two are compared; None: that of `DIFFERENCE_TRANSFORMS`. `LOG` for errors of very different
+            size, whose standard errors differ as much.
     """
     (a, b, y), is_complete = complete_cases(first, second, truth)
     table = build_two_way_table(countries, topics, is_complete)
     grids = [table.to_grid(statistic.moments(model_scores, y)) for model_scores in (a, b)]
-    return subtract_replicates([statistic_replicates(statistic.value, grid, table) for grid in grids], table, statistic)
+    sides = [statistic_replicates(statistic.value, grid, table) for grid in grids]
+    difference = subtract_replicates(sides, table, scale or DIFFERENCE_TRANSFORMS.get(statistic, IDENTITY))
+    return clip_to_bounds(difference, statistic, is_difference=True)
 
 
 def statistic_replicates(
@@ -314,17 +324,17 @@ def statistic_replicates(
 
 
 def subtract_replicates(
-    sides: Sequence[tuple[float, dict[str, list[Floats]]]], table: TwoWayTable, statistic: Statistic = PEARSON
+    sides: Sequence[tuple[float, dict[str, list[Floats]]]], table: TwoWayTable, scale: Transform = FISHER_Z
 ) -> TwoWayEstimate:
-    """The first of two figures minus the second, from `statistic_replicates`; correlations are compared on Fisher's z.
+    """The first of two figures minus the second, from `statistic_replicates`.
 
     Args:
-        statistic: what both figures are, which says the scale on which they are compared.
+        scale: on which they are compared; as they are where one of them has no value on it, such as a correlation of 1.
     """
     (first, first_replicates), (second, second_replicates) = sides
-    is_on_z = STATISTIC_TRANSFORMS.get(statistic) is FISHER_Z and abs(first) < 1 and abs(second) < 1
-    scale = FISHER_Z if is_on_z else IDENTITY
     with np.errstate(divide="ignore", invalid="ignore"):
+        if not np.isfinite(scale.forward(np.array([first, second]))).all():
+            scale = IDENTITY
         transformed = [
             {unit: [scale.forward(array) for array in arrays] for unit, arrays in replicates.items()}
             for replicates in (first_replicates, second_replicates)

@@ -213,11 +213,11 @@ POWER_WORLDS = (
     ),
     SentenceWorld(
         "closer than people's means, error SD 0.15", (make_structured(0.15),), planted=("guesses", "m0 means"),
-        min_found=0.6, n_audits=200,
+        min_found=0.75, n_audits=200,
     ),
     SentenceWorld(
         "closer than similar countries, error SD 0.15", (make_structured(0.15),),
-        planted=("guesses", "m0 similar countries"), min_found=0.6, n_audits=200,
+        planted=("guesses", "m0 similar countries"), min_found=0.75, n_audits=200,
     ),
 )  # fmt: skip
 SENTENCE_WORLDS = (*NULL_WORLDS, *POWER_WORLDS)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from auditor.metrics.intervals.estimate import Floats
-from auditor.metrics.intervals.jackknife_interval import IDENTITY
+from auditor.metrics.intervals.jackknife_interval import IDENTITY, LOG
 from auditor.metrics.intervals.two_way import (
     STATISTIC_TRANSFORMS,
     LeaveOutValue,
@@ -67,6 +67,36 @@ def test_a_paired_p_value_says_what_the_interval_says() -> None:
     same = paired_jackknife(MAE, w.first, w.first, w.truth, w.countries, w.topics)
     assert (same.value, same.ci_low) == (0.0, None)
     assert same.reason
+
+
+def test_errors_of_different_size_are_compared_by_the_intervals_of_both() -> None:
+    """Zou (Psychological Methods 12, 2007), with the variances of the logarithms of both errors and of their ratio."""
+    w = World(5, 12, 9)
+    small = w.truth + 0.1 * (w.first - w.truth)
+    errors = {key: np.abs(scores - w.truth) for key, scores in (("small", small), ("large", w.second))}
+    units = [(labels, np.unique(labels)) for labels in (w.countries, w.topics, np.arange(w.truth.size))]
+
+    def variance(figure: Callable[[np.ndarray[tuple[int], np.dtype[np.bool_]]], float]) -> float:
+        country, topic, cell = (spread([figure(labels != one) for one in names]) for labels, names in units)
+        return max(country + topic - cell / 2, country, topic)
+
+    a, b = (variance(lambda keep, of=of: float(np.log(of[keep].mean()))) for of in errors.values())
+    of_ratio = variance(lambda keep: float(np.log(errors["small"][keep].mean() / errors["large"][keep].mean())))
+    correlation = (a + b - of_ratio) / 2 / (a * b) ** 0.5
+    quantile = stats.t.ppf(0.975, 8)
+    x, y = (float(of.mean()) for of in errors.values())
+    (x_low, x_high), (y_low, y_high) = (
+        [value * np.exp(sign * quantile * of**0.5) for sign in (-1, 1)] for value, of in ((x, a), (y, b))
+    )
+    below, above = (
+        (p**2 + q**2 - 2 * correlation * p * q) ** 0.5 for p, q in ((x - x_low, y_high - y), (x_high - x, y - y_low))
+    )
+    difference = paired_jackknife(MAE, small, w.second, w.truth, w.countries, w.topics, LOG)
+    assert (difference.value, difference.ci_low, difference.ci_high) == pytest.approx(
+        (x - y, x - y - below, x - y + above)
+    )
+    perfect = paired_jackknife(MAE, w.truth, w.second, w.truth, w.countries, w.topics, LOG)
+    assert perfect == paired_jackknife(MAE, w.truth, w.second, w.truth, w.countries, w.topics)  # 0 has no logarithm
 
 
 def test_two_correlations_are_at_most_two_apart() -> None:

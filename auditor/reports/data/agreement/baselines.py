@@ -11,6 +11,7 @@ from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.intervals.correlation import within_topic_correlation
 from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.jackknife_interval import LOG
 from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.two_way import crossed_jackknife, paired_jackknife
 from auditor.metrics.people.alignment import MAE, PEARSON
@@ -175,11 +176,15 @@ def _build_baseline_row(
 
 
 def _compare_errors(source: ReportSource, column: int, baseline_scores: FloatArray) -> Tested:
-    """A model's MAE minus a baseline's on the cells that both have."""
+    """A model's MAE minus a baseline's on the cells that both have.
+
+    They are compared on the scale of their logarithms: where a guess errs much more than the model, its error also
+    varies much more, and the difference is skewed.
+    """
     if has_rescaled_scores(source.columns[column][0]):
         return Tested(None, 0, reason=RESCALED_SCORES_REASON)
     compared = (source.score_matrix[column], baseline_scores, source.survey_scores)
-    return paired_jackknife(MAE, *compared, source.cluster_countries(*compared), source.topic_index)
+    return paired_jackknife(MAE, *compared, source.cluster_countries(*compared), source.topic_index, LOG)
 
 
 def compute_gains(source: ReportSource) -> list[GainRow]:
