@@ -18,7 +18,18 @@ from auditor.reports.data.measurement_schema import (
     StructureRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Disclosure, List, ListItem, Paragraph, Section, Status, Table
+from auditor.reports.document import (
+    Block,
+    Column,
+    Disclosure,
+    Inline,
+    List,
+    ListItem,
+    Paragraph,
+    Section,
+    Status,
+    Table,
+)
 from auditor.reports.number_format import format_count, format_number
 from auditor.reports.sections.experiments.sampling import (
     describe_nonresponse,
@@ -31,6 +42,7 @@ from auditor.reports.sections.phrasing import (
     describe_interval,
     group_findings,
     join_first,
+    join_names,
     tabulate,
     tabulate_matrix,
 )
@@ -46,6 +58,8 @@ LEVEL_NAMES: Mapping[GuessLevel, str] = {
     "means": "people’s means of a topic, a country or a region",
     "similar countries": "an estimate from similar countries, which uses the country’s other answers",
 }
+MAX_NAMES = 4
+"""Models that one sentence names."""
 SHORT_LEVEL_NAMES: Mapping[GuessLevel, str] = {"means": "people’s means", "similar countries": "similar countries"}
 
 
@@ -72,27 +86,33 @@ def build_baselines_section(report: Report) -> Section | None:
     return Section("worth", "Is it better than a guess without a model?", blocks, "Baselines")
 
 
-def summarize_guesses(report: Report) -> str:
-    """State how many series of scores are closer to people than all guesses of each level."""
-    tested = [claim for claim in report.guesses if claim.p_value is not None]
-    if not tested:
-        return "Whether a model is better than a guess without a model cannot be tested: there is no 95% CI."
-    parts = []
+def summarize_guesses(report: Report) -> list[Inline]:
+    """State which series of scores are closer to people than all guesses of each level."""
+    if not any(claim.p_value is not None for claim in report.guesses):
+        return ["Whether a model is better than a guess without a model cannot be tested: there is no 95% CI."]
+    labels = SeriesLabels.of(report)
+    n_series = len(report.guesses) // len(LEVEL_NAMES)
+    guesses_by_models: dict[tuple[str, ...] | None, list[str]] = {}
     for level, name in LEVEL_NAMES.items():
         claims = [claim for claim in report.guesses if claim.level == level]
-        n_closer = sum(claim.is_closer for claim in claims)
-        if any(claim.p_value is not None for claim in claims):
-            closer = f"{_count_models(n_closer, len(claims))} shown to be closer to people than {name}"
-            parts.append(f"{closer}{_format_best_guess(report, level)}")
+        is_tested = any(claim.p_value is not None for claim in claims)
+        closer = tuple(labels.label(claim) for claim in claims if claim.is_closer) if is_tested else None
+        guesses_by_models.setdefault(closer, []).append(f"{name}{_format_best_guess(report, level)}")
+    parts: list[Inline] = []
+    for models, guesses in guesses_by_models.items():
+        parts += ["; "] if parts else []
+        if models is None:
+            parts.append(f"none can be compared with {guesses[0]}")  # at least one level is tested
         else:
-            parts.append(f"none can be compared with {name}")
+            guess = (" and than " if models else " or than ").join(guesses)
+            parts += [*_name_models(models, n_series), f" shown to be closer to people than {guess}"]
     few = (
         f" Similar countries were looked for among {pluralize(report.donor_countries, 'other')} only."
         if report.donor_countries < MIN_DONOR_COUNTRIES
         else ""
     )
     first, *others = parts
-    return f"{'; '.join([first, *(f'{part[:1].lower()}{part[1:]}' for part in others)])}.{few}"
+    return [f"{str(first)[:1].upper()}{str(first)[1:]}", *others, f".{few}"]
 
 
 def _format_best_guess(report: Report, level: GuessLevel) -> str:
@@ -108,13 +128,18 @@ def _format_best_guess(report: Report, level: GuessLevel) -> str:
     return f" (the best guess: mean absolute error {' to '.join(ends)})"
 
 
-def _count_models(n: int, n_all: int) -> str:
+def _name_models(names: Sequence[str], n_all: int) -> list[Inline]:
     """The subject of a sentence about some of all models, with its verb."""
     if n_all == 1:
-        return "The model is" if n else "The model is not"
-    if n in (0, n_all):
-        return ("Both models are" if n_all == 2 else f"All {format_count(n_all)} models are") if n else "No model is"
-    return f"{format_count(n)} of {format_count(n_all)} models {'is' if n == 1 else 'are'}"
+        return ["the model is" if names else "the model is not"]
+    if not names:
+        return ["no model is"]
+    if len(names) == n_all:
+        return ["both models are" if n_all == 2 else f"all {format_count(n_all)} models are"]
+    n_others = len(names) - MAX_NAMES
+    more = f" and {format_count(n_others)} more" if n_others > 0 else ""
+    verb = "is" if len(names) == 1 else "are"
+    return [f"of {format_count(n_all)} models, ", *join_names(names[:MAX_NAMES]), f"{more} {verb}"]
 
 
 def list_guess_findings(report: Report) -> list[ListItem]:

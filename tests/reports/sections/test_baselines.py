@@ -141,23 +141,31 @@ def test_a_model_is_compared_with_two_levels_of_guesses(
         assert text in text_of(finding.content)
 
 
-def test_claims_are_counted_by_level(report: Report) -> None:
+def test_the_models_of_a_claim_are_named_by_level(report: Report) -> None:
     baselines, claims = make_guesses(report, ((-0.1, 0.01, True), (-0.01, 0.6, False)))
     both = [*claims, *(claim.model_copy(update={"model": "b"}) for claim in claims)]
+    one = [*claims, *(claim.model_copy(update={"model": "b", "is_closer": False}) for claim in claims)]
     best = "(the best guess: mean absolute error 0.20)"
     for guesses, subject, other in (
         (claims, "The model is", "the model is not"),
         (both, "Both models are", "no model is"),
+        (one, f"Of 2 models, {claims[0].model} is", "no model is"),
     ):
         update = {"guesses": guesses, "donor_countries": 54, "baselines": baselines}
-        assert summarize_guesses(report.model_copy(update=update)) == (
+        assert text_of(summarize_guesses(report.model_copy(update=update))) == (
             f"{subject} shown to be closer to people than people’s means of a topic, a country or a region {best}; "
             f"{other} shown to be closer to people than an estimate from similar countries, which uses the country’s "
             f"other answers {best}."
         )
+    baselines, claims = make_guesses(report, ((-0.01, 0.6, False), (-0.01, 0.6, False)))
+    update = {"guesses": claims, "donor_countries": 54, "baselines": baselines}
+    assert text_of(summarize_guesses(report.model_copy(update=update))) == (
+        f"The model is not shown to be closer to people than people’s means of a topic, a country or a region {best} "
+        f"or than an estimate from similar countries, which uses the country’s other answers {best}."
+    )
     few = report.model_copy(update={"guesses": claims, "donor_countries": 7})
-    assert summarize_guesses(few).endswith("Similar countries were looked for among 7 others only.")
+    assert text_of(summarize_guesses(few)).endswith("Similar countries were looked for among 7 others only.")
     untested = [claim.model_copy(update={"p_value": None}) for claim in claims]
-    assert summarize_guesses(report.model_copy(update={"guesses": untested})).startswith(
+    assert text_of(summarize_guesses(report.model_copy(update={"guesses": untested}))).startswith(
         "Whether a model is better than"
     )
