@@ -61,7 +61,7 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_waiting_before_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the first retry's wait, since a scripted server needs no time to recover."""
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.01)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
 
 
 @pytest.fixture

@@ -32,11 +32,17 @@ from auditor.models.capability_registry import (
     prepare_call,
 )
 from auditor.models.dispatch import Dispatcher, LocalDispatcher
+from auditor.models.limiter import sleep_unless_stopped
 from auditor.models.model_connection import KeyConnection, ModelConnection, connect_models
 from auditor.models.provider_request import ProviderReply
 from auditor.models.request_params import check_params
-from auditor.models.retries import CallProgress, LimitChangeCallback, NotifyCallback, no_retry_reason
-from auditor.models.waits import backoff_delay, sleep_unless_stopped
+from auditor.models.retries import (
+    CallProgress,
+    LimitChangeCallback,
+    NotifyCallback,
+    backoff_delay,
+    no_retry_reason,
+)
 
 MAX_INCONCLUSIVE_CALLS = 4
 """Failed calls to a model, one after another, after which further calls no longer wait for a first success."""

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from auditor.models.request_queue import RequestGate, RequestQueue, Turn
-from auditor.models.waits import STOP_POLL_INTERVAL_S, sleep_unless_stopped
 
 DEFAULT_INITIAL_CONCURRENCY, MAX_CONCURRENCY = 20, 100
 """Requests in flight for one model: the initial limit and the highest."""
@@ -21,10 +20,19 @@ OTHERS_FIRST_S = 0.1
 MIN_ROUND_SIZE = 4
 MIN_UTILIZATION = 0.8
 """Share of the limit that must have been in flight for a round of successes to raise the limit."""
+STOP_POLL_INTERVAL_S = 0.5
+"""How often a wait checks whether the run is to stop."""
 
 
 class HeldBack(Exception):
     """A request is held back after a 429, and can be sent in another way."""
+
+
+async def sleep_unless_stopped(seconds: float, is_stopped: Callable[[], bool]) -> None:
+    """Sleep for a time in seconds, or until the run is stopped."""
+    deadline = time.monotonic() + seconds
+    while not is_stopped() and (remaining_s := deadline - time.monotonic()) > 0:  # noqa: ASYNC110
+        await asyncio.sleep(min(remaining_s, STOP_POLL_INTERVAL_S))
 
 
 class SharedSlots:

@@ -1,4 +1,4 @@
-"""When to retry a failed request, and the limits of an account, which pause all of its models."""
+"""When to retry a failed request, how long to wait before, and the limits of an account, which pause its models."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ from auditor.models.endpoint import embedded_slots
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter, SharedSlots
 from auditor.models.request_queue import RequestGate
-from auditor.models.waits import MAX_BACKOFF_S, pause_delay
 
 if TYPE_CHECKING:
     from auditor.models.model_connection import KeyConnection
 
+
+INITIAL_BACKOFF_S = 1.0
+MAX_BACKOFF_S = 60.0
+MAX_DOUBLINGS = 30
+"""Beyond these the backoff is at its maximum anyway, and larger powers are no floating-point numbers."""
+MAX_PAUSE_JITTER = 0.1
+"""Requests wait up to this share longer than the provider asks."""
+MIN_BACKOFF_SHARE = 0.25
+"""At least this share of the backoff is waited: a provider may refuse again and again after the wait it asked for."""
 
 T = TypeVar("T", Answer, Attempt)
 
@@ -92,6 +100,41 @@ class CallProgress:
         """The answer, or the one that was cut off if that is none, with all attempts and their cost."""
         answer = answer if answer.outcome.is_answer else self.cut_off_answer or answer
         return replace(answer, attempts=tuple(self.attempts), cost_usd=total_cost(self.costs))
+
+
+def backoff_delay(attempt: int, rng: random.Random) -> float:
+    """Seconds to wait before the next attempt: exponential backoff with equal jitter, so that retries do not coincide.
+
+    At least half of it is waited, so that a call does not use up its attempts within a short outage.
+
+    Args:
+        attempt: number of attempts so far, from 1.
+        rng: source of the jitter.
+    """
+    backoff_s = _max_backoff(attempt)
+    return rng.uniform(backoff_s / 2, backoff_s)
+
+
+def _max_backoff(attempt: int) -> float:
+    """Longest backoff in seconds after a number of attempts."""
+    return float(min(MAX_BACKOFF_S, INITIAL_BACKOFF_S * 2.0 ** min(attempt - 1, MAX_DOUBLINGS)))
+
+
+def pause_delay(n_refusals: int, retry_after_s: float, rng: random.Random) -> float:
+    """Seconds for which requests are held back after a refusal: about as long as the provider asks, else the backoff.
+
+    Both have jitter, so that several programs with one account do not send their probes together. The backoff has full
+    jitter: refusals use up no attempts, and one request, the probe, is the price of a short pause.
+
+    Args:
+        n_refusals: number of consecutive refusals, from 1.
+        retry_after_s: how long the provider asks to wait; 0 if it does not say.
+        rng: source of the jitter.
+    """
+    if not retry_after_s:
+        return rng.uniform(0, _max_backoff(n_refusals))
+    min_pause_s = MIN_BACKOFF_SHARE * backoff_delay(n_refusals, rng)
+    return max(retry_after_s * rng.uniform(1, 1 + MAX_PAUSE_JITTER), min_pause_s)
 
 
 def no_retry_reason(

@@ -67,7 +67,7 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-        patch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.01)
+        patch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
         run_checked(planted, ExperimentContext(url), "scripted", 40)
         run_checked(bias, ExperimentContext(url), "scripted", 30)

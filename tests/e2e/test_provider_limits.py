@@ -94,7 +94,7 @@ def answer_calls(
         options: of the gateway.
     """
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 1.0)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 1.0)
 
     async def send_all() -> list[Outcome]:
         key, concurrency = f"os.environ/{KEY_VARIABLE}", MAX_IN_FLIGHT // len(n_calls)

@@ -22,5 +22,5 @@ def memory() -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(dir=folder_in) as folder:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-        patch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.01)
+        patch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
         yield Path(folder)

@@ -215,7 +215,7 @@ async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **l
 async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.0)
     audit = save_sample_audit(db)
     server.script = lambda _: completion("")  # a reasoning model that says nothing of its reasoning
     empty_answers = await run(server, db, audit.id, *(call(i) for i in range(3)), max_attempts=6)

@@ -502,7 +502,7 @@ async def test_a_stopped_run_ends_the_waits_for_a_429_or_a_rate_limit(server: Fa
 
 
 async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.0)
     gateway = Gateway([section(server, concurrency=1)], LimitsSection(max_attempts=5, deadline_s=0.6))
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK

@@ -195,7 +195,7 @@ async def test_a_worker_redacts_the_keys_of_other_workers_models(
 async def test_a_request_whose_worker_died_is_retried_by_another_and_counts_as_perhaps_paid(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.0)
     audit, workers, notes = config(server.url), list[LocalWorker](), list[str]()
     models = [audit.models[0].model_copy(update={"price": Price(input=1.0, output=1.0)})]
     server.script = lambda request: replace(answer(request), delay_s=60.0 if request.number == 0 else 0.0)

@@ -229,7 +229,7 @@ def test_an_audit_exports_every_request_score_and_verdict(
         return Reply(429, {"error": {"message": "slow"}}) if next(throttle_once, False) else answer(request)
 
     server.script = script
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 0.01)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=theirs")
     section = {"endpoint": collector.url, "headers": {"x-api-key": f"os.environ/{KEY_VARIABLE}"}}
     run_audit(small_audit(server, telemetry=section), storage=storage)

@@ -22,10 +22,10 @@ from auditor.models.batches.provider import (
 )
 from auditor.models.budget import Budget
 from auditor.models.endpoint import Endpoint
+from auditor.models.limiter import sleep_unless_stopped
 from auditor.models.provider_request import ProviderReply
 from auditor.models.request_queue import MIN_ANNOUNCED_WAIT_S
-from auditor.models.retries import long_wait_message, pause_notice
-from auditor.models.waits import backoff_delay, sleep_unless_stopped
+from auditor.models.retries import backoff_delay, long_wait_message, pause_notice
 from auditor.storage import batches, ledger
 from auditor.storage.call_records import ProviderBatch
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from auditor.models.waits import MAX_BACKOFF_S, MAX_PAUSE_JITTER, backoff_delay, pause_delay
+from auditor.models.retries import MAX_BACKOFF_S, MAX_PAUSE_JITTER, backoff_delay, pause_delay
 
 
 def test_backoff_doubles_with_equal_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 1.0)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 1.0)
     rng = random.Random(1)
     waits = [[backoff_delay(n, rng) for _ in range(500)] for n in range(1, 12)]
     assert all(
@@ -24,7 +24,7 @@ def test_backoff_doubles_with_equal_jitter(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_pause_is_as_long_as_the_provider_asks_or_the_backoff_both_with_jitter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("auditor.models.waits.INITIAL_BACKOFF_S", 1.0)
+    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 1.0)
     rng = random.Random(1)
     asked = [pause_delay(n, 20.0, rng) for n in range(1, 12) for _ in range(50)]
     assert 20.0 <= min(asked) < max(asked) <= 20.0 * (1 + MAX_PAUSE_JITTER)
