@@ -30,7 +30,8 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.number_format import format_usd, pluralize
-from auditor.reports.sections.agreement import describe_closest, list_candidates, summarize_alignment
+from auditor.reports.sections.agreement import describe_closest, list_candidates
+from auditor.reports.sections.agreement_words import summarize_alignment
 from auditor.reports.sections.baselines import list_corrections, summarize_guesses, summarize_structure
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import describe_excess

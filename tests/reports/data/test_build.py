@@ -22,7 +22,7 @@ from auditor.reports.data.gates.estimates import GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.reports.report_files import render_junit, render_paper_files
-from auditor.reports.sections.agreement import classify_alignment, describe_alignment
+from auditor.reports.sections.agreement_words import classify_alignment, describe_alignment
 from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage import audits
 from auditor.storage.database import Database

@@ -15,12 +15,10 @@ from auditor.reports.document import Reason
 from auditor.reports.sections.agreement import (
     build_alignment_remarks,
     build_alignment_table,
-    classify_alignment,
-    describe_alignment,
     describe_preference,
     list_preferences,
-    summarize_alignment,
 )
+from auditor.reports.sections.agreement_words import classify_alignment, describe_alignment, summarize_alignment
 from auditor.reports.sections.phrasing import SeriesLabels
 from tests.reports.sections.alignment_rows import make_alignment_row, make_concordance
 from tests.reports.sections.node_text import cells_of
