@@ -4,8 +4,7 @@ Functions raise errors of the class `error_class`, which say what is wrong, wher
 what parsers raise for extreme input: a `RecursionError`, or a `ValueError` for an integer of 5,000 digits.
 
 A small file may unpack to more than the memory of this computer, so whatever is unpacked is counted while it is read:
-`open_binary` and `open_text` unpack `.gz`, `check_archive` measures a ZIP archive before a library reads it, and
-`iterate_parquet` reads the rows of a Parquet file.
+`open_binary` and `open_text` unpack `.gz`; `auditor.packed_files` reads archives and Parquet files.
 """
 
 from __future__ import annotations
@@ -19,32 +18,14 @@ import math
 import re
 import tomllib
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from auditor.errors import AuditorError
-from auditor.lazy_imports import import_when_used
-
-if TYPE_CHECKING:
-    from zipfile import ZipInfo
-
-if not TYPE_CHECKING:
-    pa = import_when_used("pyarrow")
-    pc = import_when_used("pyarrow.compute")
-    pq = import_when_used("pyarrow.parquet")
-    zipfile = import_when_used("zipfile")
-    zstandard = import_when_used("zstandard")
-else:
-    import zipfile
-
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-    import zstandard
 
 LIMIT_OPTION = "--input-limit-factor"
 """The program's option that multiplies all limits of `InputLimits`."""
@@ -83,9 +64,6 @@ RATIO_FREE_BYTES = 16_000_000
 MAX_WHOLE_FILE_BYTES = 256_000_000
 """Size limit of a file that is not packed and read whole, such as a JSON document; multiplied by `LIMIT_OPTION` too."""
 BLOCK_BYTES = 1 << 20
-PARQUET_BATCH_ROWS, PARQUET_SLICE_ROWS = 1_000, 100
-ZSTANDARD_METHOD = 93
-"""Number of the compression method Zstandard in ZIP archives; Inspect AI writes it."""
 
 _limit_factor = 1.0
 _on_read: ContextVar[Callable[[int, int], None] | None] = ContextVar("on_read", default=None)
@@ -425,7 +403,7 @@ def iterate_line_blocks(file: TextIO, source: str, error_class: type[AuditorErro
             longest = max(map(len, lines), default=0)
             parts, n_chars = [text[end:]], len(text) - end
         if longest > limit:
-            size = _format_bytes(limit)
+            size = format_bytes(limit)
             raise make_limit_error(source, f"has a line of more than {size}", longest, limit, error_class)
         if lines:
             yield lines
@@ -540,151 +518,19 @@ def check_unpacked_size(source: str, unpacked: int, packed: int, error_class: ty
     """
     limits = get_limits()
     if unpacked > limits.unpacked_bytes:
-        problem = f"unpacks to more than {_format_bytes(limits.unpacked_bytes)}"
+        problem = f"unpacks to more than {format_bytes(limits.unpacked_bytes)}"
         raise make_limit_error(source, problem, unpacked, limits.unpacked_bytes, error_class)
     if unpacked > RATIO_FREE_BYTES and unpacked > limits.ratio * packed:
         problem = f"unpacks to more than {limits.ratio:,} times its size"
         raise make_limit_error(source, problem, unpacked, limits.ratio * max(packed, 1), error_class)
 
 
-def check_archive(
-    path: Path,
-    error_class: type[AuditorError],
-    format_name: str = "ZIP archive",
-    is_streamed: Callable[[str], bool] = lambda name: False,
-) -> None:
-    """Check that a ZIP archive can be unpacked within the limits, before a library does that.
-
-    Every member is unpacked once and only counted, since the sizes that an archive states need not be true.
-
-    Args:
-        format_name: what the archive should be, for error messages.
-        is_streamed: whether the member of a name is read in parts; any other one is read whole.
-
-    Raises:
-        AuditorError: of class `error_class`: no ZIP archive, too many members, or larger than a limit.
-    """
-    limits = get_limits()
-    how_to_fix = "Check that it is complete."
-    try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            if len(members) > limits.members:
-                problem = f"has more than {limits.members:,} files in it"
-                raise make_limit_error(str(path), problem, len(members), limits.members, error_class)
-            total, packed = 0, path.stat().st_size
-            check_unpacked_size(str(path), sum(member.file_size for member in members), packed, error_class)
-            for member in members:
-                is_whole, size = not is_streamed(member.filename), 0
-                for n_bytes in _count_member(file, member):
-                    size, total = size + n_bytes, total + n_bytes
-                    if is_whole and size > limits.member_bytes:
-                        problem = f"has a file of more than {_format_bytes(limits.member_bytes)} in it"
-                        raise make_limit_error(str(path), problem, size, limits.member_bytes, error_class)
-                    check_unpacked_size(str(path), total, packed, error_class)
-                if size != member.file_size:
-                    raise error_class(f"{path}: states a wrong size of a file in it.", how_to_fix)
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, NotImplementedError) as error:
-        reason = str(error).rstrip(".")
-        raise error_class(f"{path}: is not a valid {format_name}: {reason}.", how_to_fix) from None
-
-
-def _count_member(file: BinaryIO, member: ZipInfo) -> Iterator[int]:
-    """Unpack a member of a ZIP archive and yield the sizes of its parts; their sum may differ from the stated size.
-
-    Raises:
-        ValueError: it is encrypted, or packed by a method that is not known.
-    """
-    if member.flag_bits & 1:
-        raise ValueError("a file in it is encrypted")
-    file.seek(member.header_offset)
-    header = file.read(zipfile.sizeFileHeader)  # type: ignore[attr-defined]  # 30 bytes, then the name and extra fields
-    file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), io.SEEK_CUR)
-    packed = io.BytesIO(file.read(member.compress_size))
-    if member.compress_type == zipfile.ZIP_STORED:
-        yield member.compress_size
-    elif member.compress_type == zipfile.ZIP_DEFLATED:
-        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-        while block := unpacker.unconsumed_tail or packed.read(BLOCK_BYTES):
-            yield len(unpacker.decompress(block, BLOCK_BYTES))
-        yield len(unpacker.flush())
-    elif member.compress_type == ZSTANDARD_METHOD:
-        try:
-            with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
-                while block := stream.read(BLOCK_BYTES):
-                    yield len(block)
-        except zstandard.ZstdError as error:
-            raise ValueError(str(error)) from None
-    else:
-        raise ValueError(f"a file in it is packed by the unknown method {member.compress_type}")
-
-
-def read_parquet_columns(path: Path, error_class: type[AuditorError]) -> list[str]:
-    """The names of the columns of a Parquet file, as stored in the file.
-
-    Raises:
-        AuditorError: of class `error_class`: not a Parquet file, or too many columns.
-    """
-    with _report_parquet_errors(path, error_class):
-        names: list[str] = pq.read_schema(path).names
-    require_columns(names, str(path), error_class)
-    return names
-
-
-def iterate_parquet(
-    path: Path, error_class: type[AuditorError], columns: Collection[str] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file.
-
-    Args:
-        columns: read only these columns; None for all.
-
-    Raises:
-        AuditorError: of class `error_class`: not a Parquet file, or larger than a limit.
-    """
-    selected = [name for name in read_parquet_columns(path, error_class) if columns is None or name in columns]
-    with _report_parquet_errors(path, error_class):
-        packed, n_bytes = path.stat().st_size, 0
-        with pq.ParquetFile(path) as file:
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            check_unpacked_size(str(path), sum(group.total_byte_size for group in groups), packed, error_class)
-            schema = file.schema_arrow
-        # As dictionaries, texts that are repeated are in memory once.
-        texts = [name for name in selected if pa.types.is_string(schema.field(name).type)]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(PARQUET_BATCH_ROWS, columns=selected):
-                n_bytes += sum(map(_measure_column, batch.columns))
-                check_unpacked_size(str(path), n_bytes, packed, error_class)
-                for start in range(0, batch.num_rows, PARQUET_SLICE_ROWS):  # of long texts, few are in memory at once
-                    yield from batch.slice(start, PARQUET_SLICE_ROWS).to_pylist()
-
-
-@contextmanager
-def _report_parquet_errors(path: Path, error_class: type[AuditorError]) -> Iterator[None]:
-    """Raise an error of class `error_class` for what pyarrow raises within the context, but for texts not in UTF-8."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")[:200]
-        raise error_class(f"{path}: is not valid Parquet: {reason}.", "Check that the file is complete.") from None
-
-
-def _measure_column(column: Any) -> int:
-    """Bytes of a column of a pyarrow RecordBatch if repeated texts of its dictionary were written out."""
-    if not pa.types.is_dictionary(column.type):
-        return int(column.nbytes)
-    lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
-    return (pc.sum(lengths).as_py() or 0) + len(column)
-
-
 def _whole_limit_error(path: Path, limit: int, error_class: type[AuditorError]) -> AuditorError:
     """Build the error for a file that is too large to be read whole; it is not raised here."""
     amount = max(path.stat().st_size, limit + 1)
-    return make_limit_error(str(path), f"has more than {_format_bytes(limit)}", amount, limit, error_class)
+    return make_limit_error(str(path), f"has more than {format_bytes(limit)}", amount, limit, error_class)
 
 
-def _format_bytes(n_bytes: int) -> str:
+def format_bytes(n_bytes: int) -> str:
     """A number of bytes as text, such as `64 MB` or `1 GB`."""
     return f"{n_bytes / 1e9:g} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:g} MB"

@@ -25,14 +25,13 @@ from auditor.input_files import (
     DEFAULT_LIMITS,
     LIMIT_OPTION,
     InputLimits,
-    check_archive,
     get_limits,
-    iterate_parquet,
     open_text,
     read_numbered_lines,
     read_text,
     set_limit_factor,
 )
+from auditor.packed_files import check_archive, iterate_parquet
 from auditor.surveys.column_reader import read_columns
 from auditor.surveys.row_reader import read_rows
 from tests.support.cli_runner import auditor

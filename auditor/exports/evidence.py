@@ -26,7 +26,8 @@ from auditor.atomic_files import open_replacement
 from auditor.config import load_stored_config
 from auditor.config.installed_probes import load_probe
 from auditor.errors import AuditorError, ImportFileError
-from auditor.input_files import check_archive, require_file
+from auditor.input_files import require_file
+from auditor.packed_files import check_archive
 from auditor.reports.data.build import build_report
 from auditor.reports.data.verification import AuditVerification, verify_audit
 from auditor.reports.output import render_report

@@ -14,8 +14,9 @@ from auditor.exports.inspect_logs import CELL_SEPARATOR, METADATA_KEY, SCORE_NAM
 from auditor.extras import load_extra
 from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, list_logs, require_score
 from auditor.imports.task_answers import RecordedTask, TaskAnswerRow
-from auditor.input_files import check_archive, read_json, require_file
+from auditor.input_files import read_json, require_file
 from auditor.models.finish_reasons import finish_reason_outcome
+from auditor.packed_files import check_archive
 from auditor.tasks import canonical_answer, is_correct, parse_number
 from auditor.tasks.loader import MAX_ID_LENGTH
 from auditor.text_safety import escape_invisible

@@ -12,7 +12,8 @@ import numpy as np
 
 from auditor.domain import derive_seed
 from auditor.errors import ImportFileError, UsageError
-from auditor.input_files import iterate_parquet, parse_json, read_numbered_lines, read_text, require_file
+from auditor.input_files import parse_json, read_numbered_lines, read_text, require_file
+from auditor.packed_files import iterate_parquet
 from auditor.text_safety import truncate_text
 
 WRONG_LAYOUT_HINT = "Check that DATASET is the name of this data set, and that the file is complete and unchanged."

@@ -21,13 +21,12 @@ from auditor.input_files import (
     SAVE_AS_UTF8,
     find_non_utf8_line,
     iterate_line_blocks,
-    iterate_parquet,
     open_text,
     parse_json,
-    read_parquet_columns,
     require_columns,
     require_file,
 )
+from auditor.packed_files import iterate_parquet, read_parquet_columns
 from auditor.surveys.spss_stata_files import STATISTICS_SUFFIXES, read_statistics_file
 from auditor.surveys.table_formats import (
     WINDOWS_1252,

@@ -14,13 +14,13 @@ from auditor.errors import ImportFileError
 from auditor.input_files import (
     SAVE_AS_UTF8,
     UTF_16_MARKS,
-    check_archive,
     find_non_utf8_line,
     get_limits,
     make_limit_error,
     open_binary,
     require_columns,
 )
+from auditor.packed_files import check_archive
 
 _UNPACK_HINT = "Unpack it, and use the file in it."
 # First bytes of a file, name of its format, and how to fix the error.
