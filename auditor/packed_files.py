@@ -32,7 +32,6 @@ if not TYPE_CHECKING:
     zstandard = import_when_used("zstandard")
 else:
     import zipfile
-    from zipfile import ZipInfo
 
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -86,7 +85,7 @@ def check_archive(
         raise error_class(f"{path}: is not a valid {format_name}: {reason}.", how_to_fix) from None
 
 
-def _count_member(file: BinaryIO, member: ZipInfo) -> Iterator[int]:
+def _count_member(file: BinaryIO, member: zipfile.ZipInfo) -> Iterator[int]:
     """Unpack a member of a ZIP archive and yield the sizes of its parts; their sum may differ from the stated size.
 
     Raises:

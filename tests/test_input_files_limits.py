@@ -31,7 +31,7 @@ from auditor.input_files import (
     read_text,
     set_limit_factor,
 )
-from auditor.packed_files import check_archive, iterate_parquet
+from auditor.packed_files import ZSTANDARD_METHOD, check_archive, iterate_parquet
 from auditor.surveys.column_reader import read_columns
 from auditor.surveys.row_reader import read_rows
 from tests.support.cli_runner import auditor
@@ -253,7 +253,7 @@ def test_members_packed_by_inspect_are_measured(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")
     pytest.importorskip("inspect_ai.log")  # lets zipfile write Zstandard
     path = tmp_path / "a.eval"
-    with zipfile.ZipFile(path, "w", input_files.ZSTANDARD_METHOD) as archive:
+    with zipfile.ZipFile(path, "w", ZSTANDARD_METHOD) as archive:
         archive.writestr("header.json", b" " * 100_000)
     check_archive(path, ImportFileError)
     packed = zstandard.ZstdCompressor().compress(MEGABYTE * 70)
