@@ -23,6 +23,7 @@ LINKED_PACKAGES = ("agents", "prompts", "storage", "tui")
 DOCUMENT_TESTS = ("tests.project.test_docs", "tests.project.test_docs_examples")
 MAX_FILES = 40
 """Test files that are run; a change in `domain` affects all of them."""
+N_NAMED = 8
 
 
 def changed_files(base: str) -> list[PurePosixPath]:
@@ -82,9 +83,11 @@ def run_tests(files: list[str], seconds: float) -> int:
     process = subprocess.Popen([sys.executable, "-m", "pytest", *words], cwd=ROOT)
     with suppress(subprocess.TimeoutExpired):
         return process.wait(seconds)
+    print(
+        f"\n{seconds:.0f} s are over and no test has failed: the rest is interrupted. make test runs all.", flush=True
+    )
     process.send_signal(signal.SIGINT)
     process.wait()
-    print(f"Interrupted on purpose after {seconds:.0f} s; no test had failed. make test runs all of them.")
     return 0
 
 
@@ -105,7 +108,8 @@ def main() -> int:
     if not affected:
         print("No test imports what was changed.")
         return 0
-    print(f"{len(affected)} test files import what was changed; the nearest {min(MAX_FILES, len(affected))} are run.")
+    print(f"{len(affected)} test files import what was changed; the nearest {min(MAX_FILES, len(affected))} are run:")
+    print("  " + "\n  ".join(affected[:N_NAMED] + (["…"] if len(affected) > N_NAMED else [])), flush=True)
     return run_tests(affected[:MAX_FILES], options.seconds - (time.monotonic() - started_at))
 
 

@@ -80,8 +80,11 @@ def test_errors_of_different_size_are_compared_by_the_intervals_of_both() -> Non
         country, topic, cell = (spread([figure(labels != one) for one in names]) for labels, names in units)
         return max(country + topic - cell / 2, country, topic)
 
-    a, b = (variance(lambda keep, of=of: float(np.log(of[keep].mean()))) for of in errors.values())
-    of_ratio = variance(lambda keep: float(np.log(errors["small"][keep].mean() / errors["large"][keep].mean())))
+    def log_error(model: str, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+        return float(np.log(errors[model][keep].mean()))
+
+    a, b = (variance(partial(log_error, model)) for model in errors)
+    of_ratio = variance(lambda keep: log_error("small", keep) - log_error("large", keep))
     correlation = (a + b - of_ratio) / 2 / (a * b) ** 0.5
     quantile = stats.t.ppf(0.975, 8)
     x, y = (float(of.mean()) for of in errors.values())
