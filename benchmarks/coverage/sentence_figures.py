@@ -31,7 +31,8 @@ from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.agreement.sensitivity import find_influential_units
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, build_tier_rankings
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.sections.agreement import describe_closeness, list_candidates
+from auditor.reports.sections.agreement import list_candidates
+from auditor.reports.sections.agreement_words import describe_closeness
 from auditor.reports.sections.phrasing import compare_test
 from auditor.storage.count_queries import JudgeVerdictCounts
 from auditor.storage.votes import VoteArrays
