@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -121,9 +122,14 @@ def build_full_form(experiment: Experiment, audit_name: str, stored: Mapping[str
     settings.setdefault("models", _identify(stored["models"]))
     if isinstance(stored["judges"], list) and stored["judges"]:
         settings["judges"] = _identify(stored["judges"])
-    types = get_type_hints(AuditConfig)
-    tables = {name: TypeAdapter(types[name]).validate_python(value) for name, value in settings.items()}
+    tables = {name: _make_adapter(name).validate_python(value) for name, value in settings.items()}
     return AuditConfig.model_construct(name=audit_name, **tables).model_dump(mode="json")
+
+
+@cache
+def _make_adapter(name: str) -> TypeAdapter[Any]:
+    """Make the validator of a table of a config, which takes longer than it is used."""
+    return TypeAdapter(get_type_hints(AuditConfig)[name])
 
 
 def _identify(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

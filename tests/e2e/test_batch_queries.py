@@ -181,7 +181,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         (logic_graph, "PAIRS_PER_BATCH"),
         (semantic_graph, "QUESTIONS_PER_BATCH"),
     ):
-        monkeypatch.setattr(module, name, 3)
+        monkeypatch.setattr(module, name, 2)
 
 
 def run_logged(audit: AuditConfig, file: Path, excluded: AnswerSelection | None = None) -> tuple[ReadLog, int]:
@@ -263,7 +263,7 @@ def test_a_task(server: FakeServer, tmp_path: Path, kind: str) -> None:
     semantic = {"questions": "task", "paraphrases": 0, "consistency": {"judge": "model-c"}}
 
     def make_audit(size: int) -> AuditConfig:
-        task = scripted_tasks.sum_task(tmp_path, kind, items=12 * size)
+        task = scripted_tasks.sum_task(tmp_path, kind, items=7 * size)
         probes = {"direct": {"samples": 2}, "semantic": semantic}
         return scripted_tasks.audit(server.url, tmp_path, task=task, probes=probes, panel={"adaptive": True})
 
@@ -278,7 +278,7 @@ def test_a_survey(server: FakeServer, tmp_path: Path) -> None:
 
     def make_audit(size: int) -> AuditConfig:
         probes = {"direct": {"samples": 1}, "review": review, "logic": logic}
-        return config(server.url, survey=survey_of(3 * size), probes=probes, panel={"adaptive": True})
+        return config(server.url, survey=survey_of(2 * size), probes=probes, panel={"adaptive": True})
 
     assert_reads_are_constant(make_audit, tmp_path)
 
@@ -292,7 +292,7 @@ def test_a_survey_without_adaptive_panels(server: FakeServer, tmp_path: Path, ex
 
     def make_audit(size: int) -> AuditConfig:
         probes = {"direct": {"samples": 1}, "logprob": {}}
-        audit = config(server.url, survey=survey_of(4 * size), probes=probes)
+        audit = config(server.url, survey=survey_of(2 * size), probes=probes)
         return audit.model_copy(update={"judges": audit.models[-1:], "models": audit.models[:-1]})
 
     assert_reads_are_constant(make_audit, tmp_path, excluded)
@@ -307,7 +307,7 @@ def test_a_probe_of_another_package(server: FakeServer, tmp_path: Path, monkeypa
 
     def make_audit(size: int) -> AuditConfig:
         probes = {"direct": {"samples": 1}, "judgement": {}}
-        return config(server.url, survey=survey_of(4 * size), probes=probes)
+        return config(server.url, survey=survey_of(2 * size), probes=probes)
 
     assert_reads_are_constant(make_audit, tmp_path)
 
@@ -320,7 +320,7 @@ def test_questions(server: FakeServer, tmp_path: Path, is_recorded: bool) -> Non
 
     def make_audit(size: int) -> AuditConfig:
         file = tmp_path / f"answers-{size}.csv"
-        numbers = range(20 * size)
+        numbers = range(10 * size)
         rows = [f"q{i},When does number {i} melt?,{sample},At {i}." for i in numbers for sample in range(3)]
         file.write_text("\n".join(["question_id,question,sample,answer", *rows]), encoding="utf-8")
         audit = config(server.url, 2, survey=None, probes={"semantic": semantic | {"questions": str(file)}})

@@ -34,8 +34,7 @@ from tests.support.scripted_judges import (
     audit,
 )
 
-TRACES, FEW_TRACES = 5 * 25 * 2, 5 * 25
-"""With two samples of each cell, and with one, which the optional probes of judges need."""
+TRACES = 5 * 25
 SOUND = 0.5
 
 
@@ -69,8 +68,8 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         patch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
-        run_checked(planted, ExperimentContext(url), "scripted", 40)
-        run_checked(bias, ExperimentContext(url), "scripted", 30)
+        run_checked(planted, ExperimentContext(url), "scripted", 25)
+        run_checked(bias, ExperimentContext(url), "scripted", 20)
     return open_audit("scripted", storage=url).report()
 
 
@@ -201,7 +200,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Report of an audit where three judges also guess author and cell, and a fourth restates the traces."""
     url = f"sqlite:///{tmp_path_factory.mktemp('probed')}/a.db"
     judges = ("long", "coin", "honest1", "honest2")
-    with pytest.MonkeyPatch.context() as patch, FakeServer(Script(FEW_TRACES)) as server:
+    with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         review = {"guess": True, "rewrite": "neutral", "rewriter": "honest2"}
@@ -229,7 +228,7 @@ def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_opt
 )
 def test_the_shift_that_restating_causes(probed: Report, name: str, planted: float) -> None:
     row: RestatementShiftRow = next(r for r in probed.panel.rewriting if r.judge == name)
-    assert row.valid.n == FEW_TRACES
+    assert row.valid.n == TRACES
     assert holds(row.shift, planted)
 
 
@@ -245,7 +244,7 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     judges = ("honest1", "honest2", "honest3", "broken1", "broken2")
-    script = Script(FEW_TRACES)
+    script = Script(TRACES)
     started_judges: set[str] = set()
 
     def failing(request: Request) -> Reply:
@@ -257,10 +256,10 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
 
     server.script = failing
     url = f"sqlite:///{tmp_path}/a.db"
-    data = audit(server.url, judges, probes={"direct": {"samples": 1}})
+    data = audit(server.url, judges)
     run_audit(AuditConfig.model_validate(data), storage=url)
     report = open_audit("scripted", storage=url).report()
-    traces, working_judges = FEW_TRACES, {"honest1", "honest2", "honest3"}
+    traces, working_judges = TRACES, {"honest1", "honest2", "honest3"}
     for row in report.panel.judges:
         assert row.assigned == traces
         assert row.given == (traces if row.judge in working_judges else 0)

@@ -22,7 +22,7 @@ from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import ALL_FAULTS, run_until
 
 CALLS = 54
-POINTS = {"file": 6, "server": 3}
+POINTS = {"file": 3, "server": 2}
 """Number of kill points that `make test` checks on each kind of database; `make faults` checks all."""
 
 

@@ -51,7 +51,7 @@ def first_judge_row(storage: str) -> LogicRow:
     return section(storage).judges[0]
 
 
-def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storage: str) -> None:
+def test_every_pair_is_asked_once_in_both_orders_and_forms(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
     run_audit(config_of_comparisons(server.url), storage=storage)
     comparisons_made = stored(storage)
@@ -76,20 +76,13 @@ def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storag
     for format_ in ("html", "markdown", "json"):
         assert "Germany" in render_report(report, format_)
 
-
-def test_a_second_run_asks_nothing_and_only_the_probe_is_run(server: FakeServer, storage: str) -> None:
-    server.script = scripted(TOPICS.index)
     run_audit(config_of_comparisons(server.url), storage=storage)
-    requests_before, first = len(server.requests), stored(storage)
-    run_audit(config_of_comparisons(server.url), storage=storage)
-    assert len(server.requests) == requests_before
-    assert stored(storage) == first
+    assert len(server.requests) == 4 * PAIRS
+    assert stored(storage) == comparisons_made
     assert {r.schema for r in server.requests} == {"Preference"}
 
 
-@pytest.mark.parametrize(
-    ("noise", "first", "deaf"), [(0.0, 0.4, 0.0), (0.15, 0.0, 0.0), (0.0, 0.0, 0.6), (0.1, 0.2, 0.3)]
-)
+@pytest.mark.parametrize(("noise", "first", "deaf"), [(0.0, 0.0, 0.6), (0.1, 0.2, 0.3)])
 def test_planted_faults_come_back_within_their_intervals(
     server: FakeServer, storage: str, noise: float, first: float, deaf: float
 ) -> None:

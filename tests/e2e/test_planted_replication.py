@@ -30,7 +30,7 @@ COUNTRIES = (
     *("United States", "Pakistan", "Australia", "Mexico"),
 )
 SURVEYS = {
-    "WVS": (COUNTRIES, ("divorce", "abortion", "suicide", "euthanasia", "prostitution", "death penalty")),
+    "WVS": (COUNTRIES[4:], ("divorce", "abortion", "suicide", "euthanasia", "death penalty")),
     "PEW": (COUNTRIES[:6], ("gambling", "drinking alcohol", "premarital sex", "having an affair", "contraceptives")),
 }
 MODELS = ("first", "second", "third", "fourth", "fifth")

@@ -1,6 +1,7 @@
 """Ray workers on two hosts and on this machine: results equal those of one process even if some die; no key leaks.
 
-In `make test` a host dies and a run drains; in `make faults` a driver, a worker of this machine and Ray itself die.
+In `make test` a host dies and a run drains; in `make faults` a driver, a worker of this machine and Ray itself die, and
+a cluster without a token is refused.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import needs_all_faults
 from tests.support.postgres_server import PostgresUnavailable, running as running_postgres
 from tests.support.ray_nodes import (
+    ADDRESS,
     TIMEOUT_S,
     TOKEN,
     TRUSTED_SERVERS,
@@ -42,6 +44,7 @@ from tests.support.ray_nodes import (
     clusters,
     descendants,
     environment,
+    head,
 )
 from tests.support.stored_rows import count_attempts
 
@@ -60,7 +63,7 @@ for namespace in (None, b"fun", b"job", b"session", b"package", b"cluster"):
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Clusters]:
-    """Running Ray clusters: one with two hosts and a token, one open to everybody."""
+    """A running Ray cluster of two hosts with a token."""
     pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")  # seconds: not during collection
     with clusters() as running_clusters:
         yield running_clusters
@@ -254,45 +257,36 @@ def test_keys_are_in_no_log_and_no_table_of_ray(nodes: Clusters, tmp_path: Path)
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
-def test_one_signal_drains_the_run_and_another_engine_resumes_it(
+def test_one_signal_drains_a_run_whose_workers_share_a_rate_limit_and_another_engine_resumes_it(
     server: FakeServer, nodes: Clusters, tmp_path: Path
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'ray.db'}"
+    url, rpm, n_samples = f"sqlite:///{tmp_path / 'ray.db'}", 600, 40
+    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
+    audit = config(server.url, models=1, judges=[], survey=survey, probes={"direct": {"samples": n_samples}})
+    audit = audit.model_copy(update={"models": [m.model_copy(update={"rpm": rpm}) for m in audit.models]})
     server.script = lambda request: replace(answer(request), delay_s=0.1)
-    running = start(small(server), url, tmp_path, nodes)
-    wait_for(server, 15, running)
+    running = start(audit, url, tmp_path, nodes)
+    wait_for(server, 25, running)
     running.send_signal(signal.SIGINT)
     stdout = running.communicate(timeout=TIMEOUT_S)[0]
     assert running.returncode == 130, stdout
     assert "all answers received so far are saved" in stdout
-    request_count = len(server.requests)
-    with open_database(url) as db:
-        assert count_attempts(db) == request_count
-    run_audit(small(server), storage=url)
-    assert len(server.requests) == len(set(map(question, server.requests)))
-
-
-def test_workers_share_a_models_rate_limit(server: FakeServer, nodes: Clusters, tmp_path: Path) -> None:
-    rpm, n_samples = 600, 40
-    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
-    probes = {"direct": {"samples": n_samples}}
-    audit = config(server.url, models=1, judges=[], survey=survey, probes=probes)
-    audit = audit.model_copy(update={"models": [m.model_copy(update={"rpm": rpm}) for m in audit.models]})
-
-    running = start(audit, f"sqlite:///{tmp_path / 'ray.db'}", tmp_path, nodes)
-    stdout = running.communicate(timeout=TIMEOUT_S)[0]
-
-    assert running.returncode == 0, stdout
     times = [request.at for request in server.requests]
-    assert len(times) == n_samples
     assert all(n <= rpm / 60 * (RATE_BURST_S + at - times[0]) + 1 for n, at in enumerate(times))
+    with open_database(url) as db:
+        assert count_attempts(db) == len(times)
+    run_audit(audit, storage=url)
+    assert len(server.requests) == len(set(map(question, server.requests))) == n_samples
 
 
+@needs_all_faults
 def test_a_cluster_without_authentication_is_refused(
     server: FakeServer, nodes: Clusters, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", nodes.open)
-    audit = config(server.url).with_run(engine="ray", ray_address=nodes.open)
-    with pytest.raises(UsageError, match="accepts connections without a token"):
-        run_audit(audit, storage=storage)
+    with head(nodes.folder, "open", Host(), RAY_AUTH_MODE="disabled") as unlocked:
+        address = unlocked.wait_for_output(ADDRESS)
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        audit = config(server.url).with_run(engine="ray", ray_address=address)
+        with pytest.raises(UsageError, match="accepts connections without a token"):
+            run_audit(audit, storage=storage)
     assert server.requests == []

@@ -28,7 +28,7 @@ from tests.support.review_audit import COUNTRIES, save_review_audit
 from tests.support.tmux import Tmux
 
 RATERS = ("ada", "grace", "mary")
-N_CONFLICTS = int(os.environ.get("AUDITOR_TEST_CONFLICTS", "27"))
+N_CONFLICTS = int(os.environ.get("AUDITOR_TEST_CONFLICTS", "12"))
 LIMIT_S = 120 + 4 * N_CONFLICTS
 PROGRAM = (
     "import sys; from auditor.tui.app import run_review; "

@@ -5,27 +5,23 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest import mock
 
 from sqlalchemy import select
 
 from auditor.agents.answer_parsing import parse_trace
 from auditor.agents.call_runner import CallRecorder, RecordingClient
 from auditor.config import AuditConfig, BatchSection, LimitsSection, ModelSection, Price
-from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose
+from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Purpose
 from auditor.errors import AuditorError
 from auditor.models.capability_discovery import initial_capability
 from auditor.models.capability_registry import MemoryCapabilityStore
-from auditor.models.failures import RequestFailure
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
-from auditor.models.retries import CallProgress, no_retry_reason
 from auditor.run import load_planned_survey
 from auditor.run.batches.batching_client import BatchingClient
 from auditor.storage import audits, hash_chain
@@ -39,6 +35,7 @@ from tests.hostile.server import HostileServer
 from tests.support import preloaded_imports  # noqa: F401 - slow imports must not block the event loop later
 from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.hang_limit import hang_limit
+from tests.support.refusals import end_repeated_refusals
 
 MODELS = {
     "openai": "openai/hostile",
@@ -184,25 +181,13 @@ async def _run_all(
 
     cases.sort(key=lambda case: case.choice["timing"] != "hang")  # the others run while these wait
     try:
-        with mock.patch("auditor.models.gateway.no_retry_reason", end_repeated_refusals):
+        with end_repeated_refusals(ATTEMPTS):
             async with _watch_for_hangs():
                 results = await asyncio.gather(*map(run_in_turn, cases))
     finally:
         await gateway.close()
     by_id = dict(zip([case.id for case in cases], results, strict=True))
     return CaseResults(by_id, gateway.budget.spent_usd)
-
-
-def end_repeated_refusals(
-    failure: RequestFailure, wait_s: float, progress: CallProgress, limits: LimitsSection, deadline_s: float
-) -> str | None:
-    """End a call's time after `ATTEMPTS` refusals by status 429, which are repeated until then.
-
-    A deadline in seconds would allow fewer requests on a busy machine.
-    """
-    if failure.outcome is Outcome.RATE_LIMITED and len(progress.attempts) >= ATTEMPTS:
-        progress.deadline = time.monotonic()
-    return no_retry_reason(failure, wait_s, progress, limits, deadline_s)
 
 
 def _store_of(cases: list[Case], sections: dict[str, ModelSection]) -> MemoryCapabilityStore:

@@ -21,14 +21,15 @@ from auditor.surveys import load_survey
 from tests.providers.dialect import Conversation, Dialect, Situation
 from tests.support.closing import closing
 from tests.support.fake_server import FakeServer
+from tests.support.refusals import end_repeated_refusals
 
 CELL = Cell("Germany", "divorce")
 TRACE = Trace("author", CELL, 0, Outcome.OK, 0.5, "Step 1. People there accept it.\nStep 2. So it is fine.")
 MAX_ATTEMPTS = 2
 MAX_RETRY_WAIT_S = 5
 """A longer wait that a provider asks for ends a call."""
-REFUSED_DEADLINE_S = 3.0
-"""Time limit of a call that is always refused by status 429: such refusals do not count as attempts."""
+N_REFUSALS = 4
+"""Requests of a call that is always refused by status 429: such refusals do not count as attempts."""
 SETUP_ERROR = "model_setup_error"
 """Outcome of a situation in which the run ends with a `ModelSetupError`, before anything else is spent."""
 
@@ -76,7 +77,7 @@ def model_section(dialect: Dialect, situation: Situation) -> ModelSection:
     return ModelSection.model_validate(keys)
 
 
-def audit_config(section: ModelSection, deadline_s: float | None = None) -> AuditConfig:
+def audit_config(section: ModelSection) -> AuditConfig:
     """An audit with the defaults of a user's, of this model alone."""
     return AuditConfig.model_validate(
         {
@@ -84,7 +85,7 @@ def audit_config(section: ModelSection, deadline_s: float | None = None) -> Audi
             "survey": {"source": "wvs7-sample", "countries": [CELL.country], "topics": [CELL.topic]},
             "embedding": {"model": "none"},
             "models": [section.model_dump(exclude_unset=True), {"name": "peer", "model": "openai/peer"}],
-            "limits": {"max_attempts": MAX_ATTEMPTS, "max_retry_wait_s": MAX_RETRY_WAIT_S, "deadline_s": deadline_s},
+            "limits": {"max_attempts": MAX_ATTEMPTS, "max_retry_wait_s": MAX_RETRY_WAIT_S},
             "probes": {"direct": {}, "logprob": {}},
             "seed": 7,
         }
@@ -111,9 +112,9 @@ async def observe(dialect: Dialect, situation: Situation, server: FakeServer, ke
     server.requests.clear()
     server.script = conversation
     litellm_client.load_litellm()  # before the time of a call runs
-    deadline_s = REFUSED_DEADLINE_S if situation is Situation.RATE_LIMIT else None
-    config = audit_config(model_section(dialect, situation), deadline_s)
-    outcome, words, answers = await _complete(config, build_calls(config, situation), situation)
+    config = audit_config(model_section(dialect, situation))
+    with end_repeated_refusals(N_REFUSALS):
+        outcome, words, answers = await _complete(config, build_calls(config, situation), situation)
     answer = answers[-1] if answers else None
     attempts = [attempt for answered in answers for attempt in answered.attempts]
     return Observation(

@@ -22,11 +22,6 @@ from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.findings import FINDING_FIGURES, NO_AUDIT, check_findings, judge_findings
 from auditor.replications.presets import FindingFigure, list_paper_ids, load_paper
 from auditor.reports.data.replication import FindingTest
-from auditor.reports.document import Callout, List, Paragraph, Table
-from auditor.reports.document.blocks import iterate_blocks
-from auditor.reports.sections.replication_run import Replication, build_replication_document, summarize_findings
-from tests.reports.sections.node_text import assert_consistent, text_of
-from tests.support.replicated_audits import MODELS, Experiment
 
 PAPER = load_paper("evalmoraal")
 N_AUDITS = 400 if os.environ.get("AUDITOR_SMALL_FORMS") else 60
@@ -116,31 +111,6 @@ def test_a_finding_holds_only_if_every_test_supports_it_in_its_direction() -> No
     ]
     assert (row.result, row.reason) == ("cannot be compared", "a test needs at least 5 models")
     assert judge({})["delta_r"] == "cannot be compared"
-
-
-def test_an_experiment_leads_with_its_findings(experiment: Experiment, measured: list[MeasuredAudit]) -> None:
-    rows = check_findings(PAPER, measured)
-    assert [row["result"] for row in experiment.output["findings"]] == [row.result for row in rows]
-    by_id = {row.id: row for row in rows}
-    gap = by_id["worse-outside-the-west"]
-    assert {(test.data, test.model) for test in gap.tests} == {(data, m) for data in ("WVS", "PEW") for m in MODELS}
-    assert all(test.r_gap is not None and test.corrected_r_gap is not None for test in gap.tests)
-    assert by_id["variable-models-disagree"].result == "cannot be compared"  # 3 models
-    warning = Callout("Reasons for caution", [])
-    replication = Replication(PAPER.title, PAPER.source, [], findings=rows, callouts=[warning])
-    document = build_replication_document(replication)
-    assert_consistent(document)
-    assert document.opening[:2] == [Paragraph(summarize_findings(rows), "lead"), warning]
-    [section] = document.sections
-    text = text_of(section)
-    assert all(finding.quote in text for finding in PAPER.findings)
-    gaps = next(block for block in iterate_blocks(document) if isinstance(block, Table) and block.id == "finding-gaps")
-    assert [str(column.title) for column in gaps.columns[3:6]] == [
-        "Gap in r (not tested)",
-        "Gap in r corrected for range (not tested)",
-        "Gap in MAE",
-    ]
-    assert isinstance(section.blocks[0], List)
 
 
 def test_without_an_audit_nothing_can_be_compared() -> None:

@@ -1,15 +1,16 @@
-"""Tables run with simulated models: figures against numpy on the stored records."""
+"""Tables run with simulated models: figures against numpy on the stored records, and why a figure is missing."""
 
 from __future__ import annotations
 
 import csv
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
 
 import numpy as np
@@ -18,12 +19,21 @@ import pytest
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.models.gateway import Gateway
 from auditor.replications.definitions import MeasuredAudit
-from auditor.replications.joining import join_figures
+from auditor.replications.findings import check_findings
+from auditor.replications.joining import join_figures, load_measured_audits
 from auditor.replications.presets import load_paper
+from auditor.replications.recorded import recompute_tables
 from auditor.replications.survey_figures import NO_CONFLICT, NOT_MEASURED
-from auditor.reports.data.replication import RecomputedCell
+from auditor.reports.data.replication import NotRun, RecomputedCell
+from auditor.reports.document import Callout, List, Paragraph, Table
+from auditor.reports.document.blocks import iterate_blocks
+from auditor.reports.sections.replication_run import Replication, build_replication_document, summarize_findings
+from auditor.reports.sections.replication_table import NOT_RUN
 from auditor.run import open_audit
 from auditor.surveys import region_of
+from tests.replications.test_trials import join as join_made_up, measured as measure_made_up
+from tests.reports.sections.node_text import assert_consistent, text_of
+from tests.support.released_scores import write_released
 from tests.support.replicated_audits import MODELS, N_CELLS, STORED_NAME, Experiment, replicate
 
 KINDS = ("binary", "gradient", "outlier")
@@ -61,6 +71,19 @@ class Records:
     def r(self, model: str, method: str = "direct", *, western: bool | None = None) -> float:
         scores, people = (self.column(model, method, index, western=western) for index in (4, 6))
         return float(np.corrcoef(scores, people)[0, 1])
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    folder = tmp_path_factory.mktemp("replication")
+    result = replicate(folder, "--json")
+    assert result.returncode == 0, result.stderr
+    return Experiment(folder, json.loads(result.stdout))
+
+
+@pytest.fixture(scope="module")
+def measured(experiment: Experiment) -> list[MeasuredAudit]:
+    return load_measured_audits(experiment.storage, experiment.audits)
 
 
 @pytest.mark.parametrize("survey", ["WVS", "PEW"])
@@ -231,3 +254,163 @@ def test_a_survey_without_conflicts_has_no_weight_and_one_reason(measured: list[
     total = list_of_both([without, measured[1]])["conflicts", "by cell"].recomputed
     assert total is not None
     assert total.value == measured[1].report.conflicts.by_cell.cells  # type: ignore[union-attr]
+
+
+Cells = list[RecomputedCell]
+BeforeAndAfter = tuple[Cells, Cells]
+
+
+def join(measured: list[MeasuredAudit], table: str, column: str, **own_by_published: str) -> Cells:
+    """The published cells of a column of a table with our figures."""
+    cells, _ = join_figures(load_paper("evalmoraal"), table, measured, own_by_published)
+    return [cell for cell in cells if cell.published.column == column and cell.published.printed]
+
+
+def recompute(folder: Path, table: str, row: str) -> Cells:
+    """The cell of a row of a table from released scores on WVS."""
+    cells = recompute_tables(load_paper("evalmoraal"), table, folder, f"sqlite:///{folder}/recorded.db").cells
+    return [cell for cell in cells if (cell.published.row, cell.published.column) == (row, "WVS")]
+
+
+def supply_file(_measured: list[MeasuredAudit], folder: Path) -> BeforeAndAfter:
+    before = recompute(write_released(folder, ["gpt2-large"]), "log-probability", "gpt2")
+    return before, recompute(write_released(folder, ["gpt2"]), "log-probability", "gpt2")
+
+
+def supply_unpublished_model(_measured: list[MeasuredAudit], folder: Path) -> BeforeAndAfter:
+    model = "bigscience_bloomz-560m"
+    before = recompute(write_released(folder, ["gpt2"]), "log-probability", model)
+    return before, recompute(write_released(folder, [model]), "log-probability", model)
+
+
+def supply_released_scores(measured: list[MeasuredAudit], folder: Path) -> BeforeAndAfter:
+    before = join(measured, "ramezani-xu", "WVS")
+    write_released(folder, ["GPT-3"], "wvs_w7_gpt3.csv", score="gpt3_score_mean")
+    write_released(folder, ["GPT-3"], "wvs_w7_gpt3_token_pairs.csv", score="log prob difference")
+    rows = [cell.published.row for cell in before]
+    return before, [cell for row in rows for cell in recompute(folder, "ramezani-xu", row)]
+
+
+def supply_audit(measured: list[MeasuredAudit], _folder: Path) -> BeforeAndAfter:
+    column = "r with alignment, PEW"
+    return join(measured[:1], "peer", column), join(measured, "peer", column)
+
+
+def supply_data(_measured: list[MeasuredAudit], _folder: Path) -> BeforeAndAfter:
+    return join_made_up("2", measure_made_up()), join_made_up("2", measure_made_up(rules=0.3))
+
+
+def supply_counterpart(measured: list[MeasuredAudit], _folder: Path) -> BeforeAndAfter:
+    before, after = (
+        [cell for cell in join(measured, "peer", "A", **pairs) if cell.published.row == "GPT-4o"]
+        for pairs in ({}, {"GPT-4o": "inconsistent"})
+    )
+    assert {cell.detail for cell in after} == {"WVS, inconsistent", "PEW, inconsistent"}
+    return before, after
+
+
+def supply_models(measured: list[MeasuredAudit], folder: Path) -> BeforeAndAfter:
+    assert replicate(folder, "--table", "variance", models=MODELS[:2]).returncode == 0
+    name = STORED_NAME.format(survey="wvs-variance")
+    few = load_measured_audits(f"sqlite:///{folder}/replication.db", {"WVS": name})
+    return join(few, "variance", "r with alignment"), join(measured, "variance", "r with alignment")
+
+
+def supply_value(measured: list[MeasuredAudit], _folder: Path) -> BeforeAndAfter:
+    panel = {"fleiss_kappa": Estimate(None, 0, reason="none")}
+    without = [
+        MeasuredAudit(
+            audit.name,
+            audit.config,
+            audit.report.model_copy(update={"panel": audit.report.panel.model_copy(update=panel)}),
+        )
+        for audit in measured
+    ]
+    before = join(without, "peer", "Fleiss kappa")
+    assert before[0].detail == "WVS: none"
+    return before, join(measured, "peer", "Fleiss kappa")
+
+
+SUPPLIES: dict[NotRun, Callable[[list[MeasuredAudit], Path], BeforeAndAfter]] = {
+    "not_in_folder": supply_file,
+    "not_published": supply_unpublished_model,
+    "recorded_only": supply_released_scores,
+    "no_audit": supply_audit,
+    "no_file": supply_data,
+    "no_counterpart": supply_counterpart,
+    "too_few_models": supply_models,
+    "no_value": supply_value,
+}
+"""By reason: what is missing, as cells without it and with it."""
+
+
+def test_every_reason_has_words_and_a_test() -> None:
+    assert set(NOT_RUN) == {*SUPPLIES, "definition"} == set(get_args(NotRun))
+
+
+def test_a_definition_is_printed_and_never_repeated_as_if_it_were_measured(measured: list[MeasuredAudit]) -> None:
+    cells, _ = join_figures(load_paper("evalmoraal"), None, measured, {})
+    definitions = [cell for cell in cells if cell.published.is_definition]
+    assert {(cell.published.table, cell.published.printed) for cell in definitions} == {
+        *(("tiers", cut_off) for cut_off in ("0.90", "0.85", "0.80", "0.75", "0.70", "0.65")),
+        ("peer", "0.70"), ("topics", "0.4"),
+    }  # fmt: skip
+    assert {(cell.not_run, cell.recomputed) for cell in definitions} == {("definition", None)}
+
+
+@pytest.mark.parametrize("reason", SUPPLIES)
+def test_a_figure_is_not_run_until_what_is_missing_is_supplied(
+    reason: NotRun, measured: list[MeasuredAudit], tmp_path: Path
+) -> None:
+    before, after = SUPPLIES[reason](measured, tmp_path)
+    assert {cell.not_run for cell in before} == {reason}
+    assert {(cell.recomputed, cell.mark) for cell in before} == {(None, "not_run")}
+    assert after
+    assert {cell.not_run for cell in after} == {None}
+    assert all(cell.recomputed is not None and cell.recomputed.value is not None for cell in after)
+
+
+def test_conflicts_and_extremes_of_a_single_model_are_not_run(tmp_path: Path) -> None:
+    """A single model differs from no other one, and is no extreme."""
+    judge = '[[judges]]\nname = "careful-judge-1"\nmodel = "simulated/careful-judge-1"\n'
+    model = '[[models]]\nname = "inconsistent"\nmodel = "simulated/inconsistent"\n'
+    (tmp_path / "one.toml").write_text(model + judge, encoding="utf-8")
+    assert replicate(tmp_path, models_file=tmp_path / "one.toml").returncode == 0
+    name = STORED_NAME.format(survey="wvs")
+    [single] = load_measured_audits(f"sqlite:///{tmp_path}/replication.db", {"WVS": name})
+    cells, _ = join_figures(load_paper("evalmoraal"), None, [single], {})
+    reasons = {
+        (cell.published.table, cell.published.row, cell.published.column): cell.not_run
+        for cell in cells
+        if cell.data == "WVS" and not cell.is_own_row and not cell.published.is_definition
+    }
+    for key, reason in reasons.items():
+        over_several = key[0] == "conflicts" or key[1].endswith(("lowest", "highest", "GPT-4o, WVS"))
+        if over_several or "alignment" in key[2]:
+            assert reason == "too_few_models", key
+
+
+def test_an_experiment_leads_with_its_findings(experiment: Experiment, measured: list[MeasuredAudit]) -> None:
+    paper = load_paper("evalmoraal")
+    rows = check_findings(paper, measured)
+    assert [row["result"] for row in experiment.output["findings"]] == [row.result for row in rows]
+    by_id = {row.id: row for row in rows}
+    gap = by_id["worse-outside-the-west"]
+    assert {(test.data, test.model) for test in gap.tests} == {(data, m) for data in ("WVS", "PEW") for m in MODELS}
+    assert all(test.r_gap is not None and test.corrected_r_gap is not None for test in gap.tests)
+    assert by_id["variable-models-disagree"].result == "cannot be compared"  # 3 models
+    warning = Callout("Reasons for caution", [])
+    replication = Replication(paper.title, paper.source, [], findings=rows, callouts=[warning])
+    document = build_replication_document(replication)
+    assert_consistent(document)
+    assert document.opening[:2] == [Paragraph(summarize_findings(rows), "lead"), warning]
+    [section] = document.sections
+    text = text_of(section)
+    assert all(finding.quote in text for finding in paper.findings)
+    gaps = next(block for block in iterate_blocks(document) if isinstance(block, Table) and block.id == "finding-gaps")
+    assert [str(column.title) for column in gaps.columns[3:6]] == [
+        "Gap in r (not tested)",
+        "Gap in r corrected for range (not tested)",
+        "Gap in MAE",
+    ]
+    assert isinstance(section.blocks[0], List)

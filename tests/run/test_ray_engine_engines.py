@@ -151,6 +151,18 @@ def test_an_invalid_head_address_is_refused(
         run_audit(config(server.url).with_run(engine="ray", ray_address=address), storage=storage)
 
 
+def test_a_cluster_that_lets_in_somebody_without_a_token_is_refused(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by tests/e2e/test_ray.py in `make faults`, with a real cluster."""
+    pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    monkeypatch.setattr(ray_cluster, "PING_SCRIPT", "")  # it succeeds
+    with pytest.raises(UsageError, match="accepts connections without a token"):
+        run_audit(config(server.url).with_run(engine="ray", ray_address="127.0.0.1:6379"), storage=storage)
+    assert server.requests == []
+
+
 async def test_a_busy_process_says_once_what_would_help(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_engine, "LOAD_CHECK_INTERVAL_S", 0.05)
     monkeypatch.setattr(ray_engine, "BUSY_CPU_SHARE", 0.05)  # a busy loop reaches this share on a loaded machine too

@@ -189,13 +189,12 @@ def head(folder: Path, name: str, host: Host, *words: str, **changes: str) -> It
 
 @dataclass
 class Clusters:
-    """The clusters that the tests of Ray share.
+    """The cluster that the tests of Ray share.
 
     Attributes:
         address: of a cluster of two nodes that asks for a token.
         first: its head node.
         second: its second node.
-        open: address of a cluster without authentication.
         folder: contains all files of Ray.
         gateway: address by which the hosts reach this machine.
     """
@@ -203,24 +202,21 @@ class Clusters:
     address: str
     first: Node
     second: Node
-    open: str
     folder: Path
     gateway: str
 
 
 @contextmanager
 def clusters() -> Iterator[Clusters]:
-    """Start both clusters."""
+    """Start the cluster."""
     folder = Path(tempfile.mkdtemp(prefix="aud-ray-"))  # short: a socket's path may have at most 107 characters
     try:
         with ExitStack() as stack:
             gateway, hosts = stack.enter_context(hosts_of_network(2))
             locked = stack.enter_context(head(folder, "locked", hosts[0]))
-            unlocked = stack.enter_context(head(folder, "open", Host(), RAY_AUTH_MODE="disabled"))
             address = locked.wait_for_output(ADDRESS)
             second = stack.enter_context(node(folder, "second", hosts[1], f"--address={address}"))
-            shared_clusters = Clusters(address, locked, second, unlocked.wait_for_output(ADDRESS), folder, gateway)
             second.wait_for_output("(Ray runtime started)")
-            yield shared_clusters
+            yield Clusters(address, locked, second, folder, gateway)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -18,7 +18,9 @@ from tests.support.review_answers import rate_aspects
 JUDGES = ("always", "coin", "first", "long", "kin", "fails", "tired", "honest1", "honest2", "honest3")
 HONEST_ACCURACY = 0.8
 FAILURE_SHARE = 0.3
-LONG_VALID_SHARES = (0.8, 0.2)
+REFUSALS = ("no", "never", "not now", "not here", "not so")
+"""What the judge `fails` says: five equal failures in a row, in whatever order requests arrive, would stop it."""
+LONG_VALID_SHARES = (0.9, 0.1)
 """Probability of VALID from the judge `long`, for long and for short traces."""
 TIRED_VALID_SHARES = (0.2, 0.8)
 """Probability of VALID from the judge `tired` in the first and in the second half of its verdicts."""
@@ -45,7 +47,7 @@ def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[st
         "embedding": {"model": "none"},
         "models": [section(f"model-{x}") for x in "abcde"],
         "judges": [section(name) for name in judges],
-        "probes": {"direct": {"samples": 2}},
+        "probes": {"direct": {"samples": 1}},
         "limits": {"max_attempts": 1},
         "seed": 6,
     } | changes
@@ -72,7 +74,7 @@ class Script:
             return completion(json.dumps({"reason": "So.", "better": "FIRST" if first else "SECOND"}))
         self.asked[name] += 1
         if name == "fails" and request.draw("fail") < FAILURE_SHARE and self.asked[name] > 2:
-            return error(400, "no")
+            return error(400, REFUSALS[int(request.draw("words") * len(REFUSALS))])
         valid = request.draw("valid") < self._chance(name, request)
         return completion(json.dumps(_review(valid)))
 
