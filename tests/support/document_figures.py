@@ -251,7 +251,8 @@ def read_visible_text(form: str, output_format: str) -> str:
 
 def _count_occurrences(number: str, text: str) -> int:
     """How often a number is in a text, other than as a part of another number."""
-    return len(re.findall(rf"(?<![\d.\u202f]){re.escape(number)}(?![\d\u202f])", text))
+    literal = re.escape(number)  # first, so that the search is for it
+    return len(re.findall(rf"{literal}(?<![\d.\u202f]{literal})(?![\d\u202f])", text))
 
 
 def _show_estimate(estimate: Estimate, style: NumberStyle, digits: int, *, shows_n: bool) -> ShownFigure:

@@ -21,7 +21,7 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
-from auditor.run import open_audit, run_audit
+from auditor.run import run_audit
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
@@ -70,7 +70,11 @@ def build_task_report(folder: Path) -> Report:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         run_audit(make_task_audit(server.url, folder, "score", probes={"direct": {"samples": 2}}), storage=storage)
-    return open_audit("sums", storage=storage).report()
+    with opened(folder) as db:
+        verdicts = results.load_verdicts(db, audits.get_audit(db, "sums").id)
+        for i, verdict in enumerate(verdicts):  # the order of the calls depends on the machine; figures rest on it
+            asyncio.run(change_answers(db, [verdict.key or ""], created_at=f"2026-01-01T00:{i // 60:02}:{i % 60:02}Z"))
+        return build_report(db, "sums")
 
 
 def write_rows(path: Path, header: list[str], rows: Sequence[tuple[object, ...]]) -> Path:

@@ -52,10 +52,11 @@ def assert_consistent(node: object) -> None:
     blocks = list(iterate_nodes(node))
     ids = [(type(block), block.id) for block in blocks if isinstance(block, Section | Table | Figure)]
     assert len(ids) == len(set(ids))
+    tables = [block for block in blocks if isinstance(block, Table)]
     for figure in (block for block in blocks if isinstance(block, Figure)):
         assert figure.description
-        assert figure.table_id in tables_of(node)
-    for table in tables_of(node).values():
+        assert figure.table_id in {table.id for table in tables}
+    for table in tables:
         for row in table.rows:
             widths = [
                 cell.columns if isinstance(cell, Reason) else 1 for cell in (row.cells if isinstance(row, Row) else row)
