@@ -54,8 +54,8 @@ SURVEY = Survey(
 )
 
 
-def save_sample_audit(db: Database, config_hash: str = "h") -> audits.Audit:
-    return audits.save_audit(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
+def save_sample_audit(db: Database, config_hash: str = "h", name: str = "a") -> audits.Audit:
+    return audits.save_audit(db, name=name, config="{}", config_hash=config_hash, survey=SURVEY, environment={})
 
 
 def test_an_unreachable_server_is_a_one_sentence_error() -> None:
