@@ -30,7 +30,7 @@ REVIEW = {
     "justification": "because",
     "verdict": "INVALID",
 }
-MANY = settings(max_examples=3000)
+MANY = settings(max_examples=1000)
 
 hundredths = st.integers(-100, 100).map(lambda i: i / 100)
 minus = st.sampled_from("-−–‑﹣")

@@ -136,7 +136,7 @@ def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
 def test_where_more_samples_stop_helping_depends_on_the_noise(noise: float, expected: int | None) -> None:
     """MAE with k samples is sqrt(2 / pi * (0.3² + noise² / k)): by formula 5 samples are within 0.01 of 10 at 0.2."""
     numbers = []
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         truth = rng.normal(0, 0.5, 2000)
         answers = (truth + rng.normal(0, 0.3, 2000))[:, None] + noise * rng.normal(size=(2000, 10))
@@ -144,7 +144,7 @@ def test_where_more_samples_stop_helping_depends_on_the_noise(noise: float, expe
         [row] = find_enough_samples(rows)
         assert row.largest == 10
         numbers.append(row.samples)
-    assert numbers.count(expected) >= 18
+    assert numbers.count(expected) >= 7
 
 
 def test_each_temperature_is_asked_once_with_the_largest_number_of_samples(
