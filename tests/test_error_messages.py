@@ -105,10 +105,7 @@ EQUAL = [
     ),
     ("no model 'a'", 'no model "b"'),
     ("no model `a`", "no model “b”"),
-    (
-        "failed (request id: 20250101aBc) at https://x.org/a?b=1",
-        "failed (request id: 20260702xyz) at https://y.org/c",
-    ),
+    ("failed (request id: 20250101aBc) at https://x.org/a?b=1", "failed (request id: 20260702xyz) at https://y.org/c"),
     ("error req_011CSHoEeqs5C35K2UUqR7Fy", "error req_0ZZaa"),
     ("id 0f8fad5b-d9cb-469f-a165-70867728950e", "id 7c9e6679-7425-40de-944b-e07fc1f90ae7"),
     ("digest 9f86d081884c", "digest  60303ae22b99"),

@@ -53,11 +53,7 @@ class Mute(Exception):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_an_unexpected_error_is_one_line_with_its_prefix(
-    monkeypatch: pytest.MonkeyPatch,
-    unexpected_errors: list[BaseException],
-    error: BaseException,
-    name: str,
-    words: str,
+    monkeypatch: pytest.MonkeyPatch, unexpected_errors: list[BaseException], error: BaseException, name: str, words: str
 ) -> None:
     make_command_raise(monkeypatch, error)
     completed = auditor(*COMMAND)
@@ -159,13 +155,7 @@ def test_pipes_and_closed_streams(tmp_path: Path) -> None:
     codes = dict(line.rsplit(" ", 1) for line in completed.stdout.splitlines())
     assert codes.pop("head") in ("0", "1")
     assert codes.pop("true") in ("0", "1")
-    assert codes == {
-        "no stdout": "0",
-        "no stderr": "0",
-        "no stderr for an error": "2",
-        "no stdin": "1",
-        "full": "1",
-    }
+    assert codes == {"no stdout": "0", "no stderr": "0", "no stderr for an error": "2", "no stdin": "1", "full": "1"}
     assert "No space left on device" in completed.stderr
     for word in ("Traceback", "Exception ignored", UNEXPECTED_ERROR_PREFIX):
         assert word not in completed.stderr

@@ -77,11 +77,7 @@ def test_a_draft_in_unfinished_thinking_is_no_score(mode: str, draft: object) ->
 
 
 def test_thinking_inside_the_json_is_removed_and_tags_that_hide_nothing_cost_no_answer() -> None:
-    for norms, visible_norms in (
-        ("N<think>secret</think>", "N"),
-        ("secret</think>N", "N"),
-        ("N <think>secret", "N"),
-    ):
+    for norms, visible_norms in (("N<think>secret</think>", "N"), ("secret</think>N", "N"), ("N <think>secret", "N")):
         read = parse_trace(reply("{answer}", judgement(0.5, norms), ""), "m", CELL, 0, "structured")
         assert (read.score, read.text) == (0.5, f"{visible_norms}\n\nR")
     only_thinking = parse_trace(reply("{answer}", judgement(0.5, "<think>secret"), ""), "m", CELL, 0, "structured")

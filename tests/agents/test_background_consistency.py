@@ -13,12 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.agents import background_consistency
-from auditor.agents.background_consistency import (
-    MAX_WAITING_CELLS,
-    BackgroundConsistency,
-    CellKey,
-    RecordedConsistency,
-)
+from auditor.agents.background_consistency import MAX_WAITING_CELLS, BackgroundConsistency, CellKey, RecordedConsistency
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
 from auditor.agents.vector_cache import TEXTS_PER_STEP, StoredVectors
 from auditor.domain import Cell, CellScore, Method, Survey

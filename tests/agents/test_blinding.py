@@ -251,13 +251,7 @@ def test_the_names_of_a_model_are_its_id_and_what_the_id_is_called_for_short() -
 
 
 def test_names_for_short_are_no_ordinary_words() -> None:
-    for name in author_names(
-        (
-            ("my-model", "x/my-model-2024"),
-            ("v3", "x/some-v3-q4"),
-            ("b", "fireworks/models/b-7b"),
-        )
-    ):
+    for name in author_names((("my-model", "x/my-model-2024"), ("v3", "x/some-v3-q4"), ("b", "fireworks/models/b-7b"))):
         assert name not in ("my", "some", "models", "q4")
 
 

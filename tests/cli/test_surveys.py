@@ -27,12 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_import_writes_figures_description_and_facts(folder: Path) -> None:
     written_names = {p.name for p in folder.iterdir()} - {"wvs.csv"}
-    assert written_names == {
-        "my_wvs.csv",
-        "my_wvs.survey.toml",
-        "my_wvs.facts.json",
-        "my_wvs.distributions.json",
-    }
+    assert written_names == {"my_wvs.csv", "my_wvs.survey.toml", "my_wvs.facts.json", "my_wvs.distributions.json"}
 
 
 def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:

@@ -203,14 +203,8 @@ def test_a_question_with_a_structure_that_is_not_declared_is_refused(packages: P
     [
         ("check(self, config):\n        return {}['x']", "the hook 'check' of the probe 'toy' failed: KeyError: 'x'"),
         ("check(self, config):\n        raise ValueError('Too few.')", "audit.toml: Too few. How to fix:"),
-        (
-            "check(self, config):\n        raise ConfigError('Few.', 'How to fix: More.')",
-            "audit.toml: Few. How to",
-        ),
-        (
-            "resolve_paths(self, resolve):\n        return 5",
-            "'resolve_paths' of the probe 'toy' returned a value of",
-        ),
+        ("check(self, config):\n        raise ConfigError('Few.', 'How to fix: More.')", "audit.toml: Few. How to"),
+        ("resolve_paths(self, resolve):\n        return 5", "'resolve_paths' of the probe 'toy' returned a value of"),
         ("resolve_paths(self, resolve):\n        raise OSError('x')", "'resolve_paths' of the probe 'toy' failed: OS"),
     ],
 )

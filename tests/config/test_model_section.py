@@ -81,10 +81,7 @@ def test_no_keyword_left_out_is_a_declaration_too() -> None:
             'capabilities = { form = "xml" }',
             r"capabilities\.form' must be \"json_schema\", \"json_object\", \"tool\" or \"text\", not \"xml\"",
         ),
-        (
-            'capabilities = { temperature = "maybe" }',
-            r"temperature' must be true or false, not \"maybe\"",
-        ),
+        ('capabilities = { temperature = "maybe" }', r"temperature' must be true or false, not \"maybe\""),
         (
             'capabilities = { token_limit_param = "limit" }',
             r"token_limit_param' must be \"max_tokens\" or \"max_completion_tokens\", not \"limit\"",

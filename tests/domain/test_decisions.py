@@ -37,12 +37,7 @@ def test_a_declared_decision_works_everywhere(tmp_path: Path) -> None:
     completed = subprocess.run(program, check=False, capture_output=True, text=True)
     assert completed.returncode == 0, completed.stderr
     shown = json.loads(completed.stdout)
-    for words in (
-        "9 lean_left",
-        "w later",
-        "✓ saved: ~ left is rather right",
-        "✓ saved: ~ the question is unclear",
-    ):
+    for words in ("9 lean_left", "w later", "✓ saved: ~ left is rather right", "✓ saved: ~ the question is unclear"):
         assert words in shown["screens"]
     assert "w put off" in shown["screens"]
     for words in (

@@ -114,10 +114,7 @@ def test_prompts_are_distinguished_and_labels_name_providers(tmp_path: Path) -> 
     assert [
         f.model
         for f in read_promptfoo(write_results(tmp_path / "b.json", labelled_provider, labelled_prompt), LogKeys())
-    ] == [
-        "gpt ({{topic}} in {{country}})",
-        "openai:gpt-4o (short)",
-    ]
+    ] == ["gpt ({{topic}} in {{country}})", "openai:gpt-4o (short)"]
 
 
 def test_version_2_files_are_read(tmp_path: Path) -> None:

@@ -38,10 +38,7 @@ def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path) -> 
 
 def test_objects_of_lists_are_lists_of_objects() -> None:
     record = SourceRecord("f: line 1", {"rows": {"text": ["x", "y"], "score": [1, 2], "note": None}})
-    assert [child.fields for child in record.children("rows")] == [
-        {"text": "x", "score": 1},
-        {"text": "y", "score": 2},
-    ]
+    assert [child.fields for child in record.children("rows")] == [{"text": "x", "score": 1}, {"text": "y", "score": 2}]
     with pytest.raises(ImportFileError, match="f: line 1, field 'rows': its lists differ in length"):
         SourceRecord("f: line 1", {"rows": {"text": ["x"], "score": []}}).children("rows")
 

@@ -139,10 +139,7 @@ def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> N
         ("judge,model,country,topic,verdict\nj,a,Germany,divorce,MAYBE\n", "line 2, column 'verdict': 'MAYBE'"),
         ("judge,model,country,topic,verdict\nj,c,Germany,divorce,VALID\n", "no trace of c on Germany, divorce"),
         ("judge,model,country,topic,verdict\nj,a,Germany,divorce,VALID\nj,a,Germany,divorce,VALID\n", "twice"),
-        (
-            "judge,model,country,topic,verdict,sample\nj,a,Germany,divorce,VALID,one\n",
-            "'one' is not a whole number",
-        ),
+        ("judge,model,country,topic,verdict,sample\nj,a,Germany,divorce,VALID,one\n", "'one' is not a whole number"),
         ("judge,model,country,topic,verdict\n", "has no rows"),
     ],
 )

@@ -158,11 +158,7 @@ def test_hostile_texts_stay_texts_in_markdown(db: Database) -> None:
     tokens = parse_markdown(text)
     assert {token.type for token in tokens} & (ACTIVE_TOKENS | {"ordered_list_open"}) <= OWN_TOKENS
     assert all(str(token.attrs["href"]).startswith("#") for token in tokens if token.type == "link_open")
-    commands = {
-        "auditor check hostile --max-mae YOURS",
-        "auditor errors hostile",
-        "auditor export tables",
-    }
+    commands = {"auditor check hostile --max-mae YOURS", "auditor errors hostile", "auditor export tables"}
     codes = {token.content for token in tokens if token.type == "code_inline"}
     names = {"conflict", "report_sensitivity.csv", "survey.regions"}
     assert codes <= {*commands, "auditor export tables hostile", "auditor review", *names}

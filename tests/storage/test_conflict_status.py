@@ -82,8 +82,7 @@ def test_a_decision_moves_its_pair_back(db: Database, audit: Audit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lead", "n_unsettled", "level"),
-    [(0, 0, "high"), (1, 1, "high"), (1, 0, "none"), (2, 2, "some"), (3, 2, "none")],
+    ("lead", "n_unsettled", "level"), [(0, 0, "high"), (1, 1, "high"), (1, 0, "none"), (2, 2, "some"), (3, 2, "none")]
 )
 def test_levels(lead: int, n_unsettled: int, level: str) -> None:
     assert ConflictEffect.from_counts(lead, n_unsettled) == level

@@ -28,7 +28,7 @@ from tests.support.synthetic_audit import populate
 
 AUDIT = 1
 LISTED_BY_REQUEST: set[type] = {
-    *(AlteredTraceVerdict, Contest, DesignAnswer, Guess, MoralTranslation, PairVerdict, Restatement),
+    *(AlteredTraceVerdict, Contest, DesignAnswer, Guess, MoralTranslation, PairVerdict, Restatement)
 }
 """Their failures are listed by request only: an audit is complete without them."""
 

@@ -199,10 +199,7 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(s
             attempts = connection.execute(select(table_of(StoredAttempt))).mappings().all()
         assert [
             (attempt["number"], attempt["audit_id"], attempt["cost_usd"], attempt["estimated"]) for attempt in attempts
-        ] == [
-            (1, None, None, None),
-            (2, None, None, None),
-        ]
+        ] == [(1, None, None, None), (2, None, None, None)]
         assert costs.sum_audit_cost(db, 1) == (0.25, 0)
         [call_count] = costs.count_calls(db, 1)
         sums = call_count.sums

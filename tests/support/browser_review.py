@@ -116,10 +116,7 @@ def wait_until(condition: Callable[[], bool], limit_s: float = WAIT_S) -> bool:
 
 def wait_for_text(browser: Chromium, text: str) -> None:
     """Wait until the terminal in the page has been sent a text."""
-    browser.wait_for(
-        f"window.received.replace({ESCAPE_SEQUENCES}, '').includes({json.dumps(text)})",
-        WAIT_S,
-    )
+    browser.wait_for(f"window.received.replace({ESCAPE_SEQUENCES}, '').includes({json.dumps(text)})", WAIT_S)
 
 
 def click_cell(browser: Chromium, column: int, row: int, n_clicks: int = 1) -> None:

@@ -90,10 +90,7 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
     scores = [
         QuestionScore(model, question.id, text, metric, float(rng.uniform(0.2 * i, 0.9)), 2, 0, 1, 0.1)
         for i, model in enumerate(MODELS)
-        for text, metric in [
-            *measures,
-            *(("rot", name) for name in LANGUAGE_METRICS),
-        ]
+        for text, metric in [*measures, *(("rot", name) for name in LANGUAGE_METRICS)]
         for question in questions
     ]
     scores += [

@@ -84,10 +84,7 @@ def _findings() -> list[Block]:
     )
     words += (("unclear", "may not agree with people"), ("negative", "disagrees with people"))
     items = [
-        ListItem(
-            [Strong(Name(model)), f" {phrase}: {describe_estimate('r', _estimate(r))}."],
-            status,
-        )
+        ListItem([Strong(Name(model)), f" {phrase}: {describe_estimate('r', _estimate(r))}."], status)
         for (status, phrase), model, r in zip(words, MODELS, R, strict=True)
     ]
     columns = [

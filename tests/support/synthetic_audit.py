@@ -140,9 +140,7 @@ def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence
     score = np.clip(level + rng.normal(0, 0.12, level.shape), -0.99, 0.99).round(2)
     cells = [
         SurveyCell(
-            cell=Cell(country, topic),
-            score=None if (7 * i + 5 * j) % 29 == 17 else float(score[i, j]),
-            n=1000 + 10 * i,
+            cell=Cell(country, topic), score=None if (7 * i + 5 * j) % 29 == 17 else float(score[i, j]), n=1000 + 10 * i
         )
         for (i, country), (j, topic) in itertools.product(enumerate(countries), enumerate(topics))
     ]

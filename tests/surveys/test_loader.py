@@ -293,7 +293,7 @@ def test_an_official_file_and_a_file_without_a_table_have_different_errors(
 def test_seven_western_countries_are_in_the_sample() -> None:
     western = next(region for region in get_grouping(SAMPLE).regions if region.name == "Western")
     assert set(western.countries) == {
-        *("Australia", "Canada", "Germany", "Greece", "Netherlands", "New Zealand", "United States"),
+        *("Australia", "Canada", "Germany", "Greece", "Netherlands", "New Zealand", "United States")
     }
 
 

@@ -49,8 +49,7 @@ def test_score_and_nonresponse_give_the_same_as_shares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "treatment"),
-    [(SurveyCell(CELL, 0.5), "neutral"), (SurveyCell(CELL, 0.5, nonresponse=0.1), "impute")],
+    ("cell", "treatment"), [(SurveyCell(CELL, 0.5), "neutral"), (SurveyCell(CELL, 0.5, nonresponse=0.1), "impute")]
 )
 def test_what_the_survey_does_not_say_is_an_error_that_names_the_cell(cell: SurveyCell, treatment: str) -> None:
     with pytest.raises(SurveyError, match=r"Norway × gambling.*Import the official file"):

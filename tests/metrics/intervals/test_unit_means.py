@@ -199,10 +199,7 @@ def test_means_that_are_all_equal() -> None:
     )
 
 
-@given(
-    st.floats(1, 5000),
-    st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
-)
+@given(st.floats(1, 5000), st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted))
 def test_ends_rise_with_the_hits_at_one_effective_size(n: float, shares: list[float]) -> None:
     smaller, larger = (clopper_pearson(share, n) for share in shares)
     assert smaller[0] <= larger[0] + 1e-9

@@ -150,10 +150,7 @@ def test_questions_with_unusable_choices_are_left_out_and_counted(tmp_path: Path
     dataset = read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", *records), ConversionOptions())
     for kind in ("items", "questions", "known-answers"):
         assert [row[0] for row in dataset.rows[kind]] == ["truthful-qa-1", "truthful-qa-4"]
-    assert dataset.notes == [
-        "Questions: 2.",
-        "Left out: 1 with fewer than two choices, 1 with an empty choice.",
-    ]
+    assert dataset.notes == ["Questions: 2.", "Left out: 1 with fewer than two choices, 1 with an empty choice."]
 
 
 def test_a_contradictory_target_or_an_empty_question_is_an_error(tmp_path: Path) -> None:

@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from auditor.error_messages import TRUNCATED_FIX
-from auditor.reports.data.failures import (
-    ADAPTED_NOTE,
-    find_unusable_models,
-    group_failures,
-    load_failure_groups,
-)
+from auditor.reports.data.failures import ADAPTED_NOTE, find_unusable_models, group_failures, load_failure_groups
 from auditor.storage.database import open_database
 from auditor.storage.failure_queries import FailedRequestCount, count_model_outcomes
 from tests.support.synthetic_audit import populate

@@ -99,8 +99,7 @@ def test_changed_records_are_reported(db: Database, change: str, kind: str, prob
 def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> None:
     before = {balance.stage: balance for balance in verify_audit(db, "scripted").balances if balance.model == "model-a"}
     execute(
-        db,
-        "DELETE FROM trace WHERE rowid = (SELECT min(rowid) FROM trace WHERE model = 'model-a' AND outcome = 'ok')",
+        db, "DELETE FROM trace WHERE rowid = (SELECT min(rowid) FROM trace WHERE model = 'model-a' AND outcome = 'ok')"
     )
     verification = verify_audit(db, "scripted")
     after = {balance.stage: balance for balance in verification.balances if balance.model == "model-a"}

@@ -29,13 +29,7 @@ from auditor.reports.render.figures import (
     render_page_svgs,
 )
 from tests.reports.hostile_report import EVIL, NAME
-from tests.support.drawn_figures import (
-    country_estimates,
-    render_page_svg,
-    resolve_shared,
-    texts_of,
-    tooltips_of,
-)
+from tests.support.drawn_figures import country_estimates, render_page_svg, resolve_shared, texts_of, tooltips_of
 from tests.support.html_page import assert_well_formed_and_inert
 
 CSS = (resources.files("auditor.reports.render") / "page.css").read_text(encoding="utf-8")

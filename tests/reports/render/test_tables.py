@@ -45,12 +45,7 @@ REASON = "fewer than five countries"
         (Estimate(2, 4, 1, 3), "decimal", 2, "2 (1 to 3; n 4)"),
         (Estimate(0.52, 3, reason=REASON), "decimal", 3, f"0.520 (n 3; no 95% CI: {REASON})"),
         (Estimate(None, 0, reason=REASON), "decimal", 2, f"not available: {REASON}"),
-        (
-            ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.4, cells_ci_high=0.6),
-            "percent",
-            0,
-            "50% (25% to 75%; n 9)",
-        ),
+        (ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.4, cells_ci_high=0.6), "percent", 0, "50% (25% to 75%; n 9)"),
         (
             ShareEstimate(1.0, 953, 0.63, 1.0, resampled=("item",), cells_ci_low=0.9961, cells_ci_high=1.0),
             "decimal",

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
-from auditor.reports.data.measurement_schema import (
-    BaselineRow,
-    CeilingRow,
-    GainRow,
-    GuessClaim,
-    GuessLevel,
-)
+from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Table
 from auditor.reports.sections.baselines import (

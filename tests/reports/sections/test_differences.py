@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
-from auditor.reports.data.differences.schema import (
-    ResolutionDifferences,
-    ResolutionFlipRow,
-    VerdictDifferences,
-)
+from auditor.reports.data.differences.schema import ResolutionDifferences, ResolutionFlipRow, VerdictDifferences
 from auditor.reports.sections.differences import (
     build_resolution_section,
     build_verdict_section,

@@ -6,11 +6,7 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, TestedShare
 from auditor.reports.data.report_schema import Report
-from auditor.reports.sections.panel import (
-    build_bias_table,
-    build_padding_table,
-    describe_kappa,
-)
+from auditor.reports.sections.panel import build_bias_table, build_padding_table, describe_kappa
 from tests.reports.sections.node_text import cells_of
 
 ESTIMATE = TestedShare(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
@@ -19,10 +15,7 @@ ESTIMATE = TestedShare(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
 @pytest.mark.parametrize(
     ("kappa", "words"),
     [
-        (
-            Estimate(0.26, 50, 0.1, 0.4),
-            "Fleiss’ kappa = 0.26, 95% CI 0.10 to 0.40, 50 traces, with ",
-        ),
+        (Estimate(0.26, 50, 0.1, 0.4), "Fleiss’ kappa = 0.26, 95% CI 0.10 to 0.40, 50 traces, with "),
         (
             Estimate(0.26, 50, reason="too few traces"),
             "Fleiss’ kappa = 0.26, 50 traces, no 95% CI: too few traces, with ",

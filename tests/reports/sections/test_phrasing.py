@@ -70,11 +70,7 @@ def test_two_methods_are_named_and_rescaled_scores_have_no_errors(db: Database) 
 
 def test_columns_show_the_attribute_that_their_key_names_or_a_derived_cell() -> None:
     records = [SimpleNamespace(model="alder", score=SimpleNamespace(mae=0.5), n=3)]
-    columns = [
-        Column("Model", "name"),
-        Column("MAE", "number", "score.mae"),
-        Column("Twice n", "number", "double"),
-    ]
+    columns = [Column("Model", "name"), Column("MAE", "number", "score.mae"), Column("Twice n", "number", "double")]
     total = SimpleNamespace(model="all", score=SimpleNamespace(mae=None), n=4)
     table = tabulate("t", "T", "", records, columns, {"double": lambda record: 2 * record.n}, total)
     assert list(table.rows) == [Row(["alder", 0.5, 6]), Row(["all", None, 8], is_total=True)]

@@ -62,11 +62,7 @@ def test_a_figure_without_a_unit_stands_in_the_first_line_of_the_others() -> Non
     lines = {
         row.cells[0]: [cell and cast(Estimate, cell).value for cell in row.cells[1:3]] for row in rows_of(build(*cells))
     }
-    assert lines == {
-        "a, exponent 10": [0.1, 0.2],
-        "a, exponent 1": [None, 0.3],
-        "a, exponent 10, mixed": [None, 0.4],
-    }
+    assert lines == {"a, exponent 10": [0.1, 0.2], "a, exponent 1": [None, 0.3], "a, exponent 10, mixed": [None, 0.4]}
 
 
 def test_the_unit_is_that_of_the_paper() -> None:

@@ -12,12 +12,7 @@ from auditor.reports.data.failures import UnusableModel
 from auditor.reports.data.gates.check import check_report
 from auditor.reports.data.gates.estimates import GateStatus
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.requests import (
-    CapabilityReportRow,
-    FormSplitRow,
-    RequestFormRow,
-    RequestsReport,
-)
+from auditor.reports.data.requests import CapabilityReportRow, FormSplitRow, RequestFormRow, RequestsReport
 from auditor.reports.document import Figure, Name
 from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.caution import list_cautions

@@ -130,13 +130,7 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
 def test_the_judgements_document_has_both_entropies() -> None:
     r = Tested(0.5, 20, 0.1, 0.8, p_value=0.01, adjusted_p_value=0.02)
     r_pair_entropy = Tested(0.4, 20, 0.1, 0.6, None, ("question",), p_value=0.03, adjusted_p_value=0.06)
-    row = HumanCorrelationRow(
-        text="rot",
-        metric="sage:alpha=1",
-        r=r,
-        r_entropy=-0.3,
-        r_pair_entropy=r_pair_entropy,
-    )
+    row = HumanCorrelationRow(text="rot", metric="sage:alpha=1", r=r, r_entropy=-0.3, r_pair_entropy=r_pair_entropy)
     judgements = HumanJudgementReport(
         questions=20, judgements=80, alpha=make_estimate(0.6), entropy=make_estimate(0.3), correlations=[row],
         differences=[], pair_entropy=make_estimate(1.5),

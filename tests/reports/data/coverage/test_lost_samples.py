@@ -142,9 +142,7 @@ def unscaled(db: Database) -> Report:
     return build_report(db, "x")
 
 
-def test_scores_that_could_not_be_scaled_have_the_recorded_reason_in_every_section(
-    unscaled: Report,
-) -> None:
+def test_scores_that_could_not_be_scaled_have_the_recorded_reason_in_every_section(unscaled: Report) -> None:
     for row in unscaled.alignment:
         if row.method == "logprob":
             assert EXPECTED_REASONS[row.model] in str(row.pearson_r.reason)

@@ -194,10 +194,7 @@ def test_a_comparison_is_a_gate(db: Database, rise: float, expected: tuple[int, 
     targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
     differences = compare_targets(db, targets, margin=MARGIN)
     without_margin = differences.model_copy(update={"non_inferiority": []})
-    gates = (
-        decide_comparison(without_margin, fail_if_worse=True),
-        decide_comparison(differences, fail_if_worse=False),
-    )
+    gates = (decide_comparison(without_margin, fail_if_worse=True), decide_comparison(differences, fail_if_worse=False))
     assert tuple(gate.exit_code for gate in gates) == expected
     assert all(("after" in " ".join(gate.reasons)) is (rise > 0) for gate in gates)
     assert decide_comparison(without_margin, fail_if_worse=False).exit_code == 0

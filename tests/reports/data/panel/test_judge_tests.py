@@ -21,12 +21,7 @@ from auditor.reports.data.panel.judge_tests import (
     cross_validate_peers,
     measure_judge_drift,
 )
-from auditor.reports.data.panel.schema import (
-    BlindingCheckRow,
-    FaultDetectionRow,
-    PositionBiasRow,
-    RestatementShiftRow,
-)
+from auditor.reports.data.panel.schema import BlindingCheckRow, FaultDetectionRow, PositionBiasRow, RestatementShiftRow
 from auditor.reports.data.report_source import cell_units, load_source
 from auditor.storage import results
 from auditor.storage.database import Database
@@ -73,9 +68,7 @@ def simulate_faults(seed: int, planted: float = 0.0) -> list[FaultDetectionRow]:
         AlteredTraceVerdict(fault, judge, "m", cell, 0, Outcome.OK, Ruling.INVALID if is_object else Ruling.VALID)
         for judge, fault in product(FEW_JUDGES, [HarmlessAlteration.NONE, *FAULTS])
         for cell, is_object in zip(
-            CELLS,
-            rng.random(len(CELLS)) < 0.3 + planted * ((judge, fault) == (FEW_JUDGES[0], FAULTS[0])),
-            strict=True,
+            CELLS, rng.random(len(CELLS)) < 0.3 + planted * ((judge, fault) == (FEW_JUDGES[0], FAULTS[0])), strict=True
         )
     ]
     return build_fault_rows(FEW_JUDGES, verdicts)
