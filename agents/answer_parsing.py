@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ from auditor.domain import (
 from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured import find_schema
-from auditor.models.structured_reading import parse_structured_answer, read_structured_answer
+from auditor.models.structured_reading import MAX_CACHED_READINGS, parse_structured_answer, read_structured_answer
 from auditor.prompts.language_data import load_refusal_patterns
 from auditor.tasks import canonical_answer
 
@@ -215,8 +216,12 @@ def begins_with_refusal(text: str, language: str) -> bool:
     return any(start <= MAX_REFUSAL_START_CHARS for start in _find_refusals(text, language))
 
 
-def _find_refusals(text: str, language: str) -> list[int]:
-    """Positions at which a text matches phrases of refusal in a language or in English: of each phrase the first."""
+@functools.lru_cache(maxsize=MAX_CACHED_READINGS)
+def _find_refusals(text: str, language: str) -> Sequence[int]:
+    """Positions at which a text matches phrases of refusal in a language or in English: of each phrase the first.
+
+    Cached, as readings are: judges often give equal reasons.
+    """
     normalized_text = text.replace("\u2019", "'")
     patterns = [
         pattern for code in dict.fromkeys((language, ENGLISH)) for pattern in load_refusal_patterns(code).refuses

@@ -50,6 +50,18 @@ class IdentifyingTerm(NamedTuple):
     case_sensitive: bool = False
 
 
+class TermSet(tuple[IdentifyingTerm, ...]):
+    """Terms of all texts about a cell: their hash, by which their patterns are found, is computed once."""
+
+    def __hash__(self) -> int:
+        """Hash of the terms."""
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+
 def mask_terms(text: str, terms: tuple[IdentifyingTerm, ...], language: str) -> str:
     """Replace all forms of the terms in a text by their labels; the longest matching term is used.
 
@@ -468,14 +480,18 @@ def topic_terms(survey: Survey, topic: str, language: str) -> tuple[IdentifyingT
     return _cached_topic_terms(topic, tuple(survey.words.get(topic, ())), language)
 
 
-def identifying_terms(survey: Survey, country: str, topic: str, language: str) -> tuple[IdentifyingTerm, ...]:
+def identifying_terms(survey: Survey, country: str, topic: str, language: str) -> TermSet:
     """Terms of a trace's country, of the survey's other countries, and of its topic."""
-    other_countries = tuple(other for other in survey.countries if other != country)
-    return (
-        *country_terms(country, language),
-        *other_country_terms(other_countries, language),
-        *topic_terms(survey, topic, language),
-    )
+    return _join_terms(survey.countries, country, topic_terms(survey, topic, language), language)
+
+
+@functools.lru_cache(maxsize=2048)
+def _join_terms(
+    countries: tuple[str, ...], country: str, terms_of_topic: tuple[IdentifyingTerm, ...], language: str
+) -> TermSet:
+    """Terms of a country, of a survey's other countries, and of a topic."""
+    others = other_country_terms(tuple(other for other in countries if other != country), language)
+    return TermSet((*country_terms(country, language), *others, *terms_of_topic))
 
 
 def build_term(text: str, label: str, *, proper: bool = False) -> IdentifyingTerm:

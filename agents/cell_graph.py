@@ -22,12 +22,12 @@ from auditor.agents.blinding_checks import ask_for_guesses, restate_traces, revi
 from auditor.agents.call_builders import select_traces_for_review
 from auditor.agents.cell_schedule import MAX_CELLS_PER_BATCH, Lane, Role, Step, Task
 from auditor.agents.conflict_nodes import can_settle_cells, settle_cells
-from auditor.agents.elicitation import elicit_traces, find_surplus_samples
-from auditor.agents.peer_review import review_adaptively, review_traces, review_with_panels
+from auditor.agents.elicitation import find_surplus_samples
+from auditor.agents.peer_review import review_adaptively, review_traces
+from auditor.agents.recorded_cells import answer_step, load_traces_for_review, review_recorded, split_into_steps
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage
 from auditor.config import ModelSection
-from auditor.domain import Trace
 from auditor.errors import AuditorError
 from auditor.metrics.people.savings import is_narrow, next_interim_look
 from auditor.storage import results
@@ -115,52 +115,15 @@ async def read_recorded_cells(state: CellState, runtime: Runtime[RunContext]) ->
     n_reached = 0
     while (n_next := _plan_round(context, n_reached)) > n_reached:
         if not context.has_cells:
-            for model, step in _split_into_steps(context, n_reached, n_next):
-                await _answer(context, model, step)
+            for model, step in split_into_steps(context, n_reached, n_next):
+                await answer_step(context, model, step)
         n_reached = n_next
     _drop_surplus_samples(context, n_reached)
     context.schedule.answers_complete.set()  # probes that need all answers wait for this
     if not context.has_cells:
-        for _, step in _split_into_steps(context, 0, n_reached):
-            await _review_recorded(context, step)
+        for _, step in split_into_steps(context, 0, n_reached):
+            await review_recorded(context, step)
     return {"reached": n_reached}
-
-
-async def read_recorded_slice(context: RunContext, number: int, n_slices: int) -> None:
-    """Do the work of `read_recorded_cells` on every n-th batch, so that several processes share it.
-
-    Not with rounds of answers (`target_width`), in which a round depends on all answers before it.
-    """
-    for model, step in _split_into_steps(context, 0, len(context.cells_in_elicitation_order))[number::n_slices]:
-        await _answer(context, model, step)
-        await _review_recorded(context, step)
-
-
-def _split_into_steps(context: RunContext, start: int, stop: int) -> list[tuple[ModelSection, Step]]:
-    """Split a range of cells into batches of each model."""
-    return [
-        (model, Step(Task.ANSWER, model.name, first, min(first + MAX_CELLS_PER_BATCH, stop)))
-        for first in range(start, stop, MAX_CELLS_PER_BATCH)
-        for model in context.config.models
-    ]
-
-
-async def _review_recorded(context: RunContext, step: Step) -> None:
-    """Read the reviews of an author's batch by all judges, and the checks of blinding."""
-    if context.stop_event.is_set():
-        return
-    config, probe = context.config, context.config.probes.review
-    traces, judges = await _load_traces_for_review(context, step), config.judges_of(step.author)
-    if not config.panel.adaptive:
-        await review_with_panels(context, traces)
-    if probe.guess:
-        for judge in judges:
-            await ask_for_guesses(context, judge, traces)
-    if config.judge_models and probe.rewrite == "neutral" and probe.rewriter not in (None, step.author):
-        await restate_traces(context, config.model(probe.rewriter), traces)
-        for judge in judges:
-            if judge.name != probe.rewriter:
-                await review_restated_traces(context, judge, traces)
 
 
 def route_lanes(
@@ -243,45 +206,33 @@ STAGES = {Task.ANSWER: "elicit", Task.REVIEW: "review"}
 """Stages that begin with the first step of a task."""
 
 
-async def _answer(context: RunContext, model: ModelSection, step: Step) -> None:
-    """Ask a model about every cell of the batch, with k samples in every language."""
-    await elicit_traces(context, model, context.cells_in_elicitation_order[step.start : step.stop])
-
-
 async def _review(context: RunContext, judge: ModelSection, step: Step) -> None:
     """Have a judge review the traces of the batch."""
-    await review_traces(context, judge, await _load_traces_for_review(context, step))
+    await review_traces(context, judge, await load_traces_for_review(context, step))
 
 
 async def _guess(context: RunContext, judge: ModelSection, step: Step) -> None:
     """Have a judge guess where the traces of the batch come from."""
-    await ask_for_guesses(context, judge, await _load_traces_for_review(context, step))
+    await ask_for_guesses(context, judge, await load_traces_for_review(context, step))
 
 
 async def _restate(context: RunContext, rewriter: ModelSection, step: Step) -> None:
     """Have the traces of the batch restated."""
-    await restate_traces(context, rewriter, await _load_traces_for_review(context, step))
+    await restate_traces(context, rewriter, await load_traces_for_review(context, step))
 
 
 async def _review_restated(context: RunContext, judge: ModelSection, step: Step) -> None:
     """Have a judge review the restated traces of the batch."""
-    await review_restated_traces(context, judge, await _load_traces_for_review(context, step))
+    await review_restated_traces(context, judge, await load_traces_for_review(context, step))
 
 
 WORK: Mapping[Task, StepWork] = {
-    Task.ANSWER: _answer,
+    Task.ANSWER: answer_step,
     Task.REVIEW: _review,
     Task.GUESS: _guess,
     Task.RESTATE: _restate,
     Task.REVIEW_RESTATED: _review_restated,
 }
-
-
-async def _load_traces_for_review(context: RunContext, step: Step) -> list[Trace]:
-    """Load the author's traces of the batch that judges review."""
-    cells = context.cells_in_elicitation_order[step.start : step.stop]
-    traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id, cells, step.author)
-    return select_traces_for_review(context.config, traces)
 
 
 @branch_node

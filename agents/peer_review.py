@@ -258,13 +258,13 @@ async def _ask_judges(context: RunContext, assignments: Sequence[Assignment]) ->
 
 
 def _blind_trace(context: RunContext, trace: Trace) -> str:
-    """A trace's text as shown to judges, computed once for judges that review it at about the same time."""
-    texts = context.blinded_texts
-    if trace not in texts:
+    """A trace's text as shown to judges, computed once for judges that review it, or an equal one, in turn."""
+    texts, key = context.blinded_texts, (trace.text, trace.cell, trace.language)
+    if key not in texts:
         if len(texts) >= MAX_BLINDED_TEXTS:
             texts.clear()
-        texts[trace] = blind_trace(context.config, context.survey, trace)
-    return texts[trace]
+        texts[key] = blind_trace(context.config, context.survey, trace)
+    return texts[key]
 
 
 async def _parse_verdicts(

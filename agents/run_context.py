@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from auditor.agents.answer_parsing import IgnoredKeys, UnreadAnswers
 from auditor.agents.cell_schedule import CellSchedule
 from auditor.config import AuditConfig
-from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Trace, Verdict
+from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Verdict
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, elicitation_order
 from auditor.storage.database import Database
@@ -176,7 +176,7 @@ class RunContext:
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
         open_calls: calls that some stage is getting the answer to, by key; the answer is None if the run is stopped.
         recorded_verdicts: verdicts of judges that are not asked, by the judge's name and by trace.
-        blinded_texts: of some traces, as judges see them.
+        blinded_texts: texts of some traces as judges see them, by text, cell and language.
         probe_plans: what the first step of a probe's subgraph has planned for its batches, by the probe's name. Loading
             it again for each batch would take time in proportion to the square of the audit's size.
     """
@@ -201,7 +201,7 @@ class RunContext:
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
     open_calls: dict[str, asyncio.Future[Answer | None]] = field(default_factory=dict)
     recorded_verdicts: Mapping[str, Mapping[TraceKey, Verdict]] = field(default_factory=dict)
-    blinded_texts: dict[Trace, str] = field(default_factory=dict)
+    blinded_texts: dict[tuple[str | None, Cell, str], str] = field(default_factory=dict)
     probe_plans: dict[str, Any] = field(default_factory=dict)
 
     @cached_property

@@ -72,7 +72,9 @@ class Prompt:
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     """Replace each `{name}` by its value, in one pass: braces inside a value are never read as a placeholder."""
-    return "".join(values[part] if number % 2 else part for number, part in enumerate(_split(text)))
+    parts = _split(text).copy()
+    parts[1::2] = [values[name] for name in parts[1::2]]
+    return "".join(parts)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -4,22 +4,28 @@ databases.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import operator
+import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DBAPIError
 
 from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
 from auditor.domain.audit_records import Audit, ExcludedContent, Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.domain.records import CallKey, RowPolicy
+from auditor.errors import StorageError
 from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, exclusions, tables
 from auditor.storage.call_records import StoredAnswer
@@ -117,16 +123,29 @@ def open_temporary_database() -> Iterator[Database]:
     """Yield a new database that is deleted afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="auditor-") as folder,
-        open_scratch_database(f"sqlite:///{Path(folder) / 'derived.db'}") as db,
+        open_scratch_database(f"sqlite:///{Path(folder) / 'derived.db'}?uri=true") as db,
     ):
         yield db
 
 
 @contextmanager
 def open_scratch_database(url: str) -> Iterator[Database]:
-    """Yield a SQLite database of which nothing has to survive a crash of the machine."""
+    """Yield a SQLite database of which nothing has to survive a crash of the machine.
+
+    Args:
+        url: of the database; if it shows rows of another file (see `_show_rows`), with `?uri=true`.
+    """
+
+    def prepare(connection: sqlite3.Connection, _: Any) -> None:
+        connection.execute("PRAGMA synchronous=OFF")
+        if shown.exists():
+            file, view = json.loads(shown.read_text(encoding="utf-8"))
+            connection.execute("ATTACH DATABASE ? AS source", [file])
+            connection.execute(view)
+
     with open_database(url) as db:
-        sa.event.listen(db.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+        shown = _file_of_shown_rows(db)
+        sa.event.listen(db.engine, "connect", prepare)
         db.engine.dispose()  # the connections that were opened before
         yield db
 
@@ -145,8 +164,9 @@ def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Data
         is_usable: sa.ColumnElement[bool] = answers.c.model.in_(sorted(models))
         if audit.finished_at is not None:
             is_usable &= answers.c.created_at <= audit.finished_at
+        if not _show_rows(source, copy, answers, is_usable):  # first: the writer's connection is not made again
+            _copy_rows(source, copy, answers, is_usable)
         _copy_rows(source, copy, audit_table, audit_table.c.id == audit.id)
-        _copy_rows(source, copy, answers, is_usable)
         for record_class in COPIED_RECORDS:
             table = table_of(record_class)
             _copy_rows(source, copy, table, table.c.audit_id == audit.id)
@@ -191,16 +211,45 @@ def _copy_rows(source: Database, target: Database, table: sa.Table, condition: s
             _insert_rows(target, table, [dict(row) for row in chunk])
 
 
-def _copy_within_sqlite(source: Path, target: Path, table: sa.Table, condition: sa.ColumnElement[bool]) -> bool:
-    """Copy rows between files, in a sixth of the time of reading them here; False if SQLite cannot read the source."""
+def _show_rows(source: Database, target: Database, table: sa.Table, condition: sa.ColumnElement[bool]) -> bool:
+    """Let a scratch database show the rows of a table that meet a condition, instead of copying them.
+
+    Each of its connections attaches the source, which cannot be written through it, and has a view in place of the
+    table. False if SQLite cannot do so, as with a server, and with a file in a folder that cannot be written to.
+    """
+    if source.path is None:
+        return False
+    view = f'CREATE TEMP VIEW "{table.name}" AS {_select_in_source(table, condition)}'
+    shown = _file_of_shown_rows(target)
+    shown.write_text(json.dumps([f"{source.path.absolute().as_uri()}?mode=ro", view]), encoding="utf-8")
+    target.engine.dispose()  # connections without the view
+    try:
+        with target.read() as connection:
+            connection.execute(sa.select(table.c[0]).limit(1))
+    except (StorageError, DBAPIError):
+        shown.unlink()
+        return False
+    return True
+
+
+def _file_of_shown_rows(db: Database) -> Path:
+    """File beside a scratch database with the URI of its source, and the statement of its view of it."""
+    assert db.path is not None
+    return db.path.with_name("shown_rows.json")
+
+
+def _select_in_source(table: sa.Table, condition: sa.ColumnElement[bool]) -> str:
+    """Text of a query of the rows of a table, in an attached database, that meet a condition."""
     conditions = condition.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     columns = ", ".join(f'"{column.name}"' for column in table.columns)
-    return insert_from_file(
-        source,
-        target,
-        f'INSERT INTO main."{table.name}" ({columns}) '
-        f'SELECT {columns} FROM source."{table.name}" AS "{table.name}" WHERE {conditions}',
-    )
+    return f'SELECT {columns} FROM source."{table.name}" AS "{table.name}" WHERE {conditions}'
+
+
+def _copy_within_sqlite(source: Path, target: Path, table: sa.Table, condition: sa.ColumnElement[bool]) -> bool:
+    """Copy rows between files, in a sixth of the time of reading them here; False if SQLite cannot read the source."""
+    columns = ", ".join(f'"{column.name}"' for column in table.columns)
+    insertion = f'INSERT INTO main."{table.name}" ({columns}) {_select_in_source(table, condition)}'
+    return insert_from_file(source, target, insertion)
 
 
 def _insert_rows(db: Database, table: sa.Table, rows: list[dict[str, Any]]) -> None:
@@ -246,7 +295,8 @@ def compare_derived_rows(
             table, is_over, has_votes, is_unasked, is_foreign, missing_probes, has_other_reader, on_reread
         )
         with stored.read() as stored_rows, derived.read() as derived_rows:
-            for stored_row, derived_row in _merge(table, audit.id, stored_rows, derived_rows):
+            on_equal = None if table is table_of(ProbeResult) else partial(_count, check.compared, table.name)
+            for stored_row, derived_row in _merge(table, audit.id, stored_rows, derived_rows, on_equal):
                 rules.compare(check, stored_row, derived_row)
     return check
 
@@ -265,27 +315,53 @@ def _order_of_last_stage(table: sa.Table) -> int:
 
 
 def _merge(
-    table: sa.Table, audit_id: int, stored: sa.Connection, derived: sa.Connection
+    table: sa.Table,
+    audit_id: int,
+    stored: sa.Connection,
+    derived: sa.Connection,
+    on_equal: Callable[[int], None] | None,
 ) -> Iterator[tuple[sa.Row[Any] | None, sa.Row[Any] | None]]:
-    """Yield the rows of a table in two databases, pair by pair; None for one that is missing in a database."""
+    """Yield the rows of a table in two databases, pair by pair; None for one that is missing in a database.
+
+    Chunks of equal rows are not yielded: `on_equal` is called with the number of their rows, unless it is None.
+    """
     key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
     positions = [list(table.c.keys()).index(name) for name in key_names]
+    get_key: Callable[[Any], Any] = operator.itemgetter(*positions) if positions else lambda _: ()
     query = sa.select(table).where(table.c.audit_id == audit_id).order_by(*(table.c[name] for name in key_names))
-    stored_rows, derived_rows = (
-        iter(connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query)) for connection in (stored, derived)
+    stored_chunks, derived_chunks = (
+        connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query).partitions()
+        for connection in (stored, derived)
     )
+    while True:
+        stored_chunk, derived_chunk = next(stored_chunks, []), next(derived_chunks, [])
+        if not stored_chunk or list(map(get_key, stored_chunk)) != list(map(get_key, derived_chunk)):
+            break
+        if on_equal is not None and list(map(tuple, stored_chunk)) == list(map(tuple, derived_chunk)):
+            on_equal(len(stored_chunk))
+        else:
+            yield from zip(stored_chunk, derived_chunk, strict=True)
+    stored_rows = itertools.chain(stored_chunk, itertools.chain.from_iterable(stored_chunks))
+    derived_rows = itertools.chain(derived_chunk, itertools.chain.from_iterable(derived_chunks))
+    yield from _merge_rows(stored_rows, derived_rows, get_key)
 
-    def key_of(row: sa.Row[Any]) -> list[tuple[int, Any]]:
+
+def _merge_rows(
+    stored_rows: Iterator[sa.Row[Any]], derived_rows: Iterator[sa.Row[Any]], get_key: Callable[[Any], Any]
+) -> Iterator[tuple[sa.Row[Any] | None, sa.Row[Any] | None]]:
+    """Yield rows in the order of their keys, pair by pair; None for one that is missing."""
+
+    def position_of(row: sa.Row[Any]) -> list[tuple[int, Any]]:
         """Key of a row, as it is ordered."""
-        return [_sortable(row[position]) for position in positions]
+        key = get_key(row)
+        return list(map(_sortable, key if isinstance(key, tuple) else (key,)))
 
     left, right = next(stored_rows, None), next(derived_rows, None)
     while left is not None or right is not None:
-        is_pair = left is not None and right is not None and all(left[i] == right[i] for i in positions)
-        if is_pair:
+        if left is not None and right is not None and get_key(left) == get_key(right):
             yield left, right
             left, right = next(stored_rows, None), next(derived_rows, None)
-        elif right is None or (left is not None and key_of(left) < key_of(right)):
+        elif right is None or (left is not None and position_of(left) < position_of(right)):
             yield left, None
             left = next(stored_rows, None)
         else:

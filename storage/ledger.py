@@ -41,14 +41,14 @@ def utc_now() -> str:
 def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
     """Load the recorded answers of calls by key, without their attempts; calls without an answer are left out."""
     answers: dict[str, Answer] = {}
-    table = table_of(StoredAnswer)
+    c, to_record = table_of(StoredAnswer).c, conversion_of(Answer).to_record
+    query = sa.select(*(c[name] for name in _ANSWER_FIELDS))
     remaining_keys = iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
-            rows = connection.execute(sa.select(table).where(table.c.key.in_(chunk))).mappings()
-            answers.update(
-                (row["key"], conversion_of(Answer).to_record([row[name] for name in _ANSWER_FIELDS])) for row in rows
-            )
+            for row in connection.execute(query.where(c.key.in_(chunk))).all():
+                answer = to_record(row)
+                answers[answer.key] = answer
     return answers
 
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -151,6 +151,10 @@ class _Misfit(NamedTuple):
     problem: str | None
 
 
+_Unexplained: TypeAlias = tuple[str, Sequence[_Misfit]]
+"""Visible text of an answer that is none, and its values that do not fit."""
+
+
 def parse_structured_answer(structure: type[S], text: str, request: str = "") -> S | str:
     """Parse a structured answer; see `read_structured_answer`.
 
@@ -177,11 +181,21 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
     return Reading(None, _explain(structure, *unexplained)) if explains and unexplained is not None else reading
 
 
-@functools.lru_cache(MAX_CACHED_READINGS)
-def _read(structure: type[S], text: str, request: str) -> tuple[Reading[S], tuple[str, Sequence[_Misfit]] | None]:
-    """Read an answer; the second value is what an explanation needs, None if the problem is said.
+def _read(structure: type[S], text: str, request: str) -> tuple[Reading[S], _Unexplained | None]:
+    """Read an answer; the second value is what an explanation needs, None if the problem is said."""
+    visible_text, values = _find_visible_json(text)
+    is_repeated = values is not None and any(visible_text[value.start : value.end] in request for value in values)
+    return _read_values(structure, text, request if is_repeated else "")
 
-    Cached, since keys that are ignored, the length of a text and its content are read one after another.
+
+@functools.lru_cache(MAX_CACHED_READINGS)
+def _read_values(
+    structure: type[S], text: str, request: str
+) -> tuple[Reading[S], tuple[str, Sequence[_Misfit]] | None]:
+    """Do what `_read` does; `request` is empty if no value stands there.
+
+    Cached, since keys that are ignored, the length of a text and its content are read one after another, and judges
+    often give equal answers.
     """
     visible_text, values = _find_visible_json(text)
     if values is None:
@@ -231,6 +245,7 @@ def is_complete_structure(schema_name: str, text: str) -> bool:
 # --- finding values ---------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(MAX_CACHED_READINGS)
 def _find_visible_json(text: str) -> tuple[str, list[JsonValue] | None]:
     """The text without thinking and chat tokens, and the JSON in it; None if it takes too long to find."""
     visible_text = strip_thinking(text)

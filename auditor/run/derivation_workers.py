@@ -31,7 +31,7 @@ MAX_WORKERS = 8
 MAX_FOLDER_OF_SOCKET = 60
 """Longest path of the folder of temporary files: that of a socket has at most 103 bytes, of which 32 come after it."""
 MODULES_OF_WORKERS = (
-    *("auditor.__main__", "auditor.agents.cell_graph", "auditor.run.rederivation"),
+    *("auditor.__main__", "auditor.agents.recorded_cells", "auditor.run.rederivation"),
     "auditor.reports.data.verification",
 )
 """What workers use, and the program's own start, which each of them imports again."""
@@ -107,8 +107,8 @@ def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int) ->
 
 
 def _read_slice(url: str, copy_url: str, audit_name: str, number: int, n_slices: int) -> set[str]:
-    """Derive every n-th batch of cells; returns the keys of calls of which nothing is recorded."""
-    from auditor.agents.cell_graph import read_recorded_slice  # loads langgraph (2 s)
+    """Derive the n-th part of the cells; returns the keys of calls of which nothing is recorded."""
+    from auditor.agents.recorded_cells import read_recorded_slice  # loads numpy
     from auditor.run.rederivation import prepare_derivation
 
     with open_database(url, create=False) as db, open_scratch_database(copy_url) as copy:

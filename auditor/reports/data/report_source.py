@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -453,8 +453,13 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
 """Database query that fills each field of `ReportSource`."""
 
 
-def load_source(db: Database, audit_name: str) -> ReportSource:
+def load_source(db: Database, audit_name: str, left_out: Collection[str] = ()) -> ReportSource:
     """Read all records that the report of an audit needs.
+
+    Args:
+        db: the database.
+        audit_name: the audit's name.
+        left_out: names of `SOURCE_QUERIES` whose fields stay empty, for what does not use them.
 
     Raises:
         StorageError: there is no such audit.
@@ -462,7 +467,7 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
     audit = audits.get_audit(db, audit_name)
     config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
-    queries = dict(SOURCE_QUERIES)
+    queries = {field_name: query for field_name, query in SOURCE_QUERIES.items() if field_name not in left_out}
     if survey.task:
         queries["task_answers"] = audits.load_answers
     if survey.n_wordings > 1:
@@ -477,6 +482,7 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
     with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
         futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
         records = {field_name: future.result() for field_name, future in futures.items()}
+    records |= dict.fromkeys(left_out, ())
     if survey.task and survey.task.people:
         people = set(survey.task.people)
         records["trace_counts"] = [count for count in records["trace_counts"] if count.model not in people]
