@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Insert,
     RowMapping,
     Select,
     Table,
-    TextClause,
     and_,
+    bindparam,
     func,
     insert,
     select,
@@ -126,15 +125,17 @@ def hash_content(kind: str, row: StoredRow) -> str:
 
     Folders are left out, since an audit's files can be moved; of bytes, their hash counts.
     """
-    content = {column: value for column, value in row.items() if value is not None}
-    for name in _binary_columns(kind):
-        if name in content:
-            content[name] = hashlib.sha256(content[name]).hexdigest()
+    return _hash_present(kind, {column: value for column, value in row.items() if value is not None})
+
+
+def _hash_present(kind: str, content: Mapping[str, Any]) -> str:
+    """Do what `hash_content` does; none of the values is NULL."""
     if kind == SELF_CONSISTENCY:
         content = {name: content[name] for name in MEASURED_COLUMNS if name in content}
-    for name in TEXTS_WITH_FOLDERS.get(kind, ()):
-        if name in content:
-            content[name] = _strip_audit_text(name, content[name])
+    if names := [name for name in _binary_columns(kind) if name in content]:
+        content = {**content, **{name: hashlib.sha256(content[name]).hexdigest() for name in names}}
+    if names := [name for name in TEXTS_WITH_FOLDERS.get(kind, ()) if name in content]:
+        content = {**content, **{name: _strip_audit_text(name, content[name]) for name in names}}
     return canonical_hash(content)
 
 
@@ -393,7 +394,7 @@ def record_measured(
         kind, inputs = RECORDED_VERDICT, [row for row in rows if row.get("key") is None]
         lost = [name_row(table, row) for row in inputs if row.get("ruling") is None]
         stored = _load_named(connection, kind, lost)
-        never_recorded = {name for name in lost if name not in stored or stored[name]["ruling"] is None}
+        never_recorded = {name for name in lost if name not in stored or stored[name].get("ruling") is None}
         inputs = [row for row in inputs if name_row(table, row) not in never_recorded]
     else:
         inputs = []
@@ -423,7 +424,7 @@ def record_deleted_scores(connection: Connection, audit_id: int) -> None:
 
 def _has_consistency(row: StoredRow | None) -> bool:
     """Whether a score has a self-consistency."""
-    return row is not None and row["self_consistency"] is not None
+    return row is not None and row.get("self_consistency") is not None
 
 
 def _hash_named(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, str]:
@@ -541,7 +542,7 @@ def _check_link(
 
 def _matches_content(kind: str, row: StoredRow, content: str) -> bool:
     try:
-        return hash_content(kind, row) == content
+        return _hash_present(kind, row) == content
     except (TypeError, ValueError):  # a number that is not finite, or a text that is no JSON
         return False
 
@@ -645,28 +646,54 @@ def _load_linked_rows(connection: Connection) -> Iterator[tuple[_Link, StoredRow
 
 
 def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[str, StoredRow]:
-    """The rows of a kind to which links refer, by their names; empty for acts and for kinds that are not known."""
+    """The values that are not NULL of the rows of a kind to which links refer, by their names.
+
+    Empty for acts, for kinds that are not known, and for names that no row can have.
+    """
     table = _find_table(kind)
     if table is None:
         return {}
-    key = list(table.primary_key)
-    condition: ColumnElement[bool] | TextClause
-    parameters: dict[str, Any] = {}
-    if len(key) == 1:
-        values = [int(name) if key[0].type.python_type is int else name for name in names]
-        condition = key[0].in_(values)
+    keys = [key for name in dict.fromkeys(names) if (key := _parse_name(table, name)) is not None]
+    columns, query = _rows_query(table)
+    if len(table.primary_key) == 1:
+        parameters = {"names": [value for (value,) in keys]}
     else:
         # As text: expressions of each column of each key took most of the time of storing results.
-        columns, parts = [f'"{table.name}"."{column.name}"' for column in key], []
-        for number, name in enumerate(dict.fromkeys(names)):
-            of_key = {f"k{number}_{i}": value for i, value in enumerate(json.loads(name))}
-            parts.append(" AND ".join(f"{column} = :{k}" for column, k in zip(columns, of_key, strict=True)))
+        key_columns, parts = [f'"{table.name}"."{name}"' for name in _key_names(table)], []
+        parameters = {}
+        for number, key in enumerate(keys):
+            of_key = {f"k{number}_{i}": value for i, value in enumerate(key)}
+            parts.append(" AND ".join(f"{column} = :{k}" for column, k in zip(key_columns, of_key, strict=True)))
             parameters |= of_key
-        condition = text(" OR ".join(f"({part})" for part in parts))
-    names_of_columns = table.c.keys()
-    stored = connection.execute(select(table).where(condition), parameters).all()
-    rows = [dict(zip(names_of_columns, row, strict=True)) for row in stored]
+        query = query.where(text(" OR ".join(f"({part})" for part in parts) or "1 = 0"))
+    stored = connection.execute(query, parameters).all()
+    rows = [{name: value for name, value in zip(columns, row, strict=True) if value is not None} for row in stored]
     return {name_row(table, row): row for row in rows}
+
+
+def _parse_name(table: Table, name: str) -> Sequence[Any] | None:
+    """The values of a row's key that its name says; None for a name that no row of the table can have."""
+    columns = list(table.primary_key)
+    try:
+        if len(columns) > 1:
+            values = json.loads(name)
+            return values if isinstance(values, list) and len(values) == len(columns) else None
+        return [int(name) if columns[0].type.python_type is int else name]
+    except ValueError:
+        return None
+
+
+@functools.cache
+def _rows_query(table: Table) -> tuple[Sequence[str], Select[Any]]:
+    """Names of a table's columns in their order, which is that of canonical JSON, and the query of some of its rows.
+
+    If the key has one column, the parameter `names` has its values.
+    """
+    columns, key = sorted(table.c.keys()), list(table.primary_key)
+    query = select(*(table.c[name] for name in columns))
+    if len(key) == 1:
+        query = query.where(key[0].in_(bindparam("names", expanding=True)))
+    return columns, query
 
 
 def _earlier_digest(previous_digest: str, kind: str, row: StoredRow) -> str:

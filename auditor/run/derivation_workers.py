@@ -103,6 +103,9 @@ def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int) ->
             pool.submit(_read_slice, _url_of(db), _url_of(copy), audit_name, number, n_workers)
             for number in range(n_workers)
         ]
+        from auditor.agents.graph import build_graph
+
+        build_graph()  # loads meanwhile what the graph needs (1 s)
         return set[str]().union(*(part.result() for part in slices))
 
 
