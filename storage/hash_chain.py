@@ -128,7 +128,7 @@ def hash_content(kind: str, row: StoredRow) -> str:
     return _hash_present(kind, {column: value for column, value in row.items() if value is not None})
 
 
-def _hash_present(kind: str, content: Mapping[str, Any]) -> str:
+def _hash_present(kind: str, content: StoredRow) -> str:
     """Do what `hash_content` does; none of the values is NULL."""
     if kind == SELF_CONSISTENCY:
         content = {name: content[name] for name in MEASURED_COLUMNS if name in content}
