@@ -8,6 +8,7 @@ Pipes and devices are written in place.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -53,6 +54,12 @@ def report_write_errors(target: str | Path) -> Iterator[None]:
             how_to_fix = "Free space on the disk, then run the same command again. Existing files are unchanged."
             raise AuditorError(message, how_to_fix) from None
         raise UsageError(message, "Name an existing folder that you may write to.") from None
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's content, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def make_folder(folder: Path) -> None:

@@ -354,22 +354,7 @@ def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[A
     same_sample = sa.and_(
         first_verdicts.c.audit_id == second_verdicts.c.audit_id, first_verdicts.c.model == second_verdicts.c.model
     )
-    # Judges saw the text with the score, or with the answer to the item of a task.
-    is_same_result = sa.and_(
-        *(
-            sa.or_(
-                first_traces.c[name] == second_traces.c[name],
-                sa.and_(first_traces.c[name].is_(None), second_traces.c[name].is_(None)),
-            )
-            for name in ("score", "answer")
-        )
-    )
-    is_same_answer = sa.case(
-        (same_sample, SQL_TRUE),
-        (sa.or_(first_traces.c.text.is_(None), second_traces.c.text.is_(None)), sa.null()),
-        (sa.and_(first_traces.c.text == second_traces.c.text, is_same_result), SQL_TRUE),
-        else_=SQL_FALSE,
-    )
+    is_same_answer = sa.case((same_sample, SQL_TRUE), *_compare_texts(first_traces, second_traces), else_=SQL_FALSE)
     query = sa.select(first_verdicts).select_from(source)
     query = query.where(first_verdicts.c.audit_id == first.audit_id, second_verdicts.c.audit_id == second.audit_id)
     query = query.where(first_verdicts.c.outcome == Outcome.OK.value, second_verdicts.c.outcome == Outcome.OK.value)
@@ -380,3 +365,17 @@ def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[A
         if selection.model is not None:
             query = query.where(verdicts.c.model == selection.model)
     return first_verdicts, second_verdicts, is_same_answer, query
+
+
+def _compare_texts(first: sa.FromClause, second: sa.FromClause) -> list[tuple[Any, Any]]:
+    """Cases of whether judges saw the same: the text with the score, or with the answer to the item of a task."""
+    is_same_result = sa.and_(
+        *(
+            sa.or_(first.c[name] == second.c[name], sa.and_(first.c[name].is_(None), second.c[name].is_(None)))
+            for name in ("score", "answer")
+        )
+    )
+    return [
+        (sa.or_(first.c.text.is_(None), second.c.text.is_(None)), sa.null()),
+        (sa.and_(first.c.text == second.c.text, is_same_result), SQL_TRUE),
+    ]

@@ -6,7 +6,6 @@ files, the prompts and the report as JSON; `SHA256SUMS` lists the hash of each o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -22,7 +21,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from auditor.atomic_files import open_replacement
+from auditor.atomic_files import hash_file, open_replacement
 from auditor.config import load_stored_config
 from auditor.config.installed_probes import load_probe
 from auditor.errors import AuditorError, ImportFileError
@@ -262,11 +261,7 @@ def _list_reader_versions(audit: Audit) -> dict[str, int]:
 
 def _list_sums(folder: Path, members: Sequence[str]) -> str:
     """The content of `SHA256SUMS`, in the format of `sha256sum`."""
-    lines = []
-    for member in members:
-        with (folder / member).open("rb") as file:
-            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {member}\n")
-    return "".join(lines)
+    return "".join(f"{hash_file(folder / member)}  {member}\n" for member in members)
 
 
 def _write_zip(target: Path, folder: Path, members: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.atomic_files import MANIFEST, NewFolder, make_folder, replace_folder, write_files
+from auditor.atomic_files import MANIFEST, NewFolder, hash_file, make_folder, replace_folder, write_files
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method
 from auditor.lazy_imports import import_when_used
@@ -250,29 +249,16 @@ def export_tables(
     file_metadata |= {"auditor": metadata.version("auditor"), "form": file_format, "config_hash": audit.config_hash}
     with replace_folder(folder, MANIFEST_FORMAT) as new_folder:
         export = TableExport(folder)
-        table_entries = []
         rename_rater = _rater_renamer(keep_rater_names)
-        for table in (CELL_TABLE, *audit_archive.list_tables()):
-            file = f"{table.name}.{file_format}"
-            batches = (
-                iterate_cell_rows(db, audit)
-                if table is CELL_TABLE
-                else audit_archive.dump_rows(db, audit.id, table.name)
-            )
-            rows = (_prepare_rows(batch, rename_rater) for batch in batches)
-            if file_format == "parquet":
-                n_rows = _write_parquet(new_folder.path / file, table, rows, file_metadata)
-            else:
-                n_rows = _write_jsonl(new_folder, file, rows)
-            export.row_counts[table.name] = n_rows
-            columns = [column._asdict() for column in table.columns]
-            table_entries.append(
-                {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
-            )
+        table_entries = [
+            _write_table(db, audit, table, new_folder, file_metadata, rename_rater)
+            for table in (CELL_TABLE, *audit_archive.list_tables())
+        ]
+        export.row_counts = {entry["name"]: entry["rows"] for entry in table_entries}
         report_tables = _write_report_tables(db, name, new_folder)
         card = build_data_card(db, audit, export.row_counts, file_format, MANIFEST, keep_rater_names=keep_rater_names)
         new_folder.write(DATA_CARD, render_markdown(card))
-        export.file_hashes = {path.name: _sha256(path) for path in sorted(new_folder.path.iterdir())}
+        export.file_hashes = {path.name: hash_file(path) for path in sorted(new_folder.path.iterdir())}
         files = [
             {"file": file_name, "sha256": file_hash, "bytes": (new_folder.path / file_name).stat().st_size}
             for file_name, file_hash in export.file_hashes.items()
@@ -290,6 +276,26 @@ def export_tables(
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
         new_folder.write(MANIFEST, text + "\n")
     return export
+
+
+def _write_table(
+    db: Database,
+    audit: Audit,
+    table: DumpTable,
+    folder: NewFolder,
+    file_metadata: dict[str, Any],
+    rename_rater: Callable[[str], str],
+) -> dict[str, Any]:
+    """Write the rows of one table, and return its entry of the manifest."""
+    file = f"{table.name}.{file_metadata['form']}"
+    batches = iterate_cell_rows(db, audit) if table is CELL_TABLE else audit_archive.dump_rows(db, audit.id, table.name)
+    rows = (_prepare_rows(batch, rename_rater) for batch in batches)
+    if file_metadata["form"] == "parquet":
+        n_rows = _write_parquet(folder.path / file, table, rows, file_metadata)
+    else:
+        n_rows = _write_jsonl(folder, file, rows)
+    columns = [column._asdict() for column in table.columns]
+    return {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
 
 
 def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dict[str, Any]]:
@@ -377,9 +383,3 @@ def _prepare_rows(batch: list[dict[str, Any]], rename_rater: Callable[[str], str
         }
         for row in batch
     ]
-
-
-def _sha256(path: Path) -> str:
-    """SHA-256 of a file's content, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

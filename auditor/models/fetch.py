@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import subprocess
@@ -139,9 +138,3 @@ def _download_remainder(client: httpx.Client, url: str, target: Path, progress: 
 def _file_size(path: Path) -> int:
     """Size of a file in bytes; 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

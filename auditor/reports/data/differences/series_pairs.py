@@ -181,22 +181,7 @@ def match_series_pairs(
     for name, series in series_by_audit.items():
         _require_scores(audits.get_audit(db, name), series)
     if len(targets) == 1:
-        same_method_pairs = list(itertools.combinations(_select_series(series_by_audit, targets[0]), 2))
-        same_method_pairs = [
-            (one_series, other_series)
-            for one_series, other_series in same_method_pairs
-            if one_series.method == other_series.method
-        ]
-        if targets[0].model is None and same_method_pairs:
-            return same_method_pairs
-        names = (
-            ", ".join(dict.fromkeys(series.model for series in series_by_audit[targets[0].audit]))
-            or "no series of scores"
-        )
-        raise UsageError(
-            f"'{targets[0].label}' alone gives nothing to compare: it has {names}.",
-            "Name two audits, or AUDIT:MODEL twice.",
-        )
+        return _pair_within_audit(series_by_audit, targets[0])
     target_pairs = itertools.combinations(targets, 2) if all_pairs else ((targets[0], target) for target in targets[1:])
     pairs = [
         pair
@@ -213,6 +198,22 @@ def match_series_pairs(
                 "Write --map OLD=NEW with the names of the models that `auditor report` shows.",
             )
     return pairs
+
+
+def _pair_within_audit(series_by_audit: dict[str, list[ScoreSeries]], target: SeriesTarget) -> list[SeriesPair]:
+    """All pairs of an audit's series that have one method; UsageError where there are none, or for a single model."""
+    pairs = [
+        (first, second)
+        for first, second in itertools.combinations(_select_series(series_by_audit, target), 2)
+        if first.method == second.method
+    ]
+    if target.model is None and pairs:
+        return pairs
+    models = dict.fromkeys(series.model for series in series_by_audit[target.audit])
+    raise UsageError(
+        f"'{target.label}' alone gives nothing to compare: it has {', '.join(models) or 'no series of scores'}.",
+        "Name two audits, or AUDIT:MODEL twice.",
+    )
 
 
 def _require_scores(audit: Audit, series: Sequence[ScoreSeries]) -> None:
