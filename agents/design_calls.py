@@ -15,9 +15,10 @@ from auditor.agents.call_runner import run_calls
 from auditor.agents.localization import localized_question, question_prompt_fields, wording_of_sample
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, Probes
+from auditor.config.base import Structure
 from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Call, Cell, Message, Outcome, Survey
 from auditor.domain.audit_records import DesignAnswer, PlannedRun
-from auditor.models.answer_schemas import DESIGN_SCHEMAS, Reasoning, Scale, Structure, design_schema_name
+from auditor.models.answer_schemas import DESIGN_SCHEMAS, Reasoning, Scale, design_schema_name
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.prompts import fill_placeholders, load_prompt

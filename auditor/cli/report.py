@@ -22,7 +22,6 @@ from auditor.console.output import (
     print_message,
 )
 from auditor.errors import UsageError
-from auditor.reports.document import Block, Paragraph, Section
 from auditor.reports.number_format import pluralize
 from auditor.reports.output import REPORT_FORMATS, render_report
 from auditor.run import open_audit, open_stored_audit
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from auditor.exports.traces import TraceReader, TraceSelection
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.traces import TraceReport
+    from auditor.reports.document import Block
 
 
 def report(
@@ -180,6 +180,7 @@ def traces(
 
 def _print_traces(shown: Iterator[TraceReport]) -> None:
     """Print answers one after the other; a prompt that equals the previous one is printed once."""
+    from auditor.reports.document import Paragraph, Section
     from auditor.reports.render.plain_text import render_text_blocks
     from auditor.reports.sections.traces.cell_page import build_answer_blocks, build_prompt_blocks, title_answer
 

@@ -1,4 +1,4 @@
-"""Base classes of the tables of a configuration, and their single settings."""
+"""Base classes of the tables of a configuration, and their single settings; of reports, and of structured answers."""
 
 from __future__ import annotations
 
@@ -41,6 +41,13 @@ class ConfigSection(DocumentedModel):
     """A table of the file: frozen, strict about its keys, and without infinite numbers, which JSON has not."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Structure(BaseModel):
+    """Base of the structures of answers: what a model adds beyond one is an error, not a surprise."""
+
+    # Built at their first use, since commands that only read a probe's settings use none.
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 def read_field_descriptions(model: type[BaseModel]) -> dict[str, str]:

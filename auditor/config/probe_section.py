@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
     from auditor.agents.run_context import RunContext, TextEncoder
     from auditor.config.audit import AuditConfig
+    from auditor.config.base import Structure
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain.labels import LabelKind, LabelUnit
     from auditor.imports.published import DatasetFormat
-    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated import PeopleOpinions, World
     from auditor.reports.data.agreement.over_models import FiguresByModel
     from auditor.reports.data.coverage.counts import StageCoverage

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import ConfigDict, Field, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from auditor.config.base import Structure
 from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
 from auditor.domain.decisions import (
     LIMITED_SURVEY_REVIEW,
@@ -16,13 +17,6 @@ from auditor.domain.decisions import (
     TASK_REVIEW,
     aspect_questions,
 )
-
-
-class Structure(BaseModel):
-    """Base of all structures: what a model adds beyond it is an error, not a surprise."""
-
-    # Built at their first use, since commands that only read a probe's settings use none.
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 def text_field(description: str) -> Any:

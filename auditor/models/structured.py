@@ -11,10 +11,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from auditor import bootstrap
+from auditor.config.base import Structure
 from auditor.config.installed_probes import list_built_in_probes, load_probe
 from auditor.domain import SCORE_MAX, SCORE_MIN
 from auditor.errors import ModelSetupError
-from auditor.models.answer_schemas import ANSWER_SCHEMAS, MAX_WORDS_FIELD, REVIEW_SCHEMAS, Structure
+from auditor.models.answer_schemas import ANSWER_SCHEMAS, MAX_WORDS_FIELD, REVIEW_SCHEMAS
 
 UNREADABLE = "the answer cannot be read"
 

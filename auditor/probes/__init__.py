@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         is_refusal_in_any_language as is_refusal_in_any_language,
         parse_score as parse_score,
     )
+    from auditor.config.base import Structure as Structure
     from auditor.config.probe_section import ProbeSettings as ProbeSettings
     from auditor.domain import (
         Call as Call,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     )
     from auditor.metrics.intervals.multiple_testing import adjust_tests as adjust_tests
     from auditor.metrics.intervals.unit_means import mean_over_units as mean_over_units
-    from auditor.models.answer_schemas import Structure as Structure
     from auditor.probe_interface import (
         INTERFACE_VERSION as INTERFACE_VERSION,
         GateFigure as GateFigure,

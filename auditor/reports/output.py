@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.errors import UsageError
-from auditor.reports.document.blocks import map_code
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
@@ -59,5 +58,7 @@ def render_report(report: Report, output_format: str, *, is_brief: bool = False,
 
     document = build_report_document(report, is_brief=is_brief)
     if command_options:
+        from auditor.reports.document.blocks import map_code
+
         document = map_code(document, lambda text: f"{text} {command_options}" if text.startswith("auditor ") else text)
     return render_document(document, output_format)

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import auditor
+from auditor.config.base import Structure
 from auditor.models import structured
-from auditor.models.answer_schemas import MoralJudgement, Structure
+from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.structured import (
     build_request,
     explain_invalid,

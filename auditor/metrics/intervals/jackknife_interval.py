@@ -218,6 +218,8 @@ def _as_strata(arrays: Floats | Sequence[Floats]) -> list[NDArray[np.float64]]:
     return [arrays] if isinstance(arrays, np.ndarray) and arrays.ndim == 1 else [np.asarray(a) for a in arrays]
 
 
+MAX_COUNTED_LABEL = 1_000_000
+"""Whole numbers up to this one are numbered without sorting them."""
 Labels = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each row, shape (n,)."""
 COUNTRIES_AND_TOPICS = ("country", "topic")
@@ -338,8 +340,22 @@ def index_units(units: Labels, included: NDArray[np.bool_]) -> dict[str, NDArray
         unit_labels = np.asarray(labels)
         if unit_labels.shape != included.shape:
             raise ValueError(f"the labels of {unit} must have the shape {included.shape}, as the values have")
-        index[unit] = np.unique(unit_labels[included], return_inverse=True)[1]
+        index[unit] = number_labels(unit_labels[included])
     return index
+
+
+def number_labels(labels: ArrayLike) -> NDArray[np.intp]:
+    """Number each distinct label in sorted order, from 0 without gaps, shape (n,).
+
+    Small whole numbers are counted instead of sorted: a report numbers the units of the same rows many times.
+    """
+    values = np.asarray(labels)
+    if values.dtype.kind != "i" or not values.size or values.min() < 0 or values.max() > MAX_COUNTED_LABEL:
+        return np.unique(values, return_inverse=True)[1]
+    is_used = np.zeros(int(values.max()) + 1, dtype=np.bool_)
+    is_used[values] = True
+    numbers: NDArray[np.intp] = (np.cumsum(is_used) - 1)[values]
+    return numbers
 
 
 def count_units(units: UnitIndex) -> dict[str, int]:
@@ -352,7 +368,7 @@ def cell_index(units: UnitIndex) -> NDArray[np.intp]:
     combined = np.zeros(1, dtype=np.intp)
     for labels in units.values():
         combined = combined * (int(labels.max(initial=0)) + 1) + labels
-    return np.unique(combined, return_inverse=True)[1]
+    return number_labels(combined)
 
 
 def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -> float:
@@ -448,7 +464,7 @@ def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
     Returns:
         Shape (units, k).
     """
-    unit_index = np.unique(np.asarray(labels), return_inverse=True)[1]
+    unit_index = number_labels(labels)
     n_units = int(unit_index.max(initial=-1)) + 1
     by_unit = np.stack([np.bincount(unit_index, column, minlength=n_units) for column in moments.T], axis=1)
     left_out: Floats = moments.sum(axis=0) - by_unit
@@ -465,5 +481,5 @@ def recompute_without_units(statistic: Callable[[NDArray[np.bool_]], ArrayLike],
     Returns:
         Shape (units,), or (units, figures).
     """
-    unit_index = np.unique(np.asarray(labels), return_inverse=True)[1]
+    unit_index = number_labels(labels)
     return np.array([statistic(unit_index != unit) for unit in range(int(unit_index.max(initial=-1)) + 1)])

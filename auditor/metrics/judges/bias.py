@@ -110,19 +110,20 @@ def fit_additive_model(table: Floats, exposures: Floats | None, units: Labels) -
     is_compared = n_by_trace >= 2  # a single verdict only determines the trace's own quality
     values, n_verdicts = table[:, is_compared], n_by_trace[is_compared]
     has_verdict = (~np.isnan(values)).astype(np.float64)
+    values = np.nan_to_num(values, copy=False)
     design = has_verdict if exposures is None else np.vstack([has_verdict, has_verdict * exposures[:, is_compared]])
-    matrix, vector = _normal_equations(design, np.nan_to_num(values), n_verdicts)
+    matrix, vector = _normal_equations(design, values, n_verdicts)
     (solution,), (undetermined,) = _solve(matrix[None], vector[None])
     unit_index = index_units(units, is_compared)
     without_units = {}
     for unit, labels in unit_index.items():
         parts = [
-            _normal_equations(design[:, members], np.nan_to_num(values[:, members]), n_verdicts[members])
+            _normal_equations(design[:, members], values[:, members], n_verdicts[members])
             for members in _group_positions(labels)
         ]
         matrices, vectors = (np.stack([part[i] for part in parts]) if parts else np.empty(0) for i in (0, 1))
         without_units[unit] = _solve(matrix - matrices, vector - vectors) if parts else (vector[:0], matrix[:0])
-    without_cells = _solve_without_cells(design, np.nan_to_num(values), matrix, solution, cell_index(unit_index))
+    without_cells = _solve_without_cells(design, values, matrix, solution, cell_index(unit_index))
     return AdditiveFit(solution, undetermined, without_units, without_cells, has_verdict.sum(axis=1))
 
 
@@ -163,10 +164,10 @@ def _normal_equations(design: Floats, values: Floats, n_verdicts: Floats) -> tup
     blocks = design.reshape(
         len(design) // n_judges, n_judges, design.shape[1]
     )  # leniency and, where there is one, the exposure
-    judges = np.arange(n_judges)
-    for i, first in enumerate(blocks):
-        for j, second in enumerate(blocks):
-            matrix[i * n_judges + judges, j * n_judges + judges] += (first * second).sum(axis=1)
+    judges, counts = np.arange(n_judges), blocks.sum(axis=2)
+    for i in range(len(blocks)):
+        for j in range(len(blocks)):  # who is exposed has a verdict, so a product of two blocks is the later of them
+            matrix[i * n_judges + judges, j * n_judges + judges] += counts[max(i, j)]
     residuals = values - values.sum(axis=0) / n_verdicts
     vector = (blocks * residuals).sum(axis=2).reshape(-1)
     return matrix, vector

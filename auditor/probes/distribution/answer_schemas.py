@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import FailFast, Field, create_model, field_validator
 
-from auditor.models.answer_schemas import Structure
+from auditor.config.base import Structure
 
 
 class OpinionAnswer(Structure):

@@ -16,9 +16,9 @@ from auditor.probes.distribution.settings import DistributionProbe, Distribution
 if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
     from auditor.config import AuditConfig
+    from auditor.config.base import Structure
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
-    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated import PeopleOpinions, World
     from auditor.probes.distribution.figures.schema import DistributionReport
     from auditor.reports.data.coverage.counts import StageCoverage

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import field_validator
 
-from auditor.models.answer_schemas import Structure, normalize_case, text_field
+from auditor.config.base import Structure
+from auditor.models.answer_schemas import normalize_case, text_field
 
 
 class Preference(Structure):

@@ -19,10 +19,10 @@ from auditor.probes.logic.settings import LogicProbe
 if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
     from auditor.config import AuditConfig
+    from auditor.config.base import Structure
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
     from auditor.imports.published import DatasetFormat
-    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated import World
     from auditor.probes.logic.figures.schema import LogicReport
     from auditor.reports.data.coverage.counts import StageCoverage

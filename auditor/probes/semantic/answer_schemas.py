@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import FailFast
 
-from auditor.models.answer_schemas import Structure, text_field
+from auditor.config.base import Structure
+from auditor.models.answer_schemas import text_field
 
 
 class MoralAnswer(Structure):

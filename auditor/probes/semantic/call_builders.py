@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from auditor.agents.call_builders import build_call, effective_temperature, fence_line
 from auditor.agents.localization import country_name
 from auditor.config import AuditConfig, ModelSection
+from auditor.config.base import Structure
 from auditor.domain import ENGLISH, LANGUAGES, Call, Message, Purpose, derive_seed
-from auditor.models.answer_schemas import Structure
 from auditor.probes.semantic.answer_schemas import (
     Choice,
     Contradiction,

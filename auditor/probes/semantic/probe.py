@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from auditor.agents.probe_stage import ProbeStage
     from auditor.agents.run_context import RunContext
     from auditor.config import AuditConfig
+    from auditor.config.base import Structure
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Call, Cell
     from auditor.imports.published import DatasetFormat
-    from auditor.models.answer_schemas import Structure
     from auditor.models.simulated import World
     from auditor.probes.semantic.figures.schema import SemanticReport
     from auditor.reports.data.agreement.over_models import FiguresByModel

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         Callout as Callout,
         Cell as Cell,
         Code as Code,
-        CountShare as CountShare,
         Disclosure as Disclosure,
         Document as Document,
         Facts as Facts,
@@ -46,7 +45,12 @@ if TYPE_CHECKING:
         Tag as Tag,
         Text as Text,
     )
-    from auditor.reports.document.columns import Column as Column, ColumnKind as ColumnKind, Name as Name
+    from auditor.reports.document.columns import (
+        Column as Column,
+        ColumnKind as ColumnKind,
+        CountShare as CountShare,
+        Name as Name,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = import_on_first_use(__name__, __file__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.reports.document.columns import Column, Name
+from auditor.reports.document.columns import Column, CountShare, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,6 @@ class Link:
 Inline = str | Name | Strong | Code | Link
 Text = Inline | Sequence[Inline]
 """Plain text, or a sequence of inline nodes that are joined without spaces."""
-
-
-@dataclass(frozen=True, slots=True)
-class CountShare:
-    """A number of cases out of a total, shown as a percentage; in CSV as a fraction."""
-
-    n: int
-    total: int
 
 
 @dataclass(frozen=True, slots=True)

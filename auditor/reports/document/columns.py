@@ -1,4 +1,4 @@
-"""Columns of tables, and names in their cells.
+"""Columns of tables, and names and counts in their cells.
 
 Apart from other nodes, since the fields of reports declare their columns, and many commands need no other nodes.
 """
@@ -16,6 +16,14 @@ class Name:
     """A name from outside, such as a model's or a country's; isolated, so that its script cannot reorder the line."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountShare:
+    """A number of cases out of a total, shown as a percentage; in CSV as a fraction."""
+
+    n: int
+    total: int
 
 
 ColumnKind = Literal["name", "text", "number", "estimate", "interval", "share", "bar"]

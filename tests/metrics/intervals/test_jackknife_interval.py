@@ -13,6 +13,7 @@ from auditor.metrics.intervals.jackknife_interval import (
     estimate_from_replicates,
     jackknife_interval,
     leave_one_out_sums,
+    number_labels,
     recompute_without_units,
     replicate_over_units,
     too_few_reason,
@@ -131,3 +132,13 @@ def test_a_statistic_of_sums_is_that_recomputed_without_each_unit() -> None:
 def test_several_figures_are_computed_at_once() -> None:
     figures = recompute_without_units(lambda included: (float(included.sum()), 1.0), ["b", "a", "b"])
     assert figures.tolist() == [[2.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[7, 0, 7, 3], [-1, 5, -1], [2_000_000, 4, 4], ["b", "a", "b"], [0.5, 0.5, 0.25], [True, False, True], []],
+    ids=["small", "negative", "large", "texts", "floats", "booleans", "none"],
+)
+def test_labels_are_numbered_in_their_order_whatever_they_are(labels: list[object]) -> None:
+    numbers = number_labels(np.array(labels))
+    assert numbers.tolist() == [sorted(set(labels)).index(label) for label in labels]  # type: ignore[type-var]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.domain import Ruling
 from auditor.domain.labels import UNSURE
+from auditor.metrics.intervals.jackknife_interval import Labels
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
 from auditor.reports.data.report_source import FloatArray, ReportSource, Units
 from auditor.storage.votes import TraceKey
@@ -51,7 +52,7 @@ def select_columns(
     is_selected: Bools,
     *,
     groups: NDArray[np.str_] | None = None,
-    units: Mapping[str, Sequence[str]] | None = None,
+    units: Labels | None = None,
 ) -> LabelColumns:
     """Select the sample within a part of the units.
 

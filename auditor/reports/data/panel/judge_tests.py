@@ -12,6 +12,7 @@ import numpy as np
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling, Task
 from auditor.errors import UsageError, pluralize
 from auditor.metrics.intervals.estimate import ShareEstimate
+from auditor.metrics.intervals.jackknife_interval import Labels
 from auditor.metrics.intervals.paired import PairedTable, pair_verdicts, paired_differences_over_units
 from auditor.metrics.intervals.unit_means import ShareTable, compare_shares, shares_over_units
 from auditor.metrics.people.holdout import PeerHoldout, cross_validate_peer_agreement
@@ -98,7 +99,7 @@ def build_restatement_rows(
 
 
 def compare_verdict_pairs(
-    pairs_by_judge: Mapping[str, tuple[FloatArray, FloatArray]], units: Units
+    pairs_by_judge: Mapping[str, tuple[FloatArray, FloatArray]], units: Labels
 ) -> list[RestatementShiftRow]:
     """Compare each judge's verdicts before and after a change, over the traces with both; judges without are left out.
 

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Ruling
 from auditor.metrics.intervals.estimate import ShareEstimate
+from auditor.metrics.intervals.jackknife_interval import Labels, UnitIndex, number_labels
 from auditor.metrics.intervals.unit_means import share_over_units
 from auditor.metrics.judges.copying import split_weights
 from auditor.metrics.judges.votes import agreement_with_others, dawid_skene
 from auditor.reports.data.panel.schema import LabelSource, VotingRuleRow
-from auditor.reports.data.report_source import FloatArray, ReportSource, Units, sampling_units
+from auditor.reports.data.report_source import FloatArray, ReportSource, sampling_units
 from auditor.reports.data.task import select_model_answers
 from auditor.storage.votes import TraceKey, VoteArrays
 
@@ -97,9 +98,10 @@ class VerdictMatrix:
         return self._to_matrix(self.votes.answered_at)
 
     @cached_property
-    def units(self) -> Units:
-        """The countries and topics of the traces, or the items of a task: the units that intervals are over."""
-        return sampling_units([key[1] for key in self.traces], [key[2] for key in self.traces])
+    def units(self) -> UnitIndex:
+        """Numbers of the traces' countries and topics, or items of a task: the units that intervals are over."""
+        units = sampling_units([key[1] for key in self.traces], [key[2] for key in self.traces])
+        return {unit: number_labels(labels) for unit, labels in units.items()}
 
     @cached_property
     def is_longer_trace(self) -> FloatArray:
@@ -167,7 +169,7 @@ class LabelledVerdicts:
     source: LabelSource | None
     verdicts: FloatArray
     truth: FloatArray
-    units: Units
+    units: Labels
     kinds: NDArray[np.str_] | None = None
 
     @property
@@ -329,7 +331,7 @@ def _build_vote_row(
     decisions: FloatArray | None,
     majority: FloatArray,
     weights: Mapping[str, float],
-    units: Units,
+    units: Labels,
     reason: str | None = None,
 ) -> VotingRuleRow:
     """Summarise one voting rule.
