@@ -16,7 +16,6 @@ import stat
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,6 +23,7 @@ from auditor.errors import AuditorError, UsageError
 from auditor.failpoints import failpoint
 from auditor.file_kinds import CONFIGURATION, SETTINGS, SURVEY, FileKind, identify_content, identify_file
 from auditor.input_files import is_remembered_input
+from auditor.quick_dataclasses import dataclass
 
 MAX_TEMPORARY_PREFIX_LENGTH = 100
 """Characters of a file's name that its temporary file's name starts with; file systems allow 255 bytes in all."""

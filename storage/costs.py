@@ -260,7 +260,7 @@ def _join_attempts(calls: sa.Subquery) -> sa.Subquery:
             sa.func.sum(attempt.completion_tokens).label("completion_tokens"),
         )
         .select_from(calls.outerjoin(table_of(StoredAttempt), attempt.key == calls.c.key))
-        .group_by(*calls.c)
+        .group_by(calls.c.key, *calls.c)  # the key first, which few calls share: rows are sorted by fewer comparisons
         .subquery()
     )
 

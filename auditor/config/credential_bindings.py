@@ -6,8 +6,6 @@ import ipaddress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import idna
-
 from auditor.config.metadata_hosts import embedded_address, parse_address
 
 LOCAL_SUFFIXES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
@@ -73,6 +71,7 @@ def encode_host(host: str) -> str:
     """A host in lower case and in punycode, so that letters of other scripts show: `xn--pi-7kc.openai.com`."""
     if host.isascii():
         return host.lower()
+    import idna  # few hosts have other letters
 
     name, separator, port = host.rpartition(":")
     name, port = (name, f":{port}") if separator and port.isdigit() else (host, "")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from auditor.quick_dataclasses import dataclass
 from auditor.reports.charts import theme
 from auditor.reports.number_format import format_interval, format_number
 

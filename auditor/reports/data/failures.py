@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from auditor.config.installed_probes import list_built_in_probes
 from auditor.domain import Outcome, Purpose
-from auditor.error_messages import TRUNCATED_FIX, how_to_fix, normalize_message, provider_message
+from auditor.lazy_imports import import_when_used
 from auditor.models.refused_features import REFUSAL_STATUSES, find_refusals
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.document import Column
@@ -23,8 +23,11 @@ from auditor.storage.failure_queries import (
 )
 
 if TYPE_CHECKING:
+    from auditor import error_messages
     from auditor.config import AuditConfig
     from auditor.reports.data.report_source import ReportSource
+else:  # its patterns are compiled when the first failure is read
+    error_messages = import_when_used("auditor.error_messages")
 
 
 class FailureGroup(ReportModel):
@@ -129,10 +132,10 @@ def group_failures(counts: Iterable[FailedRequestCount]) -> list[FailureGroup]:
     """
     by_cause: dict[tuple[str, str, str, int | None, str], list[tuple[FailedRequestCount, str]]] = {}
     for count in counts:
-        message = provider_message(count.error or "") or (
+        message = error_messages.provider_message(count.error or "") or (
             f"the server answered with HTTP status {count.http_status}" if count.http_status else "no message"
         )
-        cause = (count.name, count.model, count.outcome, count.http_status, normalize_message(message))
+        cause = (count.name, count.model, count.outcome, count.http_status, error_messages.normalize_message(message))
         by_cause.setdefault(cause, []).append((count, message))
     groups = [_merge_counts(counted_messages) for counted_messages in by_cause.values()]
     return sorted(groups, key=lambda group: (-group.unusable, -group.requests, group.first_at, group.name))
@@ -165,15 +168,21 @@ def _find_fix(failure: FailedRequestCount, message: str, unusable: int) -> str:
     is_refusal = failure.http_status in (None, *REFUSAL_STATUSES) and bool(find_refusals(message))
     if not unusable and (is_truncated or is_refusal):
         return ADAPTED_NOTE
-    return TRUNCATED_FIX if is_truncated else how_to_fix(failure.http_status, message)
+    return error_messages.TRUNCATED_FIX if is_truncated else error_messages.how_to_fix(failure.http_status, message)
 
 
-FIX_BY_ANSWER_OUTCOME = {
-    Outcome.UNPARSED.value: "The model does not return the requested format: use a more capable model.",
-    Outcome.TRUNCATED.value: TRUNCATED_FIX,
-    Outcome.REFUSED.value: "The model declines to answer: rephrase the question (survey.rephrase), or leave it out.",
-}
-"""How to fix answers that arrived and cannot be used; the same command does not ask for them again."""
+def _fix_by_answer_outcome(outcome: str) -> str:
+    """How to fix answers that arrived and cannot be used; the same command does not ask for them again."""
+    match outcome:
+        case Outcome.UNPARSED:
+            return "The model does not return the requested format: use a more capable model."
+        case Outcome.TRUNCATED:
+            return error_messages.TRUNCATED_FIX
+        case Outcome.REFUSED:
+            return "The model declines to answer: rephrase the question (survey.rephrase), or leave it out."
+    return ""
+
+
 STRUCTURED_ANSWERS_FIX = (
     "The model does not return the requested format: use a more capable model, or ask for free text with "
     'probes.direct.mode = "text".'
@@ -224,7 +233,7 @@ def _build_unusable_model(
     else:
         unsent_note = ", and no request was sent" if outcome == Outcome.CLIENT_ERROR else ""
         reason = f"{n} of {planned} are '{outcome}'{unsent_note}"
-    fix = failure.how_to_fix if failure else FIX_BY_ANSWER_OUTCOME.get(outcome, "")
+    fix = failure.how_to_fix if failure else _fix_by_answer_outcome(outcome)
     if failure is None and outcome == Outcome.UNPARSED and is_structured and not is_judge:
         fix = STRUCTURED_ANSWERS_FIX
     return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=fix)
