@@ -20,7 +20,7 @@ from auditor.probes.logic.figures.schema import (
 )
 from auditor.probes.logic.section import build_logic_section
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import CountShare, Section
+from auditor.reports.document import Section
 from tests.reports.hostile_report import NAME
 from tests.reports.sections.node_text import assert_consistent, cells_of, findings_of, tables_of, text_of
 
@@ -151,20 +151,6 @@ def test_a_judge_without_figures_has_unknown_consistency_or_no_usable_answer(rep
     assert "The 95% CIs generalize" not in text_of(section)
 
 
-def test_each_judge_and_measure_has_both_averages_and_its_coverage(report: Report) -> None:
-    section = build(report, [make_row()], wordings=[make_row(wording=1)])
-    tables = tables_of(section)
-    assert cells_of(tables["logic-answers"])[1] == [
-        "j, wording 2", 100, 97, CountShare(97, 100), "3 rate limited", 4, NO_BIAS,
-    ]  # fmt: skip
-    rows = cells_of(tables["logic-shares"])
-    assert rows[0] == ["j", "Commutativity", MEAN, SHARE, CountShare(90, 100), 10, 2]
-    assert rows[1][1] == "Position consistency"
-    assert rows[4] == ["j", "Self-agreement", NOT_ASKED, NOT_ASKED, None, 0, 0]
-    assert cells_of(tables["logic-wordings"]) == [["j, wording 2", SHARE, SHARE, SHARE, SHARE, NOT_ASKED, SHARE, SHARE]]
-    assert "neither agreement nor violation" in str(tables["logic-shares"].caption)
-
-
 def test_the_population_of_the_intervals_is_stated(report: Report) -> None:
     over_sets = text_of(build(report, [make_row()]))
     assert "The 95% CIs generalize to other item sets like these." in over_sets
@@ -180,16 +166,8 @@ def test_the_population_of_the_intervals_is_stated(report: Report) -> None:
 
 def test_transitivity_has_a_row_for_each_judge_and_subset_size(report: Report) -> None:
     sampled, missing = make_row("s", margin=0.02), make_row("m", transitivity=NOT_ASKED)
-    tables = tables_of(build(report, [make_row(), sampled, missing]))
-    assert cells_of(tables["logic-transitivity"]) == [
-        ["j", 3, "one order", MEAN, SHARE, "all", None, 31, 4, 2],
-        ["j", 3, "calibrated", MEAN, SHARE, "all", None, 31, 4, 2],
-        ["s", 3, "one order", MEAN, SHARE, "random sample", 0.03, 31, 4, 2],
-        ["s", 3, "calibrated", MEAN, SHARE, "random sample", 0.03, 31, 4, 2],
-        ["m", 3, "one order", MEAN, NOT_ASKED, None, None, 31, 4, 2],
-        ["m", 3, "calibrated", MEAN, NOT_ASKED, None, None, 31, 4, 2],
-    ]
-    assert cells_of(tables["logic-partial"])[0] == ["j", 3, "one order", PARTIAL, PARTIAL, 0.6, 0.7]
+    cells = cells_of(tables_of(build(report, [sampled, missing]))["logic-transitivity"])
+    assert [row[5:7] for row in cells] == [["random sample", 0.03]] * 2 + [[None, None]] * 2
 
 
 def test_transitivity_is_shown_by_size_whatever_the_order_of_the_configuration(report: Report) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.probes.logic import section as logic_rankings
-from auditor.probes.logic.figures.schema import RankingRepairRow, RankingRow
+from auditor.probes.logic.figures.schema import RankingRow
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint
 from auditor.reports.document import Figure
 from tests.probes.logic.test_section import MEAN, make_logic, make_row, make_share
@@ -93,13 +93,3 @@ def test_pairs_is_shown_with_the_consistency_of_its_judge_where_people_s_order_i
     section = logic_rankings.build_rankings_section(make_logic(judges, rankings=unknown))
     assert section is not None
     assert "rankings-consistency" not in tables_of(section)
-
-
-def test_the_effect_of_ranking_on_agreement_with_people_is_a_row_of_each_judge() -> None:
-    before, after = (make_share(value, 90, 0.5, 0.9) for value in (0.6, 0.7))
-    gain = Estimate(0.1, 90, 0.0, 0.2)
-    row = RankingRepairRow(
-        judge="j", questions=180, flipped=42, human_agreement=before, repaired_agreement=after, gain=gain, left_out=6
-    )
-    section = logic_rankings.build_repair_section([row])
-    assert cells_of(tables_of(section)["ranking-effect"]) == [["j", 180, 42, before, after, gain, 6]]

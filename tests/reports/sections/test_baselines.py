@@ -9,9 +9,7 @@ import pytest
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Table
 from auditor.reports.sections.baselines import (
-    build_baselines_section,
     describe_ceiling,
     describe_gain,
     list_guess_findings,
@@ -53,18 +51,6 @@ def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report
         "0.81 over all cells (95% CI 0.80 to 0.82) and 0.49 within topics (95% CI 0.40 "
         "to 0.50)."
     )
-
-
-def test_a_guess_that_is_the_same_for_all_models_is_one_row(report: Report) -> None:
-    first = report.baselines[0].model
-    of_first = [row for row in report.baselines if row.model == first]
-    models = ["alder", "birch", "cedar"]
-    same = [row.model_copy(update={"model": model}) for model in models for row in of_first]
-    section = build_baselines_section(report.model_copy(update={"baselines": same}))
-    assert section is not None
-    table = next(block for block in section.blocks if isinstance(block, Table) and block.id == "baselines")
-    assert [column.title for column in table.columns] == ["Guess", "r", "MAE"]
-    assert table.rows == [[row.baseline, row.pearson_r, row.mae] for row in of_first]
 
 
 LEVELS: dict[GuessLevel, str] = {"means": "topic mean", "similar countries": "nearest country"}

@@ -6,8 +6,7 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, TestedShare
 from auditor.reports.data.report_schema import Report
-from auditor.reports.sections.panel import build_bias_table, build_padding_table, describe_kappa
-from tests.reports.sections.node_text import cells_of
+from auditor.reports.sections.panel import describe_kappa
 
 ESTIMATE = TestedShare(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
 
@@ -25,18 +24,3 @@ ESTIMATE = TestedShare(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
 )
 def test_kappa_has_its_interval_or_the_reason_why_there_is_none(report: Report, kappa: Estimate, words: str) -> None:
     assert words in describe_kappa(report.panel.model_copy(update={"fleiss_kappa": kappa}))
-
-
-def test_kinds_that_need_an_experiment_or_a_truth_are_left_out_without_it(report: Report) -> None:
-    judges = report.panel.judges
-    table = build_bias_table(judges)
-    assert [column.title for column in table.columns] == ["Judge", "Kind", "Evidence", "Difference", "p (adjusted)"]
-    assert sorted(str(row[1]) for row in cells_of(table)) == [
-        kind for kind in ("Later verdicts", "Leniency", "Longer traces", "Own family") for _ in judges
-    ]
-    p_values = [row[-1] for row in cells_of(table) if row[-1] is not None]
-    assert p_values == sorted(p_values, key=lambda value: float(str(value)))
-    evidence_by_kind = {row[1]: row[2] for row in cells_of(table)}
-    assert evidence_by_kind["Leniency"] == "Compared with the median judge"
-    assert evidence_by_kind["Longer traces"] == "Association, not a bias"
-    assert not build_padding_table(judges).rows

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
-from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import CountShare, Name, Table, Text
+from auditor.reports.document import Table, Text
 from auditor.reports.sections.regions import build_regions_section
 from tests.reports.sections.node_text import blocks_of, cells_of, text_of
 
@@ -22,10 +22,6 @@ GAP = RegionGapRow(
     r_gap=Estimate(-0.2, 40, -0.3, -0.1), first_lost_samples=LOST.model_copy(update={"lost": 2}),
     second_lost_samples=LOST, compared=2, left_out=[],
 )  # fmt: skip
-WORST_CASE = WorstCaseDifferences(
-    mae=BoundedEstimate(0.1, 40, -0.05, 0.4, resampled=("country", "topic"), bound_low=0.01, bound_high=0.3),
-    pearson_r=BoundedEstimate(-0.2, 40, reason="too few", bound_low=-0.4, bound_high=0.1),
-)
 
 
 def with_regions(report: Report, **changes: object) -> Report:
@@ -38,31 +34,6 @@ def gap_table(report: Report, *gaps: RegionGapRow, table_id: str = "region-gaps"
     section = build_regions_section(with_regions(report, gaps=list(gaps)))
     assert section is not None
     return next(table for table in blocks_of(section, Table) if table.id == table_id)
-
-
-def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
-    table = gap_table(report, GAP)
-    assert cells_of(table)[0][:2] == ["alder", (Name("Other"), " minus ", Name("Western"))]
-    assert cells_of(table)[0][2:] == [
-        GAP.mae_gap, 0.004, GAP.bias_gap, 0.6, GAP.r_gap, CountShare(3, 100), CountShare(2, 100),
-    ]  # fmt: skip
-    titles = [column.title for column in table.columns[7:]]
-    assert titles == ["Samples lost in Other", "Samples lost in Western"]
-    caption = text_of(table.caption)
-    assert "Other minus Western. A positive gap in MAE means larger errors in the first, one in bias" in caption
-    assert "P-values test the gaps in MAE and in bias, and are adjusted for the number of models (Holm)." in caption
-    assert len(table.columns) == 9
-
-
-def test_bounds_are_shown_where_samples_are_lost(report: Report) -> None:
-    bounded = GAP.model_copy(update={"worst_case": WORST_CASE})
-    gaps = gap_table(report, bounded, GAP)
-    assert [row[2] for row in cells_of(gaps)] == [GAP.mae_gap, GAP.mae_gap]
-    assert "its sign is not known" in text_of(gaps.caption)
-    table = gap_table(report, bounded, GAP, table_id="region-gap-bounds")
-    [cells] = cells_of(table)
-    assert cells[2:] == [0.01, 0.3, WORST_CASE.mae, -0.4, 0.1, WORST_CASE.pearson_r]
-    assert "whatever the lost samples would have scored" in text_of(table.caption)
 
 
 def test_lost_samples_name_their_regions_where_the_pairs_differ(report: Report) -> None:

@@ -91,19 +91,6 @@ def test_what_was_not_sent_is_read_from_the_answers_where_there_are_any(
     assert capability_cells(make_report(report, {"tool": 40}, altered))[2] == not_sent
 
 
-def test_several_forms_are_split_with_a_caution(report: Report) -> None:
-    changed = make_report(report, {"json_schema": 40, "tool": 20})
-    assert describe_forms(changed, "alder") == "JSON schema (40), tool call (20)"
-    section = build_requests_subsection(changed)
-    assert [row[:4] for row in cells_of(tables_of(section)["form-split"])] == [
-        ["alder", "JSON schema", 40, 8],
-        ["alder", "tool call", 20, 8],
-    ]
-    caution = "The structured answers of alder were requested in several forms (JSON schema (40), tool call (20))"
-    assert any(text.startswith(caution) for text in list_cautions(changed))
-    assert not any("several forms" in text for text in list_cautions(make_report(report, {"tool": 20})))
-
-
 def test_without_an_answer_in_use_the_form_is_the_found_one(report: Report) -> None:
     assert describe_forms(make_report(report, {}), "alder") is None
     assert capability_cells(make_report(report, {}))[1] == "tool call"
