@@ -20,7 +20,7 @@ from auditor.probes.logic.figures.schema import (
 )
 from auditor.probes.logic.section import build_logic_section
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Section
+from auditor.reports.document import CountShare, Section
 from tests.reports.hostile_report import NAME
 from tests.reports.sections.node_text import assert_consistent, cells_of, findings_of, tables_of, text_of
 
@@ -149,6 +149,12 @@ def test_a_judge_without_figures_has_unknown_consistency_or_no_usable_answer(rep
     section = build(report, [unmeasured.model_copy(update={"ok": 0})])
     assert findings_of(section) == [(f"{NAME} gave no usable answer.", "neutral")]
     assert "The 95% CIs generalize" not in text_of(section)
+
+
+def test_usable_and_decided_answers_are_shares_of_all(report: Report) -> None:
+    tables = tables_of(build(report, [make_row()]))
+    assert CountShare(97, 100) in cells_of(tables["logic-answers"])[0]
+    assert CountShare(90, 100) in cells_of(tables["logic-shares"])[0]
 
 
 def test_the_population_of_the_intervals_is_stated(report: Report) -> None:

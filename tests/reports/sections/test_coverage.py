@@ -22,8 +22,18 @@ from auditor.reports.sections.coverage import (
     build_refusals_section,
     list_lost_sample_cautions,
 )
-from tests.reports.sections.node_text import assert_consistent, blocks_of, findings_of, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, blocks_of, cells_of, findings_of, tables_of, text_of
 from tests.support.report_changes import change
+
+
+def test_the_counts_of_a_bar_are_those_of_all_planned_answers(report: Report) -> None:
+    changed = change(report, coverage__total__each__planned=1000, coverage__total__each__missing=7)
+    table = tables_of(build_coverage_section(changed))["coverage-total"]
+    [index] = [i for i, column in enumerate(table.columns) if column.title == "Breakdown"]
+    bars: list[Any] = [row[index] for row in cells_of(table)]
+    assert [[segment.n for segment in bar] for bar in bars] == [
+        [row.ok, *row.losses.values(), 7] for row in changed.coverage.total
+    ]
 
 
 def test_groups_without_missing_answers_are_one_sentence(report: Report) -> None:
