@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +11,11 @@ import pytest
 from tests.hostile.keys import KEY
 from tests.support.audit_configs import KEY_VARIABLE
 
-MEMORY = Path("/dev/shm")
-
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Path]:
     """A temporary folder (in memory if possible), with the key in the environment and short retry delays."""
-    folder_in = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(dir=folder_in) as folder:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         patch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
