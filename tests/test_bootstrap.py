@@ -15,12 +15,9 @@ from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 CONTRARY_ENVIRONMENT = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "False",
-    "LITELLM_MODE": "DEV",
-    "LANGSMITH_TRACING": "true",
-    "LANGCHAIN_TRACING_V2": "true",
-    "HF_HUB_DISABLE_TELEMETRY": "0",
-}
+    "LITELLM_LOCAL_MODEL_COST_MAP": "False", "LITELLM_MODE": "DEV", "LANGSMITH_TRACING": "true",
+    "LANGCHAIN_TRACING_V2": "true", "HF_HUB_DISABLE_TELEMETRY": "0",
+}  # fmt: skip
 """Variables that a user's shell may set; each would allow network access or unsafe loading."""
 NO_LOOKUPS_PREAMBLE = """
 import socket

@@ -209,24 +209,16 @@ def write_wide_csv(path: Path, n_columns: int) -> Path:
         (lambda p: write_text(p / "a.csv", "x" * 1_000_001), lambda p: list(read_rows(p, COLUMNS)), "a line of more"),
         (lambda p: write_wide_csv(p / "a.csv", 9), lambda p: list(read_rows(p, COLUMNS)), "more than 8 columns"),
         (lambda p: write_wide_csv(p / "a.csv", 9), lambda p: read_columns(p, [["country"]]), "more than 8 columns"),
-        (
-            lambda p: write_text(p / "a.jsonl", json.dumps({f"c{number}": 1 for number in range(9)})),
-            lambda p: list(read_rows(p, ["c1"])),
-            "more than 8 columns",
-        ),
-        (lambda p: write_text(p / "a.json", "[" * 10 + "0," * 91), lambda p: list(read_records(p)), "than 100 values"),
-        (
-            lambda p: write_text(p / "a.jsonl", "x" * 1_000_001),
-            lambda p: list(read_numbered_lines(p, ImportFileError)),
-            "a line of more than 1 MB",
-        ),
-        (
-            lambda p: write_repeated_text(p / "a.parquet", 1_000, 20_000),
-            lambda p: list(iterate_parquet(p, ImportFileError)),
-            "more than 50 times its size",
-        ),
+        (lambda p: write_text(p / "a.jsonl", json.dumps({f"c{number}": 1 for number in range(9)})),
+         lambda p: list(read_rows(p, ["c1"])), "more than 8 columns"),
+        (lambda p: write_text(p / "a.json", "[" * 10 + "0," * 91), lambda p: list(read_records(p)),
+         "than 100 values"),
+        (lambda p: write_text(p / "a.jsonl", "x" * 1_000_001),
+         lambda p: list(read_numbered_lines(p, ImportFileError)), "a line of more than 1 MB"),
+        (lambda p: write_repeated_text(p / "a.parquet", 1_000, 20_000),
+         lambda p: list(iterate_parquet(p, ImportFileError)), "more than 50 times its size"),
     ],
-)
+)  # fmt: skip
 def test_each_limit_is_named_with_the_option_that_raises_it(
     tmp_path: Path, write: Callable[[Path], Path], read: Callable[[Path], object], limit: str
 ) -> None:

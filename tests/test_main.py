@@ -88,15 +88,12 @@ def test_the_traceback_is_printed_in_debug_mode(
         (BaseExceptionGroup("g", [TypeError(), KeyboardInterrupt()]), 130, "stopped.\n"),
         (ExceptionGroup("g", [SurveyError("no survey.", "Add one.")]), 1, "auditor: no survey. Add one.\n"),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, ""),
-        (
-            OSError(errno.ENOSPC, "No space left on device", "x.db"),
-            1,
-            "auditor: x.db: No space left on device. Check the name, the permissions and the free space.\n",
-        ),
+        (OSError(errno.ENOSPC, "No space left on device", "x.db"), 1,
+         "auditor: x.db: No space left on device. Check the name, the permissions and the free space.\n"),
         (SystemExit(7), 7, ""),
     ],
     ids=["interrupt", "interrupt in a group", "error in a group", "pipe", "disk full", "exit"],
-)
+)  # fmt: skip
 def test_expected_errors_are_not_reported_as_unexpected(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
 ) -> None:

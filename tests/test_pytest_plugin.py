@@ -31,13 +31,10 @@ def test_a_session_with_the_plugin(server: FakeServer, tmp_path: Path) -> None:
     (tmp_path / "test_model.py").write_text(SESSION)
     (tmp_path / "pytest.ini").write_text(f"[pytest]\nauditor_storage = sqlite:///{tmp_path}/ci.db\n")
     completed = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "auditor.pytest_plugin", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
-        env={**os.environ, KEY_VARIABLE: KEY, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+        [sys.executable, "-m", "pytest", "-q", "-p", "auditor.pytest_plugin", "-p", "no:cacheprovider"], cwd=tmp_path,
+        env={**os.environ, KEY_VARIABLE: KEY, "PYTHONPATH": str(Path(__file__).parent.parent)}, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
     assert "2 passed" in completed.stdout, completed.stdout + completed.stderr
     assert "1 failed" in completed.stdout
     assert "scripted failed" in completed.stdout

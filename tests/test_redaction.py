@@ -92,20 +92,8 @@ def test_there_is_no_false_positive_in_ten_megabytes_of_prose() -> None:
     rng, redactor = random.Random(3), Redactor(TYPICAL_SECRETS)
     words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(1, 12))) for _ in range(20_000)]
     odd_words = [
-        "50%",
-        "C:\\new",
-        "sk-",
-        "AIza",
-        "\\u00e9",
-        "%20",
-        "key",
-        "2025-01-01",
-        "=",
-        "…",
-        "非常",
-        "\n",
-        'said "no"',
-    ]
+        "50%", "C:\\new", "sk-", "AIza", "\\u00e9", "%20", "key", "2025-01-01", "=", "…", "非常", "\n", 'said "no"',
+    ]  # fmt: skip
     text = " ".join(rng.choices([*words, *odd_words], k=1_500_000))
     assert len(text.encode()) > 10_000_000
     assert redactor.redact_text(text) is text
@@ -116,17 +104,10 @@ def test_there_is_no_false_positive_in_ten_megabytes_of_prose() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "-----BEGIN PRIVATE KEY-----",
-        "\\",
-        "\\u0073",
-        "%73",
-        "sk-proj-",
-        "s",
-        '\\"',
-        "eyJhbGciOi",
+        "-----BEGIN PRIVATE KEY-----", "\\", "\\u0073", "%73", "sk-proj-", "s", '\\"', "eyJhbGciOi",
         TYPICAL_SECRETS[0][:60],
     ],
-)
+)  # fmt: skip
 def test_time_is_linear_in_hostile_text(unit: str) -> None:
     redactor = Redactor(TYPICAL_SECRETS)
     data = (unit * (2_000_000 // len(unit))).encode()

@@ -317,11 +317,9 @@ def test_every_language_has_its_patterns() -> None:
     [
         "Most Germans accept divorce; many cannot imagine a law against it.",
         "They say: a marriage that cannot help anyone should end. I lean to 0.4.",
-        "People do not refuse to help divorced neighbours.",
-        "Step 1. Norms differ.",
-        "",
+        "People do not refuse to help divorced neighbours.", "Step 1. Norms differ.", "",
     ],
-)
+)  # fmt: skip
 def test_speaking_of_what_people_cannot_do_is_no_refusal(text: str) -> None:
     assert not is_refusal(text, "en")
 

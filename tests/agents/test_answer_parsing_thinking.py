@@ -30,13 +30,10 @@ from tests.support.audit_configs import config
 
 CELL = Cell("Germany", "divorce")
 WRAPPERS = (
-    "<think>{draft} secret</think>{answer}",
-    "{draft} secret</think>\n\n{answer}",
-    "<thinking>{draft} secret</thinking>\n```json\n{answer}\n```",
-    "{answer}\n<think>{draft} secret",
-    "<reflection>{draft} secret</reflection>{answer}",
-    "[THINK]{draft} secret[/THINK]{answer}",
-)
+    "<think>{draft} secret</think>{answer}", "{draft} secret</think>\n\n{answer}",
+    "<thinking>{draft} secret</thinking>\n```json\n{answer}\n```", "{answer}\n<think>{draft} secret",
+    "<reflection>{draft} secret</reflection>{answer}", "[THINK]{draft} secret[/THINK]{answer}",
+)  # fmt: skip
 """Forms in which a server leaves thinking in the text, which drafts another answer first."""
 
 

@@ -77,13 +77,9 @@ def test_while_some_wait_for_the_disk_others_go_out(
     with open_database(storage) as db:
         survey = load_planned_survey(audit)
         saved_audit = audits.save_audit(
-            db,
-            name=audit.name,
-            environment={},
-            config=audit.model_dump_json(),
-            config_hash=fingerprint(audit),
+            db, name=audit.name, environment={}, config=audit.model_dump_json(), config_hash=fingerprint(audit),
             survey=survey,
-        )
+        )  # fmt: skip
         answer_count = run_with_models(work, audit, survey, saved_audit, db)
         assert set(ledger.find_answered_keys(db, [c.key for c in calls])) == {c.key for c in calls}
     assert {a.outcome for a in answer_count.values()} == {Outcome.OK}

@@ -14,11 +14,9 @@ from tests.support.review_answers import rate_aspects
 TRACE = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, "x", "k")
 CALL = Call("j", "p/j", (Message("system", "s"), Message("user", "u")), Purpose.REVIEW)
 REVIEW = {
-    **rate_aspects(logical_consistency=False),
-    "justification": "Too short a step.",
-    "verdict": "INVALID",
+    **rate_aspects(logical_consistency=False), "justification": "Too short a step.", "verdict": "INVALID",
     "confidence": 80,
-}
+}  # fmt: skip
 LONG = " ".join(f"w{i}" for i in range(61))
 
 

@@ -134,23 +134,8 @@ def test_linear_patterns_take_out_what_the_plain_ones_do(text: str) -> None:
 
 
 REPEATED = [
-    "\n \n",
-    " **a",
-    " `a",
-    "[",
-    "[a](",
-    "=",
-    "| ",
-    "- ",
-    " ",
-    "\n",
-    "> ",
-    "system ",
-    "<|a",
-    "\x1b]a",
-    "\u200b",
-    "é",
-]
+    "\n \n", " **a", " `a", "[", "[a](", "=", "| ", "- ", " ", "\n", "> ", "system ", "<|a", "\x1b]a", "\u200b", "é",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", REPEATED)

@@ -256,15 +256,13 @@ def test_imported_scores_give_the_r_of_scipy(tmp_path: Path) -> None:
         ("model,country,topic,method\na,Germany,divorce,direct\n", "score"),
         ("model,country,topic,method,score\na,Germany,divorce,direct,1.2\n", "1.2"),
         ("model,country,topic,method,score\na,Germany,divorce,direct,x\n", "line 2"),
-        (
-            "model,country,topic,method,score\na,Germany,divorce,direct,0\na,Germany,divorce,direct,0\n",
-            "two rows have the same model",
-        ),
+        ("model,country,topic,method,score\na,Germany,divorce,direct,0\na,Germany,divorce,direct,0\n",
+         "two rows have the same model"),
         ("model,country,topic,method,score\na,,divorce,direct,0\n", "country"),
         ("model,country,topic,method,score\n", "has no rows"),
         ("", "scores.csv"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_file_of_scores_is_named_and_nothing_is_stored(tmp_path: Path, rows: str, message: str) -> None:
     (tmp_path / "scores.csv").write_text(rows)
     failed_import = auditor("import", "scores", "scores.csv", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path)

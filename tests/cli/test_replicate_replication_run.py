@@ -28,18 +28,9 @@ def write(folder: Path, text: str) -> Path:
 def test_the_command_that_resumes_is_the_one_that_was_called(tmp_path: Path) -> None:
     file, storage = write(tmp_path, MODELS), f"sqlite:///{tmp_path}/x.db"
     words = [
-        "--models",
-        str(file),
-        "--table",
-        "1",
-        "--as",
-        "inconsistent=GPT-4o",
-        "-o",
-        "page.html",
-        "--limit",
-        "9",
+        "--models", str(file), "--table", "1", "--as", "inconsistent=GPT-4o", "-o", "page.html", "--limit", "9",
         "--json",
-    ]
+    ]  # fmt: skip
     stop = mock.patch("auditor.cli.run.run_audit", side_effect=RunInterrupted("stopped.", ""))
     with stop, word_encoder():
         result = auditor("replicate", "evalmoraal", *words, "--storage", storage, cwd=tmp_path)

@@ -40,10 +40,8 @@ def test_defaults_are_those_of_the_design(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            GOOD + "[limits]\nbuget_usd = 3",
-            r"unknown key 'limits\.buget_usd'\. How to fix: Did you mean 'budget_usd'\?",
-        ),
+        (GOOD + "[limits]\nbuget_usd = 3",
+         r"unknown key 'limits\.buget_usd'\. How to fix: Did you mean 'budget_usd'\?"),
         (GOOD + "sed = 3", r"unknown key 'models\[2 'n'\]\.sed'"),
         ("sed = 3\n" + GOOD, r"unknown key 'sed'\. How to fix: Did you mean 'seed'\?"),
         (GOOD + "timeout = 3", r"models\[2 'n'\]\.timeout'\. How to fix: Did you mean 'timeout_s'\?"),
@@ -56,7 +54,7 @@ def test_defaults_are_those_of_the_design(tmp_path: Path) -> None:
         (GOOD.replace("gpt-4o-mini", "gpt 4o"), r"'models\[2 'n'\]\.model'"),
         ("judges = [{ name = 'j' }]\n" + GOOD, r"the key 'judges\[1 'j'\]\.model' is missing"),
     ],
-)
+)  # fmt: skip
 def test_each_config_error_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load_config(write(tmp_path, text))

@@ -178,18 +178,14 @@ def test_tables_are_added_and_list_items_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "models.bb.temperature=1",
-            "--set models.bb.temperature: the list 'models' has no entry with the name 'bb'. Did you mean 'b'?",
-        ),
+        ("models.bb.temperature=1",
+         "--set models.bb.temperature: the list 'models' has no entry with the name 'bb'. Did you mean 'b'?"),
         ("models.zzzz=1", "the list 'models' has no entry with the name 'zzzz'. Names in it: gpt-4.1, b."),
         ("judges.b.temperature=1", "'judges' is a single value, so nothing can be set inside it. With judges ="),
-        (
-            "limits.budget_usd.x=1",
-            "'limits.budget_usd' is a single value, so nothing can be set inside it. Set the whole value",
-        ),
+        ("limits.budget_usd.x=1",
+         "'limits.budget_usd' is a single value, so nothing can be set inside it. Set the whole value"),
     ],
-)
+)  # fmt: skip
 def test_a_key_that_leads_nowhere_is_explained(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         apply_overrides(SETTINGS, [parse_override(text)])

@@ -74,20 +74,17 @@ def test_no_keyword_left_out_is_a_declaration_too() -> None:
     ("lines", "message"),
     [
         ("reasoning = {}", r"'models\[2 'n'\]\.reasoning': neither effort nor max_tokens is set\. How to fix: Set"),
-        ("reasoning = { max_tokens = 0 }", r"reasoning\.max_tokens' must be a whole number from 1 to 1,000,000, not 0"),
+        ("reasoning = { max_tokens = 0 }",
+         r"reasoning\.max_tokens' must be a whole number from 1 to 1,000,000, not 0"),
         ('reasoning = { effort = "Very high" }', r'effort\' cannot be "Very high"\. How much the model reasons'),
         ('reasoning = { efort = "low" }', r"Did you mean 'effort'\?"),
-        (
-            'capabilities = { form = "xml" }',
-            r"capabilities\.form' must be \"json_schema\", \"json_object\", \"tool\" or \"text\", not \"xml\"",
-        ),
+        ('capabilities = { form = "xml" }',
+         r"capabilities\.form' must be \"json_schema\", \"json_object\", \"tool\" or \"text\", not \"xml\""),
         ('capabilities = { temperature = "maybe" }', r"temperature' must be true or false, not \"maybe\""),
-        (
-            'capabilities = { token_limit_param = "limit" }',
-            r"token_limit_param' must be \"max_tokens\" or \"max_completion_tokens\", not \"limit\"",
-        ),
+        ('capabilities = { token_limit_param = "limit" }',
+         r"token_limit_param' must be \"max_tokens\" or \"max_completion_tokens\", not \"limit\""),
     ],
-)
+)  # fmt: skip
 def test_wrong_settings_are_explained(lines: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(GOOD + lines)

@@ -256,11 +256,8 @@ def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> No
 
 
 LOOK_ALIKES = {
-    "https://\u0430pi.openai.com/v1": (
-        "xn--pi-6kc.openai.com",
-        "NOT a server of OpenAI",
-        "written as \u0430pi.openai.com",
-    ),
+    "https://\u0430pi.openai.com/v1": ("xn--pi-6kc.openai.com", "NOT a server of OpenAI",
+     "written as \u0430pi.openai.com"),
     "https://api.openai.com.evil-example.org/v1": ("api.openai.com.evil-example.org", "NOT a server of OpenAI", ""),
     "https://api.openai.com/v1": ("api.openai.com", "a server of OpenAI", ""),
     "https://eu.api.openai.com:443/v1": ("eu.api.openai.com:443", "a server of OpenAI", ""),
@@ -268,7 +265,7 @@ LOOK_ALIKES = {
     "https://\uff41pi.openai.com/v1": ("api.openai.com", "a server of OpenAI", "written as \uff41pi.openai.com"),
     "https://router.huggingface.co/v1": ("router.huggingface.co", "a server of Hugging Face endpoints", ""),
     "http://10.0.0.5:8000/v1": ("10.0.0.5:8000", "this machine or your network, not encrypted (http)", ""),
-}
+}  # fmt: skip
 """What `auditor trust` shows of a host: its name in punycode, whose it is, and how the file writes it."""
 
 
@@ -452,12 +449,9 @@ def test_a_provider_that_finds_credentials_by_itself_is_refused() -> None:
 async def test_a_parameter_cannot_change_the_server_or_the_credentials(server: FakeServer, name: str) -> None:
     with FakeServer() as foreign_server:
         section = ModelSection(
-            name="m",
-            model="openai/x",
-            api_base=server.url,
-            api_key=f"os.environ/{KEY_VARIABLE}",
+            name="m", model="openai/x", api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}",
             params={name: foreign_server.url},
-        )
+        )  # fmt: skip
         with pytest.raises(ConfigError, match=f"the parameter '{name}' is not allowed in params"):
             Gateway([section], LimitsSection(max_attempts=1))
         assert foreign_server.requests == []
@@ -501,12 +495,9 @@ def test_no_metadata_service_is_asked_for_credentials(tmp_path: Path) -> None:
     }  # fmt: skip
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
     process = subprocess.run(
-        [sys.executable, "-c", NO_NETWORK],
-        env=environment | cloud_settings,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", NO_NETWORK], env=environment | cloud_settings, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert process.returncode == 0, process.stderr
     assert "ASKED []" in process.stdout, process.stdout
 
@@ -549,10 +540,7 @@ def test_a_clouds_library_may_fetch_credentials_of_the_machine_once_they_are_tru
     for line, hosts in (("", "[]"), ("AWS_CREDENTIALS@amazonaws.com", "['169.254.169.254']")):
         process = subprocess.run(
             [sys.executable, "-c", TRUSTED_NETWORK, audit.model_dump_json(), f"sqlite:///{tmp_path}/a.db"],
-            env=environment | {"AUDITOR_TRUST": line},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+            env=environment | {"AUDITOR_TRUST": line}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
         assert process.returncode == 0, process.stderr
         assert f"ASKED {hosts} false" in process.stdout, process.stdout

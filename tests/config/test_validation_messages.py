@@ -37,21 +37,17 @@ WRONG: tuple[Any, ...] = (
 FULL: dict[str, Any] = {
     "name": "a",
     "survey": {"source": "wvs7-sample", "rephrase": {"question": {"en": "{topic} {country}"}, "topics": {"t": "x"}}},
-    "models": [
-        {"name": "m", "model": "openai/a", "price": {"input": 1.0, "output": 1.0}, "params": {"p": 1}},
-        {"name": "n", "model": "openai/b", "reasoning": {"effort": "low"}, "capabilities": {"dropped_keywords": ["x"]}},
-    ],
+    "models": [{"name": "m", "model": "openai/a", "price": {"input": 1.0, "output": 1.0}, "params": {"p": 1}},
+     {"name": "n", "model": "openai/b", "reasoning": {"effort": "low"}, "capabilities": {"dropped_keywords": ["x"]}}],
     "judges": [{"name": "j", "model": "openai/c"}],
-    "probes": {
-        **{"direct": {}, "logprob": {}, "review": {}, "distribution": {}, "logic": {}},
-        "semantic": {"consistency": {"judge": "j"}},
-    },
+    "probes": {**{"direct": {}, "logprob": {}, "review": {}, "distribution": {}, "logic": {}},
+     "semantic": {"consistency": {"judge": "j"}}},
     "panel": {"weights": {"j": 1.0}},
     "task": {"source": "x", "answer": "score", "range": [0.0, 1.0]},
     "compare": {"non_inferiority": {"baseline": "before", "margin": 0.05}},
     "telemetry": {"headers": {"h": "os.environ/K"}},
     **{name: {} for name in ("conflicts", "embedding", "limits", "check", "labels", "run", "batch")},
-}
+}  # fmt: skip
 
 
 def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ()) -> Iterator[Path]:
@@ -155,34 +151,27 @@ def test_no_unknown_key_is_explained_in_pydantics_words(name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"limits": {"max_attempts": "x"}},
-            "'limits.max_attempts' must be a whole number from 1 to 100, not \"x\". "
-            "How to fix: Correct that value, for example max_attempts = 6 (the default), or remove the key.",
-        ),
-        (
-            {"judges": "peer"},
-            '\'judges\' must be "peers" or a list of tables, not "peer". How to fix: Correct that value, for example '
-            'judges = "peers" or judges = [{ name = "gpt-4o", model = "openai/gpt-4o" }], or remove the key: its '
-            'default is "peers".',
-        ),
-        (
-            {"judges": ["gpt"]},
-            "'judges[1]' must be a table, not \"gpt\". How to fix: Correct that value, for example "
-            '{ name = "gpt-4o", model = "openai/gpt-4o" }.',
-        ),
+        ({"limits": {"max_attempts": "x"}}, "'limits.max_attempts' must be a whole number from 1 to 100, not \"x\". "
+         "How to fix: Correct that value, for example max_attempts = 6 (the default), or remove the key."),
+        ({"judges": "peer"},
+         '\'judges\' must be "peers" or a list of tables, not "peer". How to fix: Correct that value, for example '
+         'judges = "peers" or judges = [{ name = "gpt-4o", model = "openai/gpt-4o" }], or remove the key: its '
+         'default is "peers".'),
+        ({"judges": ["gpt"]}, "'judges[1]' must be a table, not \"gpt\". How to fix: Correct that value, for example "
+         '{ name = "gpt-4o", model = "openai/gpt-4o" }.'),
         ({"judges": 5}, "'judges' must be \"peers\" or a list of tables, not 5. "),
         ({"judges": [5]}, "'judges[1]' must be a table, not 5. "),
         ({"survey": {"source": "x", "countries": ["Japan", 5]}}, "'survey.countries[2]' must be a string, not 5. "),
         ({"conflicts": {"threshold": 3}}, 'must be a number greater than 0 and at most 2 or "auto", not 3. '),
-        ({"panel": {"weights": {"j": math.inf}}}, "'panel.weights.j' must be a finite number of at least 0, not inf. "),
+        ({"panel": {"weights": {"j": math.inf}}},
+         "'panel.weights.j' must be a finite number of at least 0, not inf. "),
         ({"language": {"str": 5}}, "'language' must be a string or a list of strings, not a table. "),
         ({"task": {"source": "x", "answer": "score", "range": [1]}}, "'task.range' must be a list of 2 values"),
         ({"batch": datetime.date(2020, 1, 1)}, "'batch' must be a table, not the date or time 2020-01-01. "),
         ({"telemetry": {"headers": {"h": "hunter2"}}}, "'telemetry.headers.h' must be"),
         ({"storage": 5}, "'storage' must be a string, not this number. "),
     ],
-)
+)  # fmt: skip
 def test_a_message_names_the_key_its_type_and_the_value(change: dict[str, Any], message: str) -> None:
     data = {"name": "a", "survey": {"source": "wvs7-sample"}, "models": FULL["models"]} | change
     with pytest.raises(pydantic.ValidationError) as caught:

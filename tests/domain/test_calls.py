@@ -19,36 +19,19 @@ from auditor.domain import (
 )
 
 CALL = Call(
-    name="m",
-    model="openai/m",
-    messages=(Message("user", "Is it?"),),
-    purpose=Purpose.LOGPROB,
-    measure=LogprobMeasure.ECHO,
-    continuations=("yes",),
-)
+    name="m", model="openai/m", messages=(Message("user", "Is it?"),), purpose=Purpose.LOGPROB,
+    measure=LogprobMeasure.ECHO, continuations=("yes",),
+)  # fmt: skip
 CHANGES: dict[str, Any] = {
-    "model": "openai/n",
-    "messages": (Message("user", "Is it not?"),),
-    "purpose": Purpose.DIRECT,
-    "sample": 1,
-    "params": {"temperature": 0.5},
-    "schema": "MoralJudgement",
-    "max_words": 60,
-    "server": "http://localhost:1",
-    "measure": LogprobMeasure.CHOICE,
-    "continuations": ("no",),
-    "reasoning": ReasoningSettings(effort="low"),
-    "declared": DeclaredCapabilities(seed=False),
-    "retake": 1,
-    "is_repeat": True,
-}
+    "model": "openai/n", "messages": (Message("user", "Is it not?"),), "purpose": Purpose.DIRECT, "sample": 1,
+    "params": {"temperature": 0.5}, "schema": "MoralJudgement", "max_words": 60, "server": "http://localhost:1",
+    "measure": LogprobMeasure.CHOICE, "continuations": ("no",), "reasoning": ReasoningSettings(effort="low"),
+    "declared": DeclaredCapabilities(seed=False), "retake": 1, "is_repeat": True,
+}  # fmt: skip
 CHANGES_WITHOUT_EFFECT: dict[str, Any] = {
-    "name": "n",
-    "cell": Cell("Japan", "divorce"),
-    "language": "de",
-    "structure_instruction": "As JSON.",
+    "name": "n", "cell": Cell("Japan", "divorce"), "language": "de", "structure_instruction": "As JSON.",
     "base_model": "gpt-4o",
-}
+}  # fmt: skip
 """The model sees none of these, or the messages hold it."""
 
 

@@ -97,13 +97,9 @@ def test_a_variant_that_is_not_whole_or_not_the_same_replaces_nothing(tmp_path: 
         more = build_variant(AuditConfig.model_validate_json(audit.config), samples=5)
         other = more if spoilt == "half run" else more.model_copy(update={"seed": 99})
         saved = audits.save_audit(
-            db,
-            name=more.name,
-            config=canonical_json(other.model_dump(mode="json")),
-            config_hash=other.hash,
-            survey=audits.load_audit_survey(db, audit),
-            environment={"auditor": "0.1.0"},
-        )
+            db, name=more.name, config=canonical_json(other.model_dump(mode="json")), config_hash=other.hash,
+            survey=audits.load_audit_survey(db, audit), environment={"auditor": "0.1.0"},
+        )  # fmt: skip
         audits.set_stage(db, saved.id, "elicit" if spoilt == "half run" else audits.FINISHED)
     assert samples(context, audit.name, [3, 5]).data == before
     assert {row.setting for row in before.rows} == {3}

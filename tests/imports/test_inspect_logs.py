@@ -74,12 +74,10 @@ def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "
         )  # fmt: skip
         eval_samples.append(sample)
     spec = EvalSpec(
-        created="2026-01-02T03:04:05+00:00",
-        task="t",
-        model="x/y",
+        created="2026-01-02T03:04:05+00:00", task="t", model="x/y",
         dataset=EvalDataset(name="d", samples=spec_.get("planned"), sample_ids=spec_.get("ids")),
         config=EvalConfig(epochs=spec_.get("epochs")),
-    )
+    )  # fmt: skip
     write_eval_log(
         EvalLog.model_validate({"status": status, "eval": spec, "samples": eval_samples, **spec_.get("log", {})}),
         str(path),
@@ -127,20 +125,14 @@ def test_a_named_score_is_used_and_a_missing_one_is_not_read_from_the_text(tmp_p
 @pytest.mark.parametrize(
     ("sample", "keys", "message"),
     [
-        (
-            {"text": "a", "metadata": {"nation": "Chile"}},
-            LogKeys(),
-            r"the country is missing; the keys are: nation.*--country",
-        ),
-        (
-            {"text": "a", "metadata": {"country": 7, "topic": "divorce"}},
-            LogKeys(),
-            "the value of 'country' is empty or not a text",
-        ),
+        ({"text": "a", "metadata": {"nation": "Chile"}}, LogKeys(),
+         r"the country is missing; the keys are: nation.*--country"),
+        ({"text": "a", "metadata": {"country": 7, "topic": "divorce"}}, LogKeys(),
+         "the value of 'country' is empty or not a text"),
         ({"text": "a", "scores": {"match": "C"}}, LogKeys(score="match"), r"'C' is not a number from -1 to 1"),
         ({"text": "a", "scores": {"match": 70}}, LogKeys(score="match"), r"70(\.0)? is not a number"),
     ],
-)
+)  # fmt: skip
 def test_a_sample_that_cannot_be_used_is_named(
     tmp_path: Path, sample: dict[str, Any], keys: LogKeys, message: str
 ) -> None:
@@ -189,21 +181,15 @@ EVAL_ERROR = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_
         ({"samples": [ANSWERED_SAMPLE] * 2, "planned": 5}, "3 of its 5 samples are missing"),
         ({"samples": [ANSWERED_SAMPLE] * 2, "ids": [1, 2], "epochs": 3}, "4 of its 6 samples are missing"),
         ({"samples": [ANSWERED_SAMPLE], "status": "cancelled", "planned": 1}, "its run was cancelled."),
-        (
-            {"samples": [ANSWERED_SAMPLE], "status": "started", "planned": 4},
-            "its run did not finish; 3 of its 4 samples are missing",
-        ),
-        (
-            {"samples": [ANSWERED_SAMPLE], "status": "error", "planned": 3, "log": {"error": EVAL_ERROR}},
-            "its run ended with an error (boom ␛[31m); 2 of its 3 samples are missing.",
-        ),
+        ({"samples": [ANSWERED_SAMPLE], "status": "started", "planned": 4},
+         "its run did not finish; 3 of its 4 samples are missing"),
+        ({"samples": [ANSWERED_SAMPLE], "status": "error", "planned": 3, "log": {"error": EVAL_ERROR}},
+         "its run ended with an error (boom ␛[31m); 2 of its 3 samples are missing."),
         ({"samples": [ANSWERED_SAMPLE], "log": {"invalidated": True}}, "it is marked as invalid"),
-        (
-            {"samples": [ANSWERED_SAMPLE, {**ANSWERED_SAMPLE, "error": EVAL_ERROR}], "planned": 2},
-            "1 of its samples ended with an error and count as failures.",
-        ),
+        ({"samples": [ANSWERED_SAMPLE, {**ANSWERED_SAMPLE, "error": EVAL_ERROR}], "planned": 2},
+         "1 of its samples ended with an error and count as failures."),
     ],
-)
+)  # fmt: skip
 def test_missing_samples_of_a_log_are_reported_and_the_others_are_imported(
     tmp_path: Path, storage: str, suffix: str, log: dict[str, Any], expected_note: str | None
 ) -> None:

@@ -149,10 +149,8 @@ def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: li
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"verdict": "maybe"},
-            "labels.csv: line 3, column 'verdict': 'maybe' is no label. Write VALID or INVALID or unsure",
-        ),
+        ({"verdict": "maybe"},
+         "labels.csv: line 3, column 'verdict': 'maybe' is no label. Write VALID or INVALID or unsure"),
         ({"score_fit": "perhaps"}, "line 3, column 'score_fit': 'perhaps' is neither true nor false"),
         ({"inclusion": "1.5"}, "line 3, column 'inclusion': 1.5 is no probability"),
         ({"inclusion": ""}, "line 3: the row has no inclusion probability, but other rows have one"),
@@ -161,7 +159,7 @@ def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: li
         ({"rater": ""}, "line 3: the column 'rater' is empty"),
         ({"country": "Egypt"}, "line 3: the label of ada on this trace occurs twice"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_row_is_named_and_nothing_is_stored(storage: str, change: dict[str, str], message: str) -> None:
     rows = [make_row(trace, score_fit="true", inclusion="0.5") for trace in TRACES]
     rows[1] |= change
@@ -234,14 +232,11 @@ def write_json(value: Any) -> str:
 
 def test_label_studio_gives_the_labels_of_a_table(storage: str, sample: list[UnitToLabel]) -> None:
     tasks = [
-        make_task(
-            sample[0],
-            make_annotation({"id": 3, "email": "ada@example.org"}, score_fit="no"),
-            make_annotation(12, "unsure"),
-        ),
+        make_task(sample[0], make_annotation({"id": 3, "email": "ada@example.org"}, score_fit="no"),
+         make_annotation(12, "unsure")),
         make_task(sample[1], make_annotation(12, skipped=True), make_annotation(12, "INVALID")),
         make_task(sample[2]),
-    ]
+    ]  # fmt: skip
     result = import_file(write_json(tasks))
     assert result.returncode == 0, result.stderr
     stored, _ = load(storage)
@@ -272,25 +267,17 @@ def rename_controls(task: dict[str, Any]) -> None:
     ("change", "message"),
     [
         (lambda task: task["data"].pop("topic"), "export.json: task 7: the task's data has no 'topic'"),
-        (
-            lambda task: task.pop("annotations"),
-            "task 7: the task has no 'data' or no 'annotations'. In Label Studio, export",
-        ),
-        (
-            lambda task: task["annotations"][0].update(completed_by=None),
-            "task 7: an annotation does not name its annotator",
-        ),
-        (
-            lambda task: task["data"].update(sample=[1]),
-            "task 7: 'sample' in the task's data is neither text nor a number",
-        ),
+        (lambda task: task.pop("annotations"),
+         "task 7: the task has no 'data' or no 'annotations'. In Label Studio, export"),
+        (lambda task: task["annotations"][0].update(completed_by=None),
+         "task 7: an annotation does not name its annotator"),
+        (lambda task: task["data"].update(sample=[1]),
+         "task 7: 'sample' in the task's data is neither text nor a number"),
         (break_choice, "task 7: the annotation has no choice for 'verdict', or several choices"),
-        (
-            rename_controls,
-            "task 7: several questions of the labelling form have choices: first, second. In Label Studio, name the",
-        ),
+        (rename_controls,
+         "task 7: several questions of the labelling form have choices: first, second. In Label Studio, name the"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_task_is_named_and_nothing_is_stored(
     storage: str, sample: list[UnitToLabel], change: Any, message: str
 ) -> None:

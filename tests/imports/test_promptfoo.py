@@ -131,19 +131,15 @@ def test_version_2_files_are_read(tmp_path: Path) -> None:
     [
         ('{"evalId": "e", "results": {"stats": {}}}', "the list of results is missing"),
         ('{"evalId": "e", "results": [3]}', "the list of results is missing"),
-        (
-            json.dumps({"evalId": "e", "results": [make_result(0, "a", vars={"land": "x"}, testCase={})]}),
-            "keys are: land",
-        ),
-        (
-            json.dumps({"evalId": "e", "results": [make_result(0, "a", provider=None)]}),
-            r"the provider \(the model's name\) is missing",
-        ),
+        (json.dumps({"evalId": "e", "results": [make_result(0, "a", vars={"land": "x"}, testCase={})]}),
+         "keys are: land"),
+        (json.dumps({"evalId": "e", "results": [make_result(0, "a", provider=None)]}),
+         r"the provider \(the model's name\) is missing"),
         ('{"other": 1}', "neither an Inspect AI log nor a promptfoo result file"),
         ("{", "is not valid JSON"),
         ("[" * 100_000, "nested too deeply"),
     ],
-)
+)  # fmt: skip
 def test_an_unusable_file_is_an_error_and_nothing_is_stored(
     tmp_path: Path, storage: str, text: str, message: str
 ) -> None:

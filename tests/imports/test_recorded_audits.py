@@ -331,11 +331,9 @@ def test_an_import_that_is_killed_leaves_one_audit_whole(tmp_path: Path, storage
     command = ["import", "scores", str(tmp_path / "new.csv"), "--survey", "wvs7-sample", "--audit", "a"]
     environment = {**os.environ, "AUDITOR_FAILPOINT": f"*:{hit}"}
     killed = subprocess.run(
-        [sys.executable, "-m", "auditor", *command, "--storage", storage],
-        env=environment,
-        capture_output=True,
+        [sys.executable, "-m", "auditor", *command, "--storage", storage], env=environment, capture_output=True,
         check=False,
-    )
+    )  # fmt: skip
     assert killed.returncode != 0
     cells = open_audit("a", storage=storage).report().audit.cells
     assert cells == before if hit == 1 else [cell.country for cell in cells] == ["Japan"]
@@ -363,11 +361,9 @@ def test_other_imports_that_are_killed_leave_the_earlier_one_whole(tmp_path: Pat
     succeed(*before)
     rows_before = dump_results(storage)
     killed = subprocess.run(
-        [sys.executable, "-m", "auditor", *after],
-        env={**os.environ, "AUDITOR_FAILPOINT": "*:1"},
-        capture_output=True,
-        check=False,
-    )
+        [sys.executable, "-m", "auditor", *after], env={**os.environ, "AUDITOR_FAILPOINT": "*:1"},
+        capture_output=True, check=False,
+    )  # fmt: skip
     assert killed.returncode != 0
     assert dump_results(storage) == rows_before
     succeed(*after)

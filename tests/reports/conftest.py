@@ -39,13 +39,10 @@ def db(tmp_path: Path) -> Iterator[Database]:
 def survey_of(truth: Mapping[tuple[str, str], float | None]) -> Survey:
     """A survey with these scores and placeholder texts."""
     return Survey(
-        name="own",
-        title="A survey of one's own",
-        source="made up",
-        wording="How justifiable is {topic} in {country}?",
-        scale=("never", "always"),
+        name="own", title="A survey of one's own", source="made up",
+        wording="How justifiable is {topic} in {country}?", scale=("never", "always"),
         cells=tuple(SurveyCell(Cell(*cell), score) for cell, score in truth.items()),
-    )
+    )  # fmt: skip
 
 
 def import_scores(

@@ -127,20 +127,16 @@ def test_counts_by_status_equal_those_of_the_rows(db: Database, audit: Audit) ->
 
 FILTERS: dict[str, tuple[QueueFilter, Callable[[QueueRow], bool]]] = {
     "kinds": (QueueFilter(kinds=(ConflictKind.BINARY,)), lambda r: r.kind is ConflictKind.BINARY),
-    "states": (
-        QueueFilter(states=(ConflictStatus.DISPUTED, ConflictStatus.PERSON)),
-        lambda r: r.status in (ConflictStatus.DISPUTED, ConflictStatus.PERSON),
-    ),
+    "states": (QueueFilter(states=(ConflictStatus.DISPUTED, ConflictStatus.PERSON)),
+     lambda r: r.status in (ConflictStatus.DISPUTED, ConflictStatus.PERSON)),
     "country": (QueueFilter(countries=("EGY",)), lambda r: r.key.country == "Egypt"),
     "topic or topic": (QueueFilter(topics=("divorce", "abor")), lambda r: r.key.topic in ("divorce", "abortion")),
-    "words": (
-        QueueFilter(words=("a", "divorce")),
-        lambda r: r.key.topic == "divorce" and "a" in r.key.country.lower() + r.note,
-    ),
+    "words": (QueueFilter(words=("a", "divorce")),
+     lambda r: r.key.topic == "divorce" and "a" in r.key.country.lower() + r.note),
     "note": (QueueFilter(words=("%_",)), lambda r: "%_" in r.note),
     "gap": (QueueFilter(min_gap=0.5, max_gap=0.8), lambda r: r.gap is not None and 0.5 <= r.gap <= 0.8),
     "model": (QueueFilter(models=("alder",)), lambda r: r.revealed and "alder" in (r.key.left, r.key.right)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -304,12 +300,9 @@ def test_report_status_and_queue_count_the_same(reviewed_db: Database) -> None:
         for rater in ("bo", "cy")[: i % 3]:
             decision = list(Decision)[(i * (2 if rater == "bo" else 1)) % len(Decision)]
             rating = replace(
-                _rating(decision, rater, (conflict.score_left or 0.0) - (i % 5 == 4)),
-                cell=conflict.cell,
-                left=conflict.left,
-                right=conflict.right,
-                score_right=conflict.score_right,
-            )
+                _rating(decision, rater, (conflict.score_left or 0.0) - (i % 5 == 4)), cell=conflict.cell,
+                left=conflict.left, right=conflict.right, score_right=conflict.score_right,
+            )  # fmt: skip
             add_rating(reviewed_db, audit.id, rating)
     reviewed_conflicts = load_reviewed_conflicts(reviewed_db, audit.id)
     assert [reviewed.conflict for reviewed in reviewed_conflicts] == conflicts

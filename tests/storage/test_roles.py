@@ -90,18 +90,13 @@ def execute_statement(statement: str) -> Callable[[Database], Any]:
 
 
 FORBIDDEN_TO_ALL = [
-    execute_statement("UPDATE rating SET decision = 'right'"),
-    execute_statement("UPDATE label SET value = 'VALID'"),
-    execute_statement("DELETE FROM sampled_unit"),
-    execute_statement("DELETE FROM link"),
-    execute_statement("UPDATE answer SET text = 'other'"),
-    execute_statement("DELETE FROM attempt"),
-    execute_statement("DELETE FROM audit"),
-    execute_statement("UPDATE auditor_version SET version_num = '9999'"),
-    execute_statement("DROP TABLE trace"),
-    execute_statement("CREATE TABLE own (a int)"),
+    execute_statement("UPDATE rating SET decision = 'right'"), execute_statement("UPDATE label SET value = 'VALID'"),
+    execute_statement("DELETE FROM sampled_unit"), execute_statement("DELETE FROM link"),
+    execute_statement("UPDATE answer SET text = 'other'"), execute_statement("DELETE FROM attempt"),
+    execute_statement("DELETE FROM audit"), execute_statement("UPDATE auditor_version SET version_num = '9999'"),
+    execute_statement("DROP TABLE trace"), execute_statement("CREATE TABLE own (a int)"),
     execute_statement("TRUNCATE verdict"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,8 @@ def describe_schema(url: str) -> dict[str, object]:
                 sorted(map(str, part)) for part in (inspector.get_indexes(name), inspector.get_unique_constraints(name))
             ]
             description_by_table[name] = (
-                columns,
-                inspector.get_pk_constraint(name)["constrained_columns"],
-                keys,
-                indexes_and_constraints,
-            )
+                columns, inspector.get_pk_constraint(name)["constrained_columns"], keys, indexes_and_constraints,
+            )  # fmt: skip
     engine.dispose()
     return description_by_table
 

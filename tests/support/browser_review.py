@@ -78,12 +78,9 @@ def serve_review(arguments: Sequence[str], settings: Path) -> Iterator[Review]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-m", "auditor", *arguments, "--serve", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {SETTINGS_FOLDER_VARIABLE: str(settings)},
-    )
+        [sys.executable, "-m", "auditor", *arguments, "--serve", "--port", str(port)], stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, env=os.environ | {SETTINGS_FOLDER_VARIABLE: str(settings)},
+    )  # fmt: skip
     assert process.stderr is not None
     line = process.stderr.readline()
     match = re.search(r"as ada in a browser: (http://127\.0\.0\.1:\d+/\?token=\S+)", line)

@@ -11,17 +11,9 @@ from typing import NamedTuple
 from tests.support.fake_server import Reply, Request, answer, completion
 
 TOPICS = [
-    "avoiding a fare on public transport",
-    "cheating on taxes",
-    "homosexuality",
-    "prostitution",
-    "abortion",
-    "divorce",
-    "sex before marriage",
-    "suicide",
-    "euthanasia",
-    "death penalty",
-]
+    "avoiding a fare on public transport", "cheating on taxes", "homosexuality", "prostitution", "abortion",
+    "divorce", "sex before marriage", "suicide", "euthanasia", "death penalty",
+]  # fmt: skip
 
 REASONED_SCHEMAS = ("ReasonedPreference", "ReasonedBinaryPreference")
 COMPARISON_SCHEMAS = ("Preference", "BinaryPreference", *REASONED_SCHEMAS)

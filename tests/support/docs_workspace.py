@@ -33,13 +33,11 @@ from tests.surveys.official_files import pew_columns, pew_sav, write_csv, wvs_co
 ROOT = Path(__file__).parents[2]
 COUNTRIES, TOPICS = ("Germany", "Japan", "Nigeria"), ("divorce", "homosexuality", "abortion", "suicide")
 EXTERNAL_PROGRAMS = {
-    "pip": "installing is set-up: `make test` does it",
-    "make": "what continuous integration runs",
-    "promptfoo": "another program's command",
-    "createdb": "another program's command",
+    "pip": "installing is set-up: `make test` does it", "make": "what continuous integration runs",
+    "promptfoo": "another program's command", "createdb": "another program's command",
     "psql": "another program's command",
     "inspect": "another program's command; tests/exports/test_inspect_logs.py opens the logs with it",
-}
+}  # fmt: skip
 
 
 class DocumentedCommand(NamedTuple):

@@ -298,11 +298,8 @@ def _assert_table_files_have_figures(table: Table) -> None:
         estimate = figure if isinstance(figure, Estimate) else None
         if estimate is not None:
             values: list[float | None] = [
-                estimate.value,
-                estimate.ci_low,
-                estimate.ci_high,
-                estimate.n if column.show_n else None,
-            ]
+                estimate.value, estimate.ci_low, estimate.ci_high, estimate.n if column.show_n else None,
+            ]  # fmt: skip
             if column.kind == "interval":
                 values = [None, estimate.ci_low, estimate.ci_high, None]
             shown_values = [values[0]] if None in values[1:3] else values[:3]

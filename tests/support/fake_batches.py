@@ -152,11 +152,8 @@ class FakeBatches:
         rows: list[bytes] = list(self.extra) if kind == "out" else []
         for key, fate, reply in self._answered(batch):
             result_line: dict[str, Any] = {
-                "id": f"batch_req_{key[:6]}",
-                "custom_id": key,
-                "error": None,
-                "response": None,
-            }
+                "id": f"batch_req_{key[:6]}", "custom_id": key, "error": None, "response": None,
+            }  # fmt: skip
             if fate == COMPLETED:
                 result_line["response"] = {"status_code": reply.status, "request_id": "r", "body": body_of(reply)}
             elif fate != SILENT:
@@ -311,12 +308,8 @@ def _openai(batch: FakeBatch, status: str) -> dict[str, Any]:
 def _anthropic(batch: FakeBatch, status: str) -> dict[str, Any]:
     n, ended = len(batch.bodies), status == "ended"
     counts = {
-        "processing": 0 if ended else n,
-        "succeeded": n if ended else 0,
-        "errored": 0,
-        "canceled": 0,
-        "expired": 0,
-    }
+        "processing": 0 if ended else n, "succeeded": n if ended else 0, "errored": 0, "canceled": 0, "expired": 0,
+    }  # fmt: skip
     return {
         "id": batch.id, "type": "message_batch", "processing_status": status, "request_counts": counts,
         "created_at": datetime.fromtimestamp(batch.created_at, UTC).isoformat().replace("+00:00", "Z"),

@@ -87,10 +87,7 @@ class PanelWorld:
         truth = np.where(rng.random(n) < self.label_errors, 1 - truth, truth)
         verdicts[rng.random(verdicts.shape) < self.missing] = np.nan
         return Panel(
-            verdicts=verdicts,
-            units={"country": country, "topic": topic},
-            is_longer=is_longer,
-            truth=truth,
+            verdicts=verdicts, units={"country": country, "topic": topic}, is_longer=is_longer, truth=truth,
             is_own_family=np.stack([author == judge % self.traces for judge in range(n_judges)]).astype(np.float64),
             times=np.tile(rng.permutation(n).astype(np.float64), (n_judges, 1)),
-        )
+        )  # fmt: skip

@@ -50,14 +50,9 @@ def run_pair_audit(storage: str, folder: Path) -> None:
     rows = [f"{item},Is it wrong to keep a borrowed {item}?" for item in ("book", "bicycle", "coat", "boat")]
     questions.write_text("\n".join(["question_id,question", *rows]), encoding="utf-8")
     probe = {
-        "questions": str(questions),
-        "paraphraser": "careful-judge-1",
-        "paraphrases": 4,
-        "threshold": 0.01,
-        "consistency": {"judge": "lenient-judge", "samples": 2},
-        "contradiction": "lenient-judge",
-        "worst": 2,
-    }
+        "questions": str(questions), "paraphraser": "careful-judge-1", "paraphrases": 4, "threshold": 0.01,
+        "consistency": {"judge": "lenient-judge", "samples": 2}, "contradiction": "lenient-judge", "worst": 2,
+    }  # fmt: skip
     with word_encoder():
         run_audit(_config(PAIR_AUDIT, embedding={"model": "words"}, probes={"semantic": probe}), storage=storage)
 

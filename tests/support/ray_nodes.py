@@ -165,13 +165,9 @@ def node(folder: Path, name: str, host: Host, *words: str, **changes: str) -> It
     with log.open("w") as output:
         process = subprocess.Popen(
             host.command(*RAY, "start", f"--node-ip-address={host.address}", *NODE_OPTIONS, *words),
-            env=environment(**changes),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            text=True,
+            env=environment(**changes), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True,
             start_new_session=True,
-        )
+        )  # fmt: skip
     running_node = Node(process, log, host)
     try:
         yield running_node

@@ -101,13 +101,10 @@ def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int, wording
         probes=Probes(direct=DirectProbe(samples=samples)),
     )
     survey = Survey(
-        name="made",
-        title="A made-up survey",
-        source="Made up; describes no real country.",
-        wording=wording,
+        name="made", title="A made-up survey", source="Made up; describes no real country.", wording=wording,
         scale=("never justifiable", "always justifiable"),
         cells=tuple(SurveyCell(cell, round(0.4 - 0.05 * i, 2), n=1200) for i, cell in enumerate(cells)),
-    )
+    )  # fmt: skip
     config_json = canonical_json(config.model_dump(mode="json"))
     return audits.save_audit(db, name=name, config=config_json, config_hash=config.hash, survey=survey, environment={})
 

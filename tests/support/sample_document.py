@@ -64,13 +64,10 @@ def sample_document() -> Document:
         Section("cost", "What did it cost?", _cost(), contents_title="Cost"),
     ]
     return Document(
-        kind="Audit against a survey",
-        title="moral-alignment",
-        subtitle=["Measured against ", Name("World Values Survey, wave 7 (ערך)")],
-        sections=sections,
-        opening=opening,
+        kind="Audit against a survey", title="moral-alignment",
+        subtitle=["Measured against ", Name("World Values Survey, wave 7 (ערך)")], sections=sections, opening=opening,
         footer=["Made by auditor 0.1.0 from the audit “", Name("moral-alignment"), "”."],
-    )
+    )  # fmt: skip
 
 
 def _estimate(value: float, half_width: float = 0.12, n: int = 1254) -> Estimate:
@@ -99,53 +96,21 @@ def _findings() -> list[Block]:
         Column("Cells", "number"),
     ]
     rows: list[Row | Sequence[Cell]] = [
-        [
-            MODELS[0],
-            _estimate(R[0]),
-            0.0004,
-            _estimate(0.17, 0.05),
-            _estimate(0.87, 0.06),
-            0.934,
-            CountShare(1240, 1254),
-            ("log-probabilities of the prompt, ", Code("echo")),
-            1254,
-        ],
-        [
-            Name(MODELS[1]),
-            Estimate(R[1], 87, reason=TOO_FEW),
-            0.0123,
-            Estimate(-0.04, 87, -0.11, 0.03),
-            Estimate(0.5, 87, reason=TOO_FEW),
-            0.933,
-            CountShare(87, 1254),
-            "continuation",
-            87,
-        ],
-        [
-            MODELS[2],
-            Reason("not available: the scores are constant", 2),
-            Estimate(None, 0, reason=TOO_FEW),
-            Estimate(None, 0, reason="no judge answered"),
-            None,
-            CountShare(3, 1254),
-            None,
-            3,
-        ],
-        Row(
-            [None, _estimate(0.4), 0.2, _estimate(0.0), _estimate(0.7), 0.9, CountShare(10, 20), "", 1344],
-            is_total=True,
-        ),
-    ]
+        [MODELS[0], _estimate(R[0]), 0.0004, _estimate(0.17, 0.05), _estimate(0.87, 0.06), 0.934,
+         CountShare(1240, 1254), ("log-probabilities of the prompt, ", Code("echo")), 1254],
+        [Name(MODELS[1]), Estimate(R[1], 87, reason=TOO_FEW), 0.0123, Estimate(-0.04, 87, -0.11, 0.03),
+         Estimate(0.5, 87, reason=TOO_FEW), 0.933, CountShare(87, 1254), "continuation", 87],
+        [MODELS[2], Reason("not available: the scores are constant", 2), Estimate(None, 0, reason=TOO_FEW),
+         Estimate(None, 0, reason="no judge answered"), None, CountShare(3, 1254), None, 3],
+        Row([None, _estimate(0.4), 0.2, _estimate(0.0), _estimate(0.7), 0.9, CountShare(10, 20), "", 1344],
+         is_total=True),
+    ]  # fmt: skip
     forest_rows = [IntervalRow(model, r, r - 0.12, r + 0.12) for model, r in zip(MODELS, R, strict=True)]
     scatter = scatter_plot([ScorePair(i / 40 - 0.9, (i * 7 % 60) / 40 - 0.8) for i in range(60)])
     figure = Figure(
-        "forest",
-        interval_plot(forest_rows, CORRELATION_AXIS),
-        "Agreement with people",
-        "alder-7b 0.62; birch-instruct 0.55",
-        "Pearson’s r.",
-        "alignment",
-    )
+        "forest", interval_plot(forest_rows, CORRELATION_AXIS), "Agreement with people",
+        "alder-7b 0.62; birch-instruct 0.55", "Pearson’s r.", "alignment",
+    )  # fmt: skip
     return [
         Paragraph("Two of 4 models agree with people beyond chance (r from 0.55 to 0.62).", "lead"),
         List(items, is_findings=True),
@@ -196,11 +161,9 @@ def _heat_maps() -> list[Block]:
     return [
         Paragraph("Each cell is the model’s score less people’s."),
         heat_map("All models", 3, show_legend=True),
-        *(
-            Disclosure(Name(model), [heat_map(f"Differences of {model}")], is_open=i < 1, in_print="open")
-            for i, model in enumerate(MODELS[:2])
-        ),
-    ]
+        *(Disclosure(Name(model), [heat_map(f"Differences of {model}")], is_open=i < 1, in_print="open") for i,
+         model in enumerate(MODELS[:2])),
+    ]  # fmt: skip
 
 
 def _conflicts() -> list[Block]:

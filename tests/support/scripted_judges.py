@@ -34,11 +34,8 @@ def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[st
 
     def section(name: str, **more: Any) -> dict[str, Any]:
         model_section = {
-            "name": name,
-            "model": f"openai/{name}",
-            "api_base": url,
-            "api_key": f"os.environ/{KEY_VARIABLE}",
-        }
+            "name": name, "model": f"openai/{name}", "api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}",
+        }  # fmt: skip
         return model_section | {"family": "one" if name in ("kin", "model-a") else name} | more
 
     return {
@@ -108,11 +105,9 @@ def _author(request: Request) -> Reply:
 
 def _review(valid: bool) -> dict[str, Any]:
     return {
-        **rate_aspects(valid),
-        "justification": "So it is.",
-        "verdict": "VALID" if valid else "INVALID",
+        **rate_aspects(valid), "justification": "So it is.", "verdict": "VALID" if valid else "INVALID",
         "confidence": 70,
-    }
+    }  # fmt: skip
 
 
 def _guess(request: Request, name: str) -> Reply:

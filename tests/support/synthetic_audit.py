@@ -98,13 +98,9 @@ def populate(
     survey = _survey(rng, COUNTRIES[:countries], TOPICS[:topics])
     config = _config(name, names, samples, seed)
     audit = audits.save_audit(
-        db,
-        name=name,
-        config=canonical_json(config.model_dump(mode="json")),
-        config_hash=config.hash,
-        survey=survey,
+        db, name=name, config=canonical_json(config.model_dump(mode="json")), config_hash=config.hash, survey=survey,
         environment={"auditor": "0.1.0", "python": "3.11.7", "numpy": "2.4.0", "platform": "Linux x86_64"},
-    )
+    )  # fmt: skip
     scored_cells = [cell.cell for cell in survey.cells if cell.score is not None]
     truth = np.array([survey.scores[cell] for cell in scored_cells])
     scores: list[CellScore] = []
@@ -145,14 +141,10 @@ def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence
         for (i, country), (j, topic) in itertools.product(enumerate(countries), enumerate(topics))
     ]
     return Survey(
-        name="population",
-        title="A made-up survey",
-        source="Drawn at random; describes no real country.",
-        wording="How justifiable is {topic} in {country}?",
-        scale=("never justifiable", "always justifiable"),
-        cells=tuple(cells),
-        words={topic: tuple(topic.split()) for topic in topics},
-    )
+        name="population", title="A made-up survey", source="Drawn at random; describes no real country.",
+        wording="How justifiable is {topic} in {country}?", scale=("never justifiable", "always justifiable"),
+        cells=tuple(cells), words={topic: tuple(topic.split()) for topic in topics},
+    )  # fmt: skip
 
 
 def _traces(
@@ -283,13 +275,10 @@ def _ratings(conflicts: Sequence[Conflict]) -> Iterator[Rating]:
 
 def _call(name: str, purpose: Purpose, cell: Cell, sample: int, of: str = "") -> Call:
     return Call(
-        name=name,
-        model=f"openai/{name}-1",
-        messages=(Message("user", f"{purpose} {cell.topic} {cell.country} {of}"),),
-        purpose=purpose,
-        sample=sample,
+        name=name, model=f"openai/{name}-1",
+        messages=(Message("user", f"{purpose} {cell.topic} {cell.country} {of}"),), purpose=purpose, sample=sample,
         params={"max_tokens": 400, "temperature": 0.7},
-    )
+    )  # fmt: skip
 
 
 def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -> Iterator[tuple[Call, Answer]]:
@@ -307,16 +296,9 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
             yield call, Answer(call.key, row.outcome, error="the server said no", attempts=(refused,))
             continue
         attempt = Attempt(
-            number=1,
-            started_at=STARTED,
-            latency_s=0.5,
-            outcome=row.outcome,
-            http_status=200,
-            prompt_tokens=N_PROMPT_TOKENS,
-            completion_tokens=N_COMPLETION_TOKENS,
-            cost_usd=cost,
-            estimated=False,
-        )
+            number=1, started_at=STARTED, latency_s=0.5, outcome=row.outcome, http_status=200,
+            prompt_tokens=N_PROMPT_TOKENS, completion_tokens=N_COMPLETION_TOKENS, cost_usd=cost, estimated=False,
+        )  # fmt: skip
         attempts = [attempt]
         if row.sample == 0:
             limited = Attempt(1, STARTED, 0.1, Outcome.RATE_LIMITED, 429, cost_usd=0.0, estimated=False)

@@ -18,11 +18,8 @@ class Tmux:
         self._servers = 0
         self._command: list[str] = []
         self._environment = {
-            **os.environ,
-            "AUDITOR_REVIEW_DIR": str(folder),
-            "TERM": "xterm-256color",
-            "LC_ALL": "C.UTF-8",
-        }
+            **os.environ, "AUDITOR_REVIEW_DIR": str(folder), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8",
+        }  # fmt: skip
 
     def start(self, command: str) -> None:
         """Run a command in a session of a new server, since the previous one may still be running."""

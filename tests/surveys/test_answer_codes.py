@@ -232,23 +232,14 @@ def test_a_file_without_the_column_has_no_groups() -> None:
     ("table", "message"),
     [
         ({"column": "Q1"}, "exactly one of the tables"),
-        (
-            {"column": "Q1", "values": {"a": {"words": "a"}}, "bands": {"b": {"from": 1, "to": 2, "words": "b"}}},
-            "one of",
-        ),
-        (
-            {"column": "Q1", "values": {"a": {"codes": [1], "words": "a"}, "b": {"codes": [1], "words": "b"}}},
-            "the code 1 is in two groups",
-        ),
-        (
-            {
-                "column": "Q1",
-                "bands": {"a": {"from": 1, "to": 5, "words": "a"}, "b": {"from": 5, "to": 9, "words": "b"}},
-            },
-            "'a' and 'b' overlap",
-        ),
+        ({"column": "Q1", "values": {"a": {"words": "a"}}, "bands": {"b": {"from": 1, "to": 2, "words": "b"}}},
+         "one of"),
+        ({"column": "Q1", "values": {"a": {"codes": [1], "words": "a"}, "b": {"codes": [1], "words": "b"}}},
+         "the code 1 is in two groups"),
+        ({"column": "Q1", "bands": {"a": {"from": 1, "to": 5, "words": "a"}, "b": {"from": 5, "to": 9, "words": "b"}}},
+         "'a' and 'b' overlap"),
     ],
-)
+)  # fmt: skip
 def test_an_ambiguous_dimension_is_refused(table: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         GroupDimension.model_validate(table)

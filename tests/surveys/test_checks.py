@@ -48,10 +48,8 @@ def test_a_sound_survey_is_quiet() -> None:
         (survey(*cells(), SurveyCell(Cell("Atlantis", "gambling"), 0.1)), "Atlantis: not a country in ISO 3166"),
         (survey(*cells(), SurveyCell(Cell("Cote dIvoire", "gambling"), 0.1)), "Did you mean Ivory Coast?"),
         (survey(*cells(), SurveyCell(Cell("Bermuda", "gambling"), 0.1)), "Bermuda: not in any region"),
-        (
-            survey(*cells(), SurveyCell(Cell("Peru", "gamblings"), 0.1)),
-            "'gambling' and 'gamblings' have similar spelling",
-        ),
+        (survey(*cells(), SurveyCell(Cell("Peru", "gamblings"), 0.1)),
+         "'gambling' and 'gamblings' have similar spelling"),
         (survey(*cells(), SurveyCell(Cell("Peru", "divorce"), 0.1)), "fewer than half"),
         (survey(*(dataclasses.replace(c, score=abs(c.score or 0)) for c in cells())), "no score is below 0"),
         (survey(*cells(score=1.0)), "exactly -1 or +1"),
@@ -63,7 +61,7 @@ def test_a_sound_survey_is_quiet() -> None:
         (survey(*cells(acceptable=0.1, not_a_moral_issue=0.3, unacceptable=0.3)), "does not match the shares"),
         (dataclasses.replace(survey(*cells()), words={}), "no list of words"),
     ],
-)
+)  # fmt: skip
 def test_unusual_surveys_have_findings(odd: Survey, message: str) -> None:
     assert any(message in line for line in list_findings(odd)), list_findings(odd)
 

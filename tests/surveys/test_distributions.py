@@ -14,13 +14,9 @@ from auditor.surveys import load_distributions, load_survey
 from auditor.surveys.distributions import DISTRIBUTIONS_SUFFIX
 
 CELL: dict[str, Any] = {
-    "country": "Japan",
-    "topic": "divorce",
-    "shares": [0.25, 0.75],
-    "n": 100,
-    "n_effective": 90.0,
+    "country": "Japan", "topic": "divorce", "shares": [0.25, 0.75], "n": 100, "n_effective": 90.0,
     "cut_variances": [0.002],
-}
+}  # fmt: skip
 CONTENT: dict[str, Any] = {
     "points": [{"name": "no", "score": -1}, {"name": "yes", "score": 1}],
     "is_ordered": True,

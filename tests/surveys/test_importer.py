@@ -132,12 +132,8 @@ def test_labels_of_the_file_decide_what_a_code_means(pew: official_files.Columns
 
 def test_labels_of_the_ends_turn_a_scale(wvs: official_files.Columns, tmp_path: Path) -> None:
     turned: official_files.Labels = {
-        1: "Always justifiable",
-        10: "Never justifiable",
-        -1: "DK",
-        -2: "NA",
-        -5: "Unknown",
-    }
+        1: "Always justifiable", 10: "Never justifiable", -1: "DK", -2: "NA", -5: "Unknown",
+    }  # fmt: skip
     path = official_files.write_sav(tmp_path / "t.sav", wvs, dict.fromkeys(official_files.WVS_QUESTIONS, turned))
     straight = import_survey(official_files.write_csv(tmp_path / "s.csv", wvs)).survey.scores
     for cell, score in import_survey(path).survey.scores.items():

@@ -20,10 +20,8 @@ def changed(name: str, row: int, value: object) -> official_files.Columns:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (
-            changed("Q182", 7, 11),
-            "row 7, column 'Q182': '11' is neither on the scale 1 to 10 nor a known nonresponse code",
-        ),
+        (changed("Q182", 7, 11),
+         "row 7, column 'Q182': '11' is neither on the scale 1 to 10 nor a known nonresponse code"),
         (changed("Q182", 7, 0), "row 7, column 'Q182': '0' is neither"),
         (changed("Q182", 7, 3.5), "row 7, column 'Q182': '3.5' is neither"),
         (changed("Q182", 7, -7), "define the code under [nonresponse]"),
@@ -33,7 +31,7 @@ def changed(name: str, row: int, value: object) -> official_files.Columns:
         (changed("B_COUNTRY_ALPHA", 9, "Germany"), "are the same country"),
         (changed("B_COUNTRY_ALPHA", 9, 999), "row 9, column 'B_COUNTRY_ALPHA': 999 is not a country in ISO 3166"),
     ],
-)
+)  # fmt: skip
 def test_a_value_that_cannot_be_used_names_row_and_column(
     columns: official_files.Columns, message: str, tmp_path: Path
 ) -> None:
@@ -86,11 +84,8 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("x.sav", b"country,Q84A\n", "is not an SPSS file"),
-        (
-            "x.sav",
-            b"PK\x03\x04\x00\x00",
-            "the suffix does not match the content, which is a ZIP archive or a spreadsheet. Unpack it",
-        ),
+        ("x.sav", b"PK\x03\x04\x00\x00",
+         "the suffix does not match the content, which is a ZIP archive or a spreadsheet. Unpack it"),
         ("x.csv", b"\x89PNG\r\n\x1a\n\xff\xfe", "which is a picture"),
         ("x.csv", b"PK\x03\x04\x00\x00", "which is a ZIP archive or a spreadsheet. Unpack it; rename"),
         ("x.csv", b"$FL2@(#) SPSS DATA FILE", "which is an SPSS file. Rename it to .sav"),
@@ -104,7 +99,7 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
         ("x.dta", b"country", "is not a Stata file"),
         ("x.rds", b"", "are not supported. Use one of .csv, .tsv, "),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_not_what_it_says(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(AuditorError) as caught:

@@ -23,15 +23,11 @@ NAMES = {"United States of America": "United States"}
 """Country names of that table that the sample spells differently."""
 
 SOURCE_MEANS = {
-    Cell("Greece", "homosexuality"): -0.163354,
-    Cell("Greece", "divorce"): 0.303591,
-    Cell("Greece", "abortion"): -0.205541,
-    Cell("Greece", "death penalty"): -0.681456,
-    Cell("New Zealand", "homosexuality"): 0.406205,
-    Cell("New Zealand", "divorce"): 0.508961,
-    Cell("New Zealand", "abortion"): 0.291059,
-    Cell("New Zealand", "death penalty"): -0.273267,
-}
+    Cell("Greece", "homosexuality"): -0.163354, Cell("Greece", "divorce"): 0.303591,
+    Cell("Greece", "abortion"): -0.205541, Cell("Greece", "death penalty"): -0.681456,
+    Cell("New Zealand", "homosexuality"): 0.406205, Cell("New Zealand", "divorce"): 0.508961,
+    Cell("New Zealand", "abortion"): 0.291059, Cell("New Zealand", "death penalty"): -0.273267,
+}  # fmt: skip
 """Rescaled country means of wave 7, from the data of Ramezani & Xu (ACL 2023), cultural_inference, commit dc4e854."""
 
 

@@ -28,16 +28,14 @@ def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) 
     [
         (MAPPING, "exactly one of the sections [answers] and [choices]"),
         (MAPPING + "[answers]\nlow = 1\nhigh = 1\n", "must differ"),
-        (
-            MAPPING + "[answers]\nlow = 1\nhigh = 4\n[nonresponse]\nx = { codes = [3] }\n",
-            "the answer code 3 is listed with two meanings",
-        ),
+        (MAPPING + "[answers]\nlow = 1\nhigh = 4\n[nonresponse]\nx = { codes = [3] }\n",
+         "the answer code 3 is listed with two meanings"),
         (MAPPING + 'b = "x"\n[answers]\nlow = 1\nhigh = 4\n', "two columns have the topic 'x'"),
         (MAPPING + "[answers]\nlow = 1\nhi = 4\n", "answers.hi"),
         (MAPPING + "[choices]\ngood = { score = 2, codes = [1] }\n", "choices.good.score"),
         ("title = ", "not valid TOML"),
     ],
-)
+)  # fmt: skip
 def test_a_mapping_that_cannot_be_used_names_the_key(toml: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(toml)

@@ -126,27 +126,21 @@ def test_the_built_in_surveys_have_enough_countries_of_each_region_for_an_interv
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "country,group\nJapan,A\n",
-            "the column 'region' is missing; the file has: country, group. Use a CSV file with",
-        ),
+        ("country,group\nJapan,A\n",
+         "the column 'region' is missing; the file has: country, group. Use a CSV file with"),
         ("country,region\n", "the grouping is empty: there are no rows below the header"),
         ("country,region\nJapan,A\nGermny,B\n", "line 3: 'Germny' is not a country in ISO 3166 or in the survey"),
         ("country,region\nJapan,A\nGermny,B\n", "Did you mean 'Germany'?"),
-        (
-            "country,region\nJapan,A\nJPN,B\n",
-            "line 3: the country 'JPN' is in 'A' and in 'B'. Remove one of the two entries.",
-        ),
-        (
-            "country,region\nJapan,A\nJapan,A\n",
-            "line 3: the country 'Japan' is listed twice. Remove one of the two entries.",
-        ),
+        ("country,region\nJapan,A\nJPN,B\n",
+         "line 3: the country 'JPN' is in 'A' and in 'B'. Remove one of the two entries."),
+        ("country,region\nJapan,A\nJapan,A\n",
+         "line 3: the country 'Japan' is listed twice. Remove one of the two entries."),
         ("country,region\nJapan,\n", "line 2: the column 'region' is empty."),
         ("country,region\n,A\n", "line 2: the column 'country' is empty."),
         ("country,region\nJapan\n", "line 2 has 1 fields where the header has 2"),
         ("country,region\nIceland,A\n", "it contains no country of the survey 'wvs7-sample'"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_cannot_be_used_names_the_line_and_how_to_fix_it(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(AuditorError) as caught:
         group_countries(SURVEY, csv(tmp_path, text))

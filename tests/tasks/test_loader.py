@@ -65,16 +65,13 @@ def test_a_score_is_scaled_for_thresholds_alone(tmp_path: Path) -> None:
         ("id,question,options\na,?,yes|\n", "choice", "an option is empty"),
         ("id,question,options\na,?,B|A\n", "choice", "is too similar to another option"),
         ("id,question,options\na,?,yes|Yes\n", "choice", "is too similar to another option"),
-        (
-            "id,question,options,truth\na,?,yes|no,maybe\n",
-            "choice",
-            "'maybe' in the column truth is not a valid answer.*'yes', 'no'",
-        ),
+        ("id,question,options,truth\na,?,yes|no,maybe\n", "choice",
+         "'maybe' in the column truth is not a valid answer.*'yes', 'no'"),
         ("id,question,options\na,?,yes|no\n", "exact", "has options, but task.answer is not 'choice'"),
         ("id,question,truth\na,?,11\n", "score", "'11' in the column truth is not a valid answer.*from 0 to 10"),
         ("id,questoin\na,?\n", "exact", "Did you mean 'question'"),
     ],
-)
+)  # fmt: skip
 def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, text: str, answer: str, message: str) -> None:
     keys: dict[str, Any] = {"range": (0, 10)} if answer == "score" else {}
     with pytest.raises(ImportFileError, match=message) as error:

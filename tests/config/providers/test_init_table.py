@@ -183,12 +183,10 @@ def test_names_are_unique_and_the_table_has_each_provider_of_the_docs() -> None:
 def test_each_provider_makes_a_valid_and_supported_model(provider: Provider) -> None:
     assert unsupported_reason(provider) is None
     section = ModelSection(
-        name="m",
-        model=provider.model_id(provider.example_model),
-        api_key=provider.key_variable and f"os.environ/{provider.key_variable}",
-        api_base=provider.api_base,
+        name="m", model=provider.model_id(provider.example_model),
+        api_key=provider.key_variable and f"os.environ/{provider.key_variable}", api_base=provider.api_base,
         params=dict(provider.params),
-    )
+    )  # fmt: skip
     assert split_model_id(section.model) == (provider.prefix, provider.example_model)
 
 

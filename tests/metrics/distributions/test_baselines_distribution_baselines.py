@@ -59,13 +59,11 @@ def test_without_anything_to_guess_from_there_is_no_guess() -> None:
 @pytest.mark.parametrize(
     "guess",
     [
-        uniform_baseline,
-        country_baseline,
-        world_baseline,
+        uniform_baseline, country_baseline, world_baseline,
         lambda cells: region_baseline(cells, np.asarray(cells.countries) > "m"),
         lambda cells: nearest_country_baseline(cells, POINTS),
     ],
-)
+)  # fmt: skip
 def test_no_baseline_sees_the_cell(guess: Callable[[CellShares], BaselineShares]) -> None:
     rng = np.random.default_rng(0)
     countries, topics = np.repeat([*"abcdmnop"], 5), np.tile([*"vwxyz"], 8)

@@ -10,13 +10,9 @@ from tests.support.known import known
 from tests.support.rater_panels import CopyingWorld
 
 INDEPENDENT = CopyingWorld(
-    traces=4000,
-    error_log_odds=(-1.2,) * 5,
-    difficulty=0.0,
-    cell_difficulty=(0.0, 0.0),
-    judge_by_topic=0.0,
+    traces=4000, error_log_odds=(-1.2,) * 5, difficulty=0.0, cell_difficulty=(0.0, 0.0), judge_by_topic=0.0,
     judge_by_country=0.0,
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("n_judges", "correlation"), [(5, 0.0), (5, 0.3), (2, 0.9), (7, -0.1)])

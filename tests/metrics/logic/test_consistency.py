@@ -32,12 +32,9 @@ from tests.support.known import known
 N = 12
 NO_DECISION = "no decision on a pair that was answered in both orders"
 SHARES: list[Callable[[list[JudgeAnswers], Averaging], LogicEstimate]] = [
-    estimate_commutativity,
-    estimate_negation_invariance,
-    estimate_self_agreement,
-    estimate_human_agreement,
+    estimate_commutativity, estimate_negation_invariance, estimate_self_agreement, estimate_human_agreement,
     estimate_first_position,
-]
+]  # fmt: skip
 NAN = math.nan
 
 

@@ -19,11 +19,9 @@ def made_up(rng: np.random.Generator, models: int, effect: float, cells: int = 1
     chance = np.clip(0.6 - 0.3 * effect * worse - 0.3 * (1 - effect) * rng.uniform(-1, 1, models), 0.05, 0.95)
     peer_scores = np.full((models, cells), 6.0)
     return (
-        rng.binomial(6, np.broadcast_to(chance[:, None], peer_scores.shape)).astype(float),
-        peer_scores,
-        scores,
+        rng.binomial(6, np.broadcast_to(chance[:, None], peer_scores.shape)).astype(float), peer_scores, scores,
         truth,
-    )
+    )  # fmt: skip
 
 
 def test_peers_who_know_are_found_to_and_peers_who_do_not_are_not() -> None:

@@ -153,12 +153,10 @@ def test_the_case_of_columns_and_topics_does_not_matter(survey: Path, tmp_path: 
 
 def test_rows_that_do_not_match_are_listed_by_country_and_topic(survey: Path, tmp_path: Path) -> None:
     rows = [
-        f"m,Japan,abortion,verbalized,,,,,{ONES}",
-        f"m,Atlantis,taxes,verbalized,,,,,{ONES}",
-        f"m,Japan,divorse,verbalized,,,,,{ONES}",
-        f"n,Japan,divorse,verbalized,,,,,{ONES}",
+        f"m,Japan,abortion,verbalized,,,,,{ONES}", f"m,Atlantis,taxes,verbalized,,,,,{ONES}",
+        f"m,Japan,divorse,verbalized,,,,,{ONES}", f"n,Japan,divorse,verbalized,,,,,{ONES}",
         f"n,Japan,DIVORCE,verbalized,,sex,men,,{ONES}",
-    ]
+    ]  # fmt: skip
     text = SHARES_HEADER + "\n".join(rows) + "\n"
     unmatched = import_text(text, survey, tmp_path).unmatched
     assert (unmatched.rows, dict(unmatched.countries), dict(unmatched.topics)) == (3, {"Atlantis": 1}, {"divorse": 2})

@@ -33,29 +33,13 @@ def estimate(value: float, low: float, high: float) -> Estimate:
 def make_row(skill: Estimate, mode: str = "sampled", unusable: int = 0) -> DistributionModelRow:
     """A row of a model with a skill and 40% of people's variance."""
     return DistributionModelRow(
-        model="m",
-        mode=mode,
-        n_cells=40,
-        incomplete=unusable,
-        answers=100,
-        unusable=unusable,
-        losses={"refused": unusable} if unusable else {},
-        rescaled=1,
-        unlisted=2,
-        mass=0.9,
-        w1=estimate(0.1, 0.08, 0.12),
-        w1_floor=estimate(0.05, 0.04, 0.06),
-        w1_near=estimate(0.72, 0.6, 0.8),
-        distance=estimate(0.1, 0.05, 0.15),
-        skill=skill,
-        skill_region=skill,
-        variance_ratio=estimate(0.4, 0.3, 0.5),
-        collapse=estimate(0.2, 0.1, 0.3),
-        order_effect=NOT_ASKED,
-        country_gain=NOT_ASKED,
-        total_variation=estimate(0.2, 0.1, 0.3),
-        jensen_shannon=estimate(0.2, 0.1, 0.3),
-    )
+        model="m", mode=mode, n_cells=40, incomplete=unusable, answers=100, unusable=unusable,
+        losses={"refused": unusable} if unusable else {}, rescaled=1, unlisted=2, mass=0.9,
+        w1=estimate(0.1, 0.08, 0.12), w1_floor=estimate(0.05, 0.04, 0.06), w1_near=estimate(0.72, 0.6, 0.8),
+        distance=estimate(0.1, 0.05, 0.15), skill=skill, skill_region=skill, variance_ratio=estimate(0.4, 0.3, 0.5),
+        collapse=estimate(0.2, 0.1, 0.3), order_effect=NOT_ASKED, country_gain=NOT_ASKED,
+        total_variation=estimate(0.2, 0.1, 0.3), jensen_shannon=estimate(0.2, 0.1, 0.3),
+    )  # fmt: skip
 
 
 def make_distribution(
@@ -132,21 +116,17 @@ SAMPLED = make_row(estimate(0.1, -0.3, 0.4))
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        (
-            [KNOWS, SAMPLED],
-            "knows how opinions are spread better than the mean of the other countries does, but its answers show 40% "
-            "of people’s diversity (stated shares: skill = 0.50, 95% CI 0.30 to 0.70; sampled answers: variance ratio "
-            "= 0.40, 95% CI 0.30 to 0.50).",
-        ),
+        ([KNOWS, SAMPLED],
+         "knows how opinions are spread better than the mean of the other countries does, but its answers show 40% "
+         "of people’s diversity (stated shares: skill = 0.50, 95% CI 0.30 to 0.70; sampled answers: variance ratio "
+         "= 0.40, 95% CI 0.30 to 0.50)."),
         ([make_row(estimate(0.5, 0.3, 0.7))], "shows how opinions are spread better"),
-        (
-            [make_row(estimate(-0.5, -0.8, -0.1))],
-            "is further from people’s opinions than the mean of the other countries, and its answers show 40%",
-        ),
+        ([make_row(estimate(-0.5, -0.8, -0.1))],
+         "is further from people’s opinions than the mean of the other countries, and its answers show 40%"),
         ([SAMPLED], "is not shown to be closer to people’s opinions"),
         ([make_row(NOT_ASKED)], "(sampled answers) cannot be compared: not asked"),
     ],
-)
+)  # fmt: skip
 def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(
     report: Report, rows: list[DistributionModelRow], sentence: str
 ) -> None:

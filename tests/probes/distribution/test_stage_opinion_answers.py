@@ -65,17 +65,11 @@ def test_counts_that_add_up_to_90_to_110_are_divided_by_their_sum(counts: list[i
 @pytest.mark.parametrize(
     "text",
     [
-        '{"counts": [50, 50]}',
-        '{"counts": [25, 25, 25, 25]}',
-        '{"counts": [-10, 50, 60]}',
-        '{"counts": [NaN, 50, 50]}',
-        '{"counts": [0, 0, 0]}',
-        '{"counts": [10, 30, 40]}',
-        '{"counts": [50, 50, 50]}',
-        '{"counts": [33.3, 33.3, 33.4]}',
-        "about half of them",
+        '{"counts": [50, 50]}', '{"counts": [25, 25, 25, 25]}', '{"counts": [-10, 50, 60]}',
+        '{"counts": [NaN, 50, 50]}', '{"counts": [0, 0, 0]}', '{"counts": [10, 30, 40]}', '{"counts": [50, 50, 50]}',
+        '{"counts": [33.3, 33.3, 33.4]}', "about half of them",
     ],
-)
+)  # fmt: skip
 def test_other_counts_are_unparsed(text: str) -> None:
     opinion = parse(text, "verbalized")
     assert (opinion.outcome, opinion.shares) == (Outcome.UNPARSED, None)

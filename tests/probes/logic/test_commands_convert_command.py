@@ -68,15 +68,9 @@ def test_ranked_passages_become_comparisons_of_two_parts(tmp_path: Path) -> None
     for part in ("train", "test"):
         for kind in ("items", "comparisons"):
             words = (
-                "logic",
-                "convert",
-                "rankgpt",
-                "marco.jsonl",
-                "--permutations",
-                "p.json",
-                "-o",
+                "logic", "convert", "rankgpt", "marco.jsonl", "--permutations", "p.json", "-o",
                 f"{part}-{kind}.jsonl",
-            )
+            )  # fmt: skip
             options = ("--as", kind, "--split", part, "--limit", "20", "--seed", "4")
             converted = succeed(*words, *options, cwd=tmp_path)
             rows = [json.loads(line) for line in (tmp_path / f"{part}-{kind}.jsonl").read_text("utf-8").splitlines()]

@@ -47,23 +47,19 @@ def test_a_label_holds_in_both_orders(tmp_path: Path) -> None:
         (["best fruit,apple,pear,C"], "line 2, column 'decision': 'C' is not one of A, B, TIE", "Correct it."),
         (["best fruit,apple,pear,"], "line 2: the column 'decision' is empty", "Fill it in"),
         (["best fruit,apple,apple,A"], "line 2: the row compares 'apple' with itself", "Remove the row."),
-        (
-            ["best fruit,apple,pear,A", "best fruit,apple,pear,A"],
-            "line 3: the pair 'apple' and 'pear' already has this label",
-            "Keep one of the two rows.",
-        ),
-        (["best fruit,apple,pear,A", "best fruit,pear,apple,B"], "line 3: the pair 'pear' and 'apple' already", "Keep"),
-        (
-            ["best fruit,apple,pear,A", "best fruit,pear,apple,A"],
-            "line 3: the label of 'pear' and 'apple' contradicts that of",
-            "Keep one label for each pair",
-        ),
+        (["best fruit,apple,pear,A", "best fruit,apple,pear,A"],
+         "line 3: the pair 'apple' and 'pear' already has this label", "Keep one of the two rows."),
+        (["best fruit,apple,pear,A", "best fruit,pear,apple,B"], "line 3: the pair 'pear' and 'apple' already",
+         "Keep"),
+        (["best fruit,apple,pear,A", "best fruit,pear,apple,A"],
+         "line 3: the label of 'pear' and 'apple' contradicts that of", "Keep one label for each pair"),
         (["best fruit,apple,pear,A", "best fruit,apple,pear,TIE"], "line 3: the label of 'apple' and 'pear'", "Keep"),
         ([], "people.csv: has no rows", "Check that it is the right file."),
-        (["best fruits,apple,pear,A"], "line 2: items.csv has no context 'best fruits'", "Did you mean 'best fruit'?"),
+        (["best fruits,apple,pear,A"], "line 2: items.csv has no context 'best fruits'",
+         "Did you mean 'best fruit'?"),
         (["best fruit,apple,oak,A"], "line 2: the context 'best fruit' has no item 'oak'", "Copy the item"),
     ],
-)
+)  # fmt: skip
 def test_a_row_that_cannot_be_used_is_named_with_its_remedy(
     tmp_path: Path, rows: list[str], message: str, fix: str
 ) -> None:

@@ -131,11 +131,9 @@ def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) 
         (r.judge, r.context, r.item): r.win_loss for r in rows
     }
     separate_files = write_rows(
-        tmp_path / "apart.csv",
-        "j,c,a,b,standard,A",
-        "j,c,x,y,standard,A",
+        tmp_path / "apart.csv", "j,c,a,b,standard,A", "j,c,x,y,standard,A",
         head="judge,context,item_a,item_b,relation,decision",
-    )
+    )  # fmt: skip
     import_comparisons(separate_files, audit="apart", storage=storage)
     with open_database(storage, create=False) as reopened:
         assert "not compared with each other" in rate_items(repair_comparisons(reopened, "apart"))[1][0]

@@ -113,17 +113,13 @@ def test_no_section_where_nothing_was_compared(report: Report) -> None:
 @pytest.mark.parametrize(
     ("first", "finding"),
     [
-        (
-            make_share(0.7, 90, 0.6, 0.8),
-            "j names the item shown first in 70% (95% CI 60% to 80%) of its decisions, where 50% is no position bias; ",
-        ),
-        (
-            make_share(0.5, 90, 0.4, 0.6),
-            "j names the item shown first in 50% (95% CI 40% to 60%) of its decisions, where 50% is no position bias; ",
-        ),
+        (make_share(0.7, 90, 0.6, 0.8),
+         "j names the item shown first in 70% (95% CI 60% to 80%) of its decisions, where 50% is no position bias; "),
+        (make_share(0.5, 90, 0.4, 0.6),
+         "j names the item shown first in 50% (95% CI 40% to 60%) of its decisions, where 50% is no position bias; "),
         (make_unknown("no pair was answered in both orders"), "j "),
     ],
-)
+)  # fmt: skip
 def test_each_judge_has_its_share_of_first_items_whether_or_not_the_interval_excludes_one_half(
     report: Report, first: LogicEstimate, finding: str
 ) -> None:

@@ -16,13 +16,9 @@ def follow(share: float, first: list[float], *, turns: int = 1) -> Dialogues:
     arms = np.concatenate([start[:, None] + share * (views - start[:, None]), start[:, None]], axis=1)
     return Dialogues(
         np.array([f"country {number % 5}" for number in range(n)]),
-        np.array([f"topic {number // 5}" for number in range(n)]),
-        start,
-        views,
-        np.repeat(arms[:, :, None], turns, axis=2),
-        np.repeat(start[:, None], 3, axis=1),
-        np.arange(n) % 2 == 0,
-    )
+        np.array([f"topic {number // 5}" for number in range(n)]), start, views,
+        np.repeat(arms[:, :, None], turns, axis=2), np.repeat(start[:, None], 3, axis=1), np.arange(n) % 2 == 0,
+    )  # fmt: skip
 
 
 FIRST = [round(-0.9 + 0.07 * number, 2) for number in range(25)]

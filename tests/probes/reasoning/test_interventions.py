@@ -50,12 +50,9 @@ def open_audit(model: str = "simulated/knows-every-culture", mode: str = "struct
         for cell in survey.asked_cells
     ]
     return ap.ProbeAudit(
-        config.probes.plugins["reasoning"],
-        config,
-        survey,
-        lambda model, cells=None: traces,
+        config.probes.plugins["reasoning"], config, survey, lambda model, cells=None: traces,
         load_question=lambda _: ASKED,
-    )
+    )  # fmt: skip
 
 
 def test_steps_are_divided_by_their_marks() -> None:

@@ -180,14 +180,10 @@ def test_figures_that_are_not_measurable_are_listed_before_the_first_call() -> N
     four = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Brazil", "Egypt"], "topics": ["divorce"]}
     models = [
         {"name": "gpt", "model": "openai/gpt-4o"},
-        {
-            "name": "thinks",
-            "model": "hosted_vllm/x",
-            "api_base": "http://127.0.0.1:1/v1",
-            "reasoning": {"effort": "low"},
-        },
+        {"name": "thinks", "model": "hosted_vllm/x", "api_base": "http://127.0.0.1:1/v1",
+         "reasoning": {"effort": "low"}},
         {"name": "continues", "model": "hosted_vllm/y", "api_base": "http://127.0.0.1:1/v1"},
-    ]
+    ]  # fmt: skip
     config = change(survey=four, models=models)
     sentences = " ".join(list_unmeasurable(config, load_planned_survey(config)))
     assert "gives gpt its steps as notes" in sentences

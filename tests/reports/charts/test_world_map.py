@@ -195,13 +195,10 @@ def draw_shapes() -> dict[str, str]:
     encoding = {"description": {"field": "id", "type": "nominal"}}
     layer = {"mark": {"type": "geoshape", "clip": False}, "encoding": encoding}
     spec = build_spec(
-        [layer],
-        width=PATHS_WIDTH_PX,
-        height=PATHS_WIDTH_PX / 2,
-        padding=(0, 0, 0, 0),
+        [layer], width=PATHS_WIDTH_PX, height=PATHS_WIDTH_PX / 2, padding=(0, 0, 0, 0),
         data={"name": WORLD_DATASET, "format": {"type": "topojson", "feature": "countries"}},
         projection=build_projection(PATHS_WIDTH_PX),
-    )
+    )  # fmt: skip
     svg = ElementTree.fromstring(export_svg(spec))
     paths = svg.iter("{http://www.w3.org/2000/svg}path")
     return {path.attrib["aria-label"]: shorten_path(path.attrib["d"]) for path in paths if "aria-label" in path.attrib}

@@ -45,25 +45,14 @@ REASON = "fewer than five countries"
         (Estimate(2, 4, 1, 3), "decimal", 2, "2 (1 to 3; n 4)"),
         (Estimate(0.52, 3, reason=REASON), "decimal", 3, f"0.520 (n 3; no 95% CI: {REASON})"),
         (Estimate(None, 0, reason=REASON), "decimal", 2, f"not available: {REASON}"),
-        (ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.4, cells_ci_high=0.6), "percent", 0, "50% (25% to 75%; n 9)"),
-        (
-            ShareEstimate(1.0, 953, 0.63, 1.0, resampled=("item",), cells_ci_low=0.9961, cells_ci_high=1.0),
-            "decimal",
-            2,
-            "1.00 (0.63 to 1.00; n 953)",
-        ),
-        (
-            ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.25, cells_ci_high=0.75),
-            "decimal",
-            2,
-            "0.50 (0.25 to 0.75; n 9)",
-        ),
-        (
-            ShareEstimate(0.5, 9, reason=REASON, cells_ci_low=0.4, cells_ci_high=0.6),
-            "percent",
-            0,
-            f"50% (40% to 60% for these cells; n 9; no 95% CI: {REASON})",
-        ),
+        (ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.4, cells_ci_high=0.6), "percent", 0,
+         "50% (25% to 75%; n 9)"),
+        (ShareEstimate(1.0, 953, 0.63, 1.0, resampled=("item",), cells_ci_low=0.9961, cells_ci_high=1.0), "decimal",
+         2, "1.00 (0.63 to 1.00; n 953)"),
+        (ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.25, cells_ci_high=0.75), "decimal", 2,
+         "0.50 (0.25 to 0.75; n 9)"),
+        (ShareEstimate(0.5, 9, reason=REASON, cells_ci_low=0.4, cells_ci_high=0.6), "percent", 0,
+         f"50% (40% to 60% for these cells; n 9; no 95% CI: {REASON})"),
         (0.0004, "p_value", 2, "< 0.001"),
         (1254, "decimal", 2, "1\u202f254"),
         (0.5, "usd", 2, "$0.5000"),
@@ -73,7 +62,7 @@ REASON = "fewer than five countries"
         (CountShare(0, 0), "decimal", 2, "–"),
         (None, "decimal", 2, "–"),
     ],
-)
+)  # fmt: skip
 def test_figures_on_one_line(cell: Cell, style: NumberStyle, digits: int, shown: str) -> None:
     assert format_figure(cell, Column("r", "estimate", style=style, digits=digits), {}).in_line() == shown
 

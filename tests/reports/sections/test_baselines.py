@@ -66,16 +66,9 @@ def make_guesses(report: Report, comparisons: Sequence[Comparison]) -> tuple[lis
         update = {
             "baseline": name,
             "mae": Estimate(0.2, 40, 0.15, 0.25),
-            "mae_difference": Tested(
-                difference,
-                40,
-                low,
-                high,
-                "too few" if p_value is None else None,
-                p_value=p_value,
-                adjusted_p_value=p_value,
-            ),
-        }
+            "mae_difference": Tested(difference, 40, low, high, "too few" if p_value is None else None,
+             p_value=p_value, adjusted_p_value=p_value),
+        }  # fmt: skip
         row = report.baselines[0].model_copy(update=update)
         claim = {"model": row.model, "method": row.method, "level": level, "is_closer": is_closer}
         baselines.append(row)
@@ -86,31 +79,16 @@ def make_guesses(report: Report, comparisons: Sequence[Comparison]) -> tuple[lis
 @pytest.mark.parametrize(
     ("comparisons", "status", "texts"),
     [
-        (
-            ((-0.1, 0.01, True), (-0.1, 0.01, True)),
-            "positive",
-            ("is closer to people than people’s means and similar countries",),
-        ),
-        (
-            ((-0.1, 0.01, True), (-0.01, 0.6, False)),
-            "unclear",
-            (
-                "is closer to people than people’s means",
-                "and is not shown to be closer to people than similar countries",
-            ),
-        ),
-        (
-            ((0.1, 0.01, False), (0.1, 0.01, False)),
-            "negative",
-            ("is further from people than people’s means and similar countries",),
-        ),
-        (
-            ((-0.1, None, False), (0.1, None, False)),
-            "neutral",
-            ("may or may not be closer to people than people’s means",),
-        ),
+        (((-0.1, 0.01, True), (-0.1, 0.01, True)), "positive",
+         ("is closer to people than people’s means and similar countries",)),
+        (((-0.1, 0.01, True), (-0.01, 0.6, False)), "unclear",
+         ("is closer to people than people’s means", "and is not shown to be closer to people than similar countries")),
+        (((0.1, 0.01, False), (0.1, 0.01, False)), "negative",
+         ("is further from people than people’s means and similar countries",)),
+        (((-0.1, None, False), (0.1, None, False)), "neutral",
+         ("may or may not be closer to people than people’s means",)),
     ],
-)
+)  # fmt: skip
 def test_a_model_is_compared_with_two_levels_of_guesses(
     report: Report, comparisons: Sequence[Comparison], status: str, texts: tuple[str, ...]
 ) -> None:

@@ -37,12 +37,9 @@ def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report
     ]
     voting = VotingReport(rule=rule, weights={"a": 1.0}, by_majority=3, by_weight=4, same_side=3, other_side=0)
     changes = {
-        "kinds": kinds,
-        "total": scored + 14,
-        "states": {**none, "open": 15, "majority": 4, "person": 1},
-        "settled": proportion(4 if scored else 0, scored),
-        "voting": voting,
-    }
+        "kinds": kinds, "total": scored + 14, "states": {**none, "open": 15, "majority": 4, "person": 1},
+        "settled": proportion(4 if scored else 0, scored), "voting": voting,
+    }  # fmt: skip
     return report.model_copy(update={"conflicts": report.conflicts.model_copy(update=changes)})
 
 

@@ -44,13 +44,9 @@ def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Databas
     for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
         [row] = cells_of(tables[table_id])
         figures = [
-            difference.first,
-            difference.second,
-            difference.difference,
-            difference.difference.adjusted_p_value,
-            "better",
-            42,
-        ]
+            difference.first, difference.second, difference.difference, difference.difference.adjusted_p_value,
+            "better", 42,
+        ]  # fmt: skip
         assert row == ["far", "near", *figures, CountShare(0, 42), CountShare(0, 42)]
     for table_id, groups in (("pair-1-country-mae", pair.by_country), ("pair-1-topic-mae", pair.by_topic)):
         assert len(tables[table_id].rows) == len(groups) > 0

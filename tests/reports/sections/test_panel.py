@@ -15,12 +15,10 @@ ESTIMATE = TestedShare(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
     ("kappa", "words"),
     [
         (Estimate(0.26, 50, 0.1, 0.4), "Fleiss’ kappa = 0.26, 95% CI 0.10 to 0.40, 50 traces, with "),
-        (
-            Estimate(0.26, 50, reason="too few traces"),
-            "Fleiss’ kappa = 0.26, 50 traces, no 95% CI: too few traces, with ",
-        ),
+        (Estimate(0.26, 50, reason="too few traces"),
+         "Fleiss’ kappa = 0.26, 50 traces, no 95% CI: too few traces, with "),
         (Estimate(None, 0, reason="one judge"), "is not available: one judge."),
     ],
-)
+)  # fmt: skip
 def test_kappa_has_its_interval_or_the_reason_why_there_is_none(report: Report, kappa: Estimate, words: str) -> None:
     assert words in describe_kappa(report.panel.model_copy(update={"fleiss_kappa": kappa}))

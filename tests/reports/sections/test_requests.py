@@ -32,10 +32,8 @@ def make_report(report: Report, forms: dict[str, int], altered: tuple[str | None
     capability = CapabilityReportRow(
         name="alder",
         capability=Capability(AnswerForm.TOOL, ("maxLength",), ("seed",), "max_completion_tokens", 4096),
-        evidence=EVIL,
-        litellm_version="1.106.2",
-        created_at="2026-01-02",
-    )
+        evidence=EVIL, litellm_version="1.106.2", created_at="2026-01-02",
+    )  # fmt: skip
     form_rows = [RequestFormRow(name="alder", purpose="direct", form=form, answers=n) for form, n in forms.items()]
     mae = Estimate(0.25, 8, 0.2, 0.3)
     split = [

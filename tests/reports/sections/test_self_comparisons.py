@@ -95,19 +95,15 @@ def make_method_row(
 @pytest.mark.parametrize(
     ("row", "text"),
     [
-        (
-            make_method_row(),
-            "agrees better with people by its answers than by its log-probabilities (r = 0.60 for answers, 0.40 for "
-            "log-probabilities by echo; Δr = +0.20, 95% CI +0.10 to +0.30, 40 cells)",
-        ),
+        (make_method_row(),
+         "agrees better with people by its answers than by its log-probabilities (r = 0.60 for answers, 0.40 for "
+         "log-probabilities by echo; Δr = +0.20, 95% CI +0.10 to +0.30, 40 cells)"),
         (make_method_row(-0.2, -0.3, -0.1), "agrees less with people by its answers"),
-        (
-            make_method_row(0.2, -0.1, 0.3),
-            "shows no statistically distinguishable difference between answers and log-probabilities (",
-        ),
+        (make_method_row(0.2, -0.1, 0.3),
+         "shows no statistically distinguishable difference between answers and log-probabilities ("),
         (make_method_row(0.2, None, None), "Δr = +0.20, 40 cells, no 95% CI: too few"),
         (make_method_row(None, None, None), "cannot be compared: too few"),
     ],
-)
+)  # fmt: skip
 def test_the_difference_is_described_by_its_interval(row: MethodDifferenceRow, text: str) -> None:
     assert text in describe_method_difference(row)

@@ -32,15 +32,10 @@ def make_row(
 ) -> SensitivityRow:
     """A row whose figure ranges from `low` to 0.55."""
     return SensitivityRow(
-        model=model,
-        method="direct",
-        figure=figure,
-        without=without,
-        groups=6,
-        fewest_left=4,
+        model=model, method="direct", figure=figure, without=without, groups=6, fewest_left=4,
         lowest=LeftOutFigure(value=low, left_out="Confucian"),
         highest=LeftOutFigure(value=0.55, left_out="Latin America"),
-    )
+    )  # fmt: skip
 
 
 def with_rows(report: Report, *rows: SensitivityRow) -> Report:
@@ -103,27 +98,19 @@ def make_variance(cheapest: str | None, sizes: HalfErrorSizes | None) -> Varianc
 @pytest.mark.parametrize(
     ("sizes", "text"),
     [
-        (
-            HalfErrorSizes(sample=None, topic=45, country=90),
-            "To halve it, plan about 45 topics instead of 10 (900 cells instead of 200).",
-        ),
-        (
-            HalfErrorSizes(sample=9, topic=None, country=60),
-            "To halve it, plan about 9 samples a cell instead of 2, or about 60 countries instead of 20 (600 cells "
-            "instead of 200).",
-        ),
-        (
-            HalfErrorSizes(sample=None, topic=51, country=61),
-            "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
-            "not help.",
-        ),
-        (
-            HalfErrorSizes(sample=None, topic=None, country=None),
-            "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
-            "not help.",
-        ),
+        (HalfErrorSizes(sample=None, topic=45, country=90),
+         "To halve it, plan about 45 topics instead of 10 (900 cells instead of 200)."),
+        (HalfErrorSizes(sample=9, topic=None, country=60),
+         "To halve it, plan about 9 samples a cell instead of 2, or about 60 countries instead of 20 (600 cells "
+         "instead of 200)."),
+        (HalfErrorSizes(sample=None, topic=51, country=61),
+         "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
+         "not help."),
+        (HalfErrorSizes(sample=None, topic=None, country=None),
+         "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
+         "not help."),
     ],
-)
+)  # fmt: skip
 def test_the_advice_offers_no_more_than_the_survey_has(sizes: HalfErrorSizes, text: str) -> None:
     row = make_variance("topic", sizes)
     assert describe_purchase(row, 60, 50) == f"the standard error of its MAE is 0.032. {text}"

@@ -110,13 +110,9 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
         HumanCorrelationRow(text="answers", metric="bleu", r=Tested(0.2, 20, 0.1, 0.8), r_entropy=-0.3),
     ]
     judgements = HumanJudgementReport(
-        questions=20,
-        judgements=80,
-        alpha=make_estimate(0.6),
-        entropy=make_estimate(0.3),
-        correlations=rows,
+        questions=20, judgements=80, alpha=make_estimate(0.6), entropy=make_estimate(0.3), correlations=rows,
         differences=[],
-    )
+    )  # fmt: skip
     assert checked_finding(human_judgements.build_judgements_document("x", judgements)) == (
         "The correlations of 2 measures with human judgements range from 0.20 (BLEU of answers) to 0.50 (SaGE of "
         "answers). The table of differences compares them with the audit’s measure."

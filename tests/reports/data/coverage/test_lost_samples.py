@@ -114,17 +114,12 @@ def test_thresholds() -> None:
 CELLS = [(c, t) for c in ("Germany", "Japan", "Nigeria", "Brazil", "Egypt") for t in "vwxyz"]
 TRUTH = {cell: (i % 7 - 3) / 4 for i, cell in enumerate(CELLS)}
 RAW: dict[str, list[float | None]] = {
-    "flat": [0.3] * 25,
-    "once": [0.3] + [None] * 24,
-    "half": [None] * 25,
-    "mute": [None] * 25,
-}
+    "flat": [0.3] * 25, "once": [0.3] + [None] * 24, "half": [None] * 25, "mute": [None] * 25,
+}  # fmt: skip
 EXPECTED_REASONS = {
-    "flat": "differ equally on every cell",
-    "once": "only one cell has all its comparisons",
-    "half": "no cell has all its comparisons",
-    "mute": "log-probabilities cannot be measured",
-}
+    "flat": "differ equally on every cell", "once": "only one cell has all its comparisons",
+    "half": "no cell has all its comparisons", "mute": "log-probabilities cannot be measured",
+}  # fmt: skip
 
 
 @pytest.fixture
