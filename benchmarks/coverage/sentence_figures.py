@@ -36,7 +36,13 @@ from auditor.reports.sections.agreement_words import describe_closeness
 from auditor.reports.sections.phrasing import compare_test
 from auditor.storage.count_queries import JudgeVerdictCounts
 from auditor.storage.votes import VoteArrays
-from benchmarks.coverage.worlds.sentence_worlds import N_COUNTRIES, N_TOPICS, SentenceSample, SentenceWorld
+from benchmarks.coverage.worlds.sentence_worlds import (
+    GUESS_ERRORS,
+    N_COUNTRIES,
+    N_TOPICS,
+    SentenceSample,
+    SentenceWorld,
+)
 
 COUNTRIES = (
     "Germany", "France", "Canada", "Australia", "Netherlands", "Sweden",
@@ -220,10 +226,10 @@ def _claim_best(source: ReportSource, sample: SentenceSample) -> Iterator[Claim]
 
 
 def _claim_guesses(source: ReportSource, sample: SentenceSample) -> Iterator[Claim]:
-    """Models that are closer to people than the guesses of a level: false of a model that knows nothing."""
+    """Models that are closer to people than the guesses of a level: false where the best guess errs as little."""
     for claim in build_guess_claims(source, compute_baselines(source)):
         if claim.is_closer:
-            is_true = sample.r[_number(claim.model)] > 0
+            is_true = sample.mae[_number(claim.model)] < GUESS_ERRORS[claim.level] - 0.003
             yield Claim("guesses", f"{claim.model} {claim.level}", bool(is_true), is_on_page_one=True)
 
 

@@ -6,6 +6,7 @@ truths are formulas, given the effects of the countries and topics of an audit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,6 +171,8 @@ EVEN = PlantedModel(1.0, (0.0, 0.08, 0.12))
 FAR = PlantedModel(1.0, (0.0, 0.0, 0.12), country_factors=(0.45 / 0.12,))
 TABOO = PlantedModel(1.0, (0.0, 0.0, 0.15), topic_factors=(5.0,))
 
+GUESS_ERRORS: Mapping[str, float] = {"means": 0.269, "similar countries": 0.213}
+"""Mean absolute error of the best guess of each level in these worlds, from 150 simulated audits (±0.003)."""
 NULL_WORLDS = (
     SentenceWorld("2 noise models", (make_noise(),) * 2),
     SentenceWorld("5 noise models", (make_noise(),) * 5),
@@ -177,6 +180,7 @@ NULL_WORLDS = (
     SentenceWorld("4 good models, 4 noise models", (GOOD,) * 4 + (make_noise(),) * 4),
     SentenceWorld("4 equal models, coin-tossing judges", (COIN,) * 4, has_judges=True),
     SentenceWorld("4 models, equal in all countries", (EVEN,) * 4),
+    SentenceWorld("4 models, whose errors are as large as topic means'", (make_structured(0.3373),) * 4),
 )
 ONE_OF_EIGHT = (CORRELATED, *(make_noise(),) * 7)
 BEST_OF_FIVE = (make_structured(0.08), *(make_structured(0.15),) * 4)
