@@ -27,11 +27,7 @@ from benchmarks.coverage.registry import (
     iterate_all_paths,
 )
 from benchmarks.coverage.studies import figures_by_key
-from benchmarks.coverage.unit_kinds import (
-    FIGURES_OVER_ITEMS,
-    find_simulation,
-    list_simulated_kinds,
-)
+from benchmarks.coverage.unit_kinds import FIGURES_OVER_ITEMS, find_simulation, list_simulated_kinds
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 from tests.support.document_figures import iterate_values
 

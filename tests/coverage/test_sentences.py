@@ -82,10 +82,7 @@ POWER_BY_SENTENCE = {
         "closer than people's means, error SD 0.15",
         "closer than similar countries, error SD 0.15",
     ),
-    "“further from people in H": (
-        "further in one of 12 countries, 0.45 against 0.12",
-        "further, one of four models",
-    ),
+    "“further from people in H": ("further in one of 12 countries, 0.45 against 0.12", "further, one of four models"),
     "a threshold is failed": ("VALID share of 0.55, 600 verdicts",),
     "“… is unlike all other topics”": ("one taboo topic, errors five times as large",),
     "in six zones": ("r = 0.7, 12 countries of six zones", "best of five, 12 countries of six zones"),

@@ -69,11 +69,7 @@ def coverage(storage: str, stage: str, method: str | None = None) -> CoverageRow
 
 
 def ask_again(
-    server: FakeServer,
-    audit: AuditConfig,
-    storage: str,
-    n_calls: int,
-    rows: Sequence[tuple[str, str | None, int]],
+    server: FakeServer, audit: AuditConfig, storage: str, n_calls: int, rows: Sequence[tuple[str, str | None, int]]
 ) -> None:
     """Run, ask again twice and run once more: only one run asks, once each; coverage counts the first outcomes.
 

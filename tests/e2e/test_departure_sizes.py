@@ -34,10 +34,7 @@ BASE: dict[str, Any] = {
     "probes": {"direct": {"samples": 2, "mode": "text", "form": "paper"}, "review": {"traces": 1, "form": "paper"}},
 }
 """As published but for k, which is 2 so that the test is fast; `samples` is measured against 5."""
-REVIEWED = {
-    "models": BASE["models"][:1],
-    "judges": [{"name": "careful-judge-1", "model": "simulated/careful-judge-1"}],
-}
+REVIEWED = {"models": BASE["models"][:1], "judges": [{"name": "careful-judge-1", "model": "simulated/careful-judge-1"}]}
 
 
 def read_r(report: Report, model: str) -> float:
@@ -103,11 +100,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         read_western_logprob_r,
     ),
     "judges": ({"judges": CAREFUL_JUDGES[:2]}, {"judges": "peers"}, read_western_agreement),
-    "vote": (
-        {"judges": CAREFUL_JUDGES, "panel": {"vote": "dawid_skene"}},
-        {"judges": CAREFUL_JUDGES},
-        read_settled,
-    ),
+    "vote": ({"judges": CAREFUL_JUDGES, "panel": {"vote": "dawid_skene"}}, {"judges": CAREFUL_JUDGES}, read_settled),
     "traces": (merge_settings(REVIEWED, {"probes": {"review": {"traces": "all"}}}), REVIEWED, read_agreement),
     "threshold": ({"conflicts": {"threshold": "auto"}}, {}, read_conflict_cells),
 }

@@ -141,11 +141,7 @@ def test_overlapping_exclusions_are_undone_one_by_one(server: FakeServer, storag
     second = exclude_answers("scripted", AnswerSelection(country="Japan"), REASON, storage=storage)
     undo_exclusion("scripted", second.id, storage=storage)
     outcomes = {(trace.model, trace.outcome) for trace in load(storage)["traces"] if trace.cell.country == "Japan"}
-    assert outcomes == {
-        ("model-a", Outcome.EXCLUDED),
-        ("model-b", Outcome.OK),
-        ("model-c", Outcome.OK),
-    }
+    assert outcomes == {("model-a", Outcome.EXCLUDED), ("model-b", Outcome.OK), ("model-c", Outcome.OK)}
     undo_exclusion("scripted", first.id, storage=storage)
     assert load(storage) == before
 

@@ -118,10 +118,7 @@ def test_distributions(storage: str, tmp_path: Path) -> None:
     assert losses(report, "distribution", "verbalized") == (n, n - len(excluded), {"excluded": len(excluded)})
     distribution = report.find(DistributionReport)
     assert distribution is not None
-    assert {row.model: row.n_cells for row in distribution.models} == {
-        "one-opinion": 4,
-        "equal-opinions": 6,
-    }
+    assert {row.model: row.n_cells for row in distribution.models} == {"one-opinion": 4, "equal-opinions": 6}
     assert_undone(None, audit, storage, before, text)
 
 

@@ -139,12 +139,7 @@ def test_the_report_of_an_english_audit_has_no_section_on_languages(server: Fake
 
 @pytest.mark.parametrize(
     ("language", "message"),
-    [
-        ("nativ", "Did you mean 'native'"),
-        ("xx", "Known:"),
-        (["en", "en"], "twice"),
-        ([], "empty"),
-    ],
+    [("nativ", "Did you mean 'native'"), ("xx", "Known:"), (["en", "en"], "twice"), ([], "empty")],
 )
 def test_unknown_repeated_or_missing_languages_are_refused(language: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):

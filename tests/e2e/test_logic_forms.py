@@ -214,8 +214,7 @@ def test_equal_probabilities_name_the_first_item_in_the_form_of_the_paper(
 
 
 @pytest.mark.parametrize(
-    ("probability", "decision"),
-    [(0.5, "A"), (0.5 - 1e-12, "A"), (0.5 + 1e-12, "A"), (0.4999, "B"), (0.5001, "A")],
+    ("probability", "decision"), [(0.5, "A"), (0.5 - 1e-12, "A"), (0.5 + 1e-12, "A"), (0.4999, "B"), (0.5001, "A")]
 )
 def test_rounding_errors_do_not_decide_in_the_form_of_the_paper(probability: float, decision: str) -> None:
     comparison = parse_letter(probability, LogicProbe(form="paper", answer="probability"))

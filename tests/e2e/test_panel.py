@@ -216,10 +216,7 @@ def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: st
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        (
-            STERN_PROMPT.replace("{score}", "{country}").replace("score,", "country,"),
-            "the field 'country' is unknown",
-        ),
+        (STERN_PROMPT.replace("{score}", "{country}").replace("score,", "country,"), "the field 'country' is unknown"),
         (STERN_PROMPT.replace("{score}", "").replace("score, ", ""), "the field 'score' is missing"),
         ("no front matter", "front matter"),
     ],

@@ -70,10 +70,7 @@ def test_labels_of_what_the_audit_does_not_have_change_nothing(audit: str, stora
     for report in reports:
         assert (report.questions, report.judgements, report.alpha.n) == (5, 30, 15)
         assert report.alpha.value == pytest.approx(expected.value)
-    assert [report.left_out for report in reports] == [
-        {},
-        {"other_model": 2, "other_question": 2, "other_wording": 3},
-    ]
+    assert [report.left_out for report in reports] == [{}, {"other_model": 2, "other_question": 2, "other_wording": 3}]
     assert reports[0].model_copy(update={"left_out": reports[1].left_out}) == reports[1]
 
 

@@ -100,12 +100,7 @@ def answer_calls(
         key, concurrency = f"os.environ/{KEY_VARIABLE}", MAX_IN_FLIGHT // len(n_calls)
         sections = [
             ModelSection(
-                name=name,
-                model=f"openai/{name}",
-                api_key=key,
-                concurrency=concurrency,
-                rpm=rpm,
-                rate_limit_scope=scope,
+                name=name, model=f"openai/{name}", api_key=key, concurrency=concurrency, rpm=rpm, rate_limit_scope=scope
             )
             for name in n_calls
         ]

@@ -223,10 +223,7 @@ def test_writing_to_a_read_only_database_is_reported_in_one_line(
         assert "another.lock: cannot be written: Read-only file system." in line
         line = error_line(auditor("run", file, "--storage", url(finished.with_name("new.db"))), 1)
         assert "new.db: cannot be created: Read-only file system." in line
-        with (
-            open_database(url(finished), create=False) as db,
-            pytest.raises(StorageError, match=r"readonly.* Copy it"),
-        ):
+        with open_database(url(finished), create=False) as db, pytest.raises(StorageError, match=r"readonly.* Copy it"):
             db.write(lambda connection: connection.exec_driver_sql("DELETE FROM trace"))
     assert len(server.requests) == requests_before
 

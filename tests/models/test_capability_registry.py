@@ -9,15 +9,7 @@ from typing import Any
 import pytest
 
 import auditor
-from auditor.domain import (
-    AnswerForm,
-    Call,
-    Capability,
-    DeclaredCapabilities,
-    LogprobMeasure,
-    Message,
-    Purpose,
-)
+from auditor.domain import AnswerForm, Call, Capability, DeclaredCapabilities, LogprobMeasure, Message, Purpose
 from auditor.models import capability_registry, litellm_client
 from auditor.models.batches.provider import PreparedRequest, prepare_request
 from auditor.models.capability_registry import CapabilityRegistry, MemoryCapabilityStore, describe_schema, prepare_call

@@ -104,13 +104,7 @@ class Proxy:
 
 async def ask(api_base: str, **settings: Any) -> Answer:
     """The answer to one call, which is sent once."""
-    section = ModelSection(
-        name="m",
-        model="openai/x",
-        api_base=api_base,
-        price={"input": 1, "output": 1},
-        **settings,
-    )
+    section = ModelSection(name="m", model="openai/x", api_base=api_base, price={"input": 1, "output": 1}, **settings)
     gateway = Gateway([section], LimitsSection(max_attempts=1))
     try:
         return await gateway.complete(Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT))

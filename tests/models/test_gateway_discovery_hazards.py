@@ -15,15 +15,7 @@ from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, Capabilit
 from auditor.models.failures import RequestFailure
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply, failed_answer
-from tests.models.test_gateway_discovery import (
-    JUDGEMENT,
-    ask,
-    call,
-    refuses,
-    refuses_form,
-    section,
-    server_that,
-)
+from tests.models.test_gateway_discovery import JUDGEMENT, ask, call, refuses, refuses_form, section, server_that
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 
 

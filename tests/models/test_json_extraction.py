@@ -6,14 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from auditor.models.json_extraction import (
-    MAX_DEPTH,
-    MAX_JSON5_CHARS,
-    MAX_TEXT_CHARS,
-    decode_json,
-    find_json,
-    to_plain,
-)
+from auditor.models.json_extraction import MAX_DEPTH, MAX_JSON5_CHARS, MAX_TEXT_CHARS, decode_json, find_json, to_plain
 from tests.support.hang_limit import hang_limit
 
 

@@ -10,16 +10,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from auditor.domain import (
-    Answer,
-    Call,
-    Capability,
-    LogprobMeasure,
-    Message,
-    Outcome,
-    Purpose,
-    ReasoningSettings,
-)
+from auditor.domain import Answer, Call, Capability, LogprobMeasure, Message, Outcome, Purpose, ReasoningSettings
 from auditor.models import litellm_client
 from auditor.models.batches.provider import PreparedRequest, prepare_request
 from auditor.models.endpoint import Endpoint

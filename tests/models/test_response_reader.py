@@ -192,12 +192,7 @@ RESPONSES_BODIES: dict[str, tuple[dict[str, Any], Outcome, str | None, str]] = {
         "I cannot help with that.",
         "completed",
     ),
-    "a refusal after a text": (
-        responses_body(output_message("Well.", REFUSAL)),
-        Outcome.REFUSED,
-        "Well.",
-        "completed",
-    ),
+    "a refusal after a text": (responses_body(output_message("Well.", REFUSAL)), Outcome.REFUSED, "Well.", "completed"),
     "cut off": (responses_body(output_message("h"), **CUT_OFF), Outcome.TRUNCATED, "h", "max_output_tokens"),
     "cut off while it thought": (responses_body(THOUGHT, **CUT_OFF), Outcome.TRUNCATED, None, "max_output_tokens"),
     "a message that is cut off": (

@@ -9,11 +9,7 @@ import pytest
 
 from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.litellm_client import drop_schema_keywords
-from auditor.models.structured import (
-    enumerate_bounded_numbers,
-    list_schemas,
-    response_format,
-)
+from auditor.models.structured import enumerate_bounded_numbers, list_schemas, response_format
 
 SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")
 """What is sent for each schema, by the schema's name. Names of removed schemas stay, so that none is reused."""

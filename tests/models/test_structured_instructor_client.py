@@ -135,10 +135,9 @@ direct = {{ samples = 1, mode = "{mode}" }}
 ''',
         encoding="utf-8",
     )
-    arguments = {
-        "parse": ["-c", PARSE_INVALID],
-        "dry-run": ["-m", "auditor", "run", "a.toml", "--dry-run"],
-    }.get(command, ["-m", "auditor", "run", "a.toml"])
+    arguments = {"parse": ["-c", PARSE_INVALID], "dry-run": ["-m", "auditor", "run", "a.toml", "--dry-run"]}.get(
+        command, ["-m", "auditor", "run", "a.toml"]
+    )
     result = subprocess.run(
         [sys.executable, *arguments],
         cwd=tmp_path,

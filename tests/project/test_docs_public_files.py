@@ -211,8 +211,7 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "WorldValuesBench": Layout(
         together(
-            write_opinion_survey,
-            rows("f.csv", "model,country,topic,mode,sample,answer", "m,Japan,divorce,sampled,0,5"),
+            write_opinion_survey, rows("f.csv", "model,country,topic,mode,sample,answer", "m,Japan,divorce,sampled,0,5")
         ),
         {"FILE": "f.csv", "S": "survey.csv"},
         lambda: (distribution := report().find(DistributionReport)) is not None and distribution.models[0].model == "m",
@@ -305,8 +304,7 @@ LAYOUTS: Mapping[str, Layout] = {
         together(
             rows("marco-train-10k-gpt3.5.json", json.dumps(["[2] > [1]"])),
             lambda folder: write_json_lines(
-                folder / "f.jsonl",
-                {"query": "q?", "retrieved_passages": [{"text": t, "docid": t} for t in ("x", "y")]},
+                folder / "f.jsonl", {"query": "q?", "retrieved_passages": [{"text": t, "docid": t} for t in ("x", "y")]}
             ),
         ),
         {"FILE": "f.jsonl"},

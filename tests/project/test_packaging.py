@@ -104,16 +104,7 @@ def test_make_installs_only_files_whose_hash_is_locked() -> None:
 def test_the_extra_all_has_every_extra_but_those_that_are_large_or_for_other_programs() -> None:
     extras = load_pyproject()["project"]["optional-dependencies"]
     [all_extra] = [Requirement(r) for r in extras["all"]]
-    assert set(extras) - all_extra.extras == {
-        "all",
-        "dev",
-        "docs",
-        "inspect",
-        "mlflow",
-        "ray",
-        "tune",
-        "wandb",
-    }
+    assert set(extras) - all_extra.extras == {"all", "dev", "docs", "inspect", "mlflow", "ray", "tune", "wandb"}
 
 
 def declared_requirements(extras: tuple[str, ...]) -> list[Requirement]:

@@ -18,12 +18,7 @@ from auditor.agents.cell_schedule import Task
 from auditor.agents.fault_injection import FAULTS
 from auditor.config.installed_probes import list_built_in_probes
 from auditor.config.sections import PanelSection
-from auditor.domain import (
-    LANGUAGES,
-    HarmlessAlteration,
-    LogprobMeasure,
-    Purpose,
-)
+from auditor.domain import LANGUAGES, HarmlessAlteration, LogprobMeasure, Purpose
 from auditor.metrics.judges.accuracy import Evidence, JudgeDifference
 from auditor.models.finish_reasons import FinishCategory
 from auditor.probes.logic import section as logic

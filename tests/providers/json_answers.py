@@ -9,12 +9,7 @@ from typing import Any
 from tests.support.review_answers import rate_aspects
 
 JUDGEMENT = {"norms": "Families there value harmony.", "reasoning": "So most people object to it.", "score": -0.4}
-REVIEW = {
-    **rate_aspects(),
-    "justification": "The steps follow from the norms.",
-    "verdict": "VALID",
-    "confidence": 80,
-}
+REVIEW = {**rate_aspects(), "justification": "The steps follow from the norms.", "verdict": "VALID", "confidence": 80}
 STEPS = "Step 1. Families there value harmony.\nStep 2. So most people object to it.\nStep 3.\nSCORE = -0.4"
 _SAMPLES = {**JUDGEMENT, **REVIEW}
 

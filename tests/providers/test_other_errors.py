@@ -36,11 +36,7 @@ SPENT_ACCOUNTS = {
         "used all available credits",
     ),
     # github.com/warpdotdev/warp/issues/14867
-    "xai-403": (
-        "xai",
-        Reply(403, {"code": "permission-denied", "error": XAI_CREDITS}),
-        "used all available credits",
-    ),
+    "xai-403": ("xai", Reply(403, {"code": "permission-denied", "error": XAI_CREDITS}), "used all available credits"),
     # github.com/FerroxLabs/wayland/issues/545
     "fireworks_ai": (
         "fireworks_ai",

@@ -107,10 +107,7 @@ def test_a_smaller_sample_or_none_opens_the_drawn_one(db: Database, audit: Audit
 
 def test_other_attributes_can_make_the_strata(db: Database, audit: Audit) -> None:
     draw_label_sample(db, audit, LabelKind.TRACE, 40, stratify=["region", "language"])
-    assert {sampled.stratum for sampled in load_label_sample(db, audit)} == {
-        ("Western", "en"),
-        ("Non-Western", "en"),
-    }
+    assert {sampled.stratum for sampled in load_label_sample(db, audit)} == {("Western", "en"), ("Non-Western", "en")}
 
 
 def test_a_sample_is_not_stratified_twice(db: Database, audit: Audit) -> None:

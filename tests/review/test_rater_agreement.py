@@ -116,11 +116,7 @@ def judged_side(share: float, is_correct: bool, judge: str = "cedar") -> JudgedS
 def test_a_judge_who_is_right_three_times_in_four() -> None:
     judged_sides = [judged_side(1.0, True)] * 9 + [judged_side(0.0, True)] * 3 + [judged_side(0.5, False)] * 2
     (calibration,) = calibrate_judges(judged_sides)
-    assert (calibration.raw_agreement.value, calibration.raw_agreement.n, calibration.n_tied) == (
-        0.75,
-        12,
-        2,
-    )
+    assert (calibration.raw_agreement.value, calibration.raw_agreement.n, calibration.n_tied) == (0.75, 12, 2)
     assert calibration.weight == pytest.approx(log((10 / 14) / (4 / 14)))
     assert calibration.calibration.reason is not None
     assert "30" in calibration.calibration.reason

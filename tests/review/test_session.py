@@ -331,8 +331,7 @@ def test_two_sides_within_the_threshold_leave_the_score(db: Database, audit: Aud
 
 
 @pytest.mark.parametrize(
-    ("score", "decision"),
-    [(0.1, Decision.SCORE), (-0.1, Decision.LEFT), (0.3, Decision.RIGHT), (0.0, Decision.LEFT)],
+    ("score", "decision"), [(0.1, Decision.SCORE), (-0.1, Decision.LEFT), (0.3, Decision.RIGHT), (0.0, Decision.LEFT)]
 )
 def test_a_side_on_the_other_side_of_zero_is_not_chosen(
     db: Database, audit: Audit, score: float, decision: Decision

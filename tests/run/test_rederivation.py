@@ -82,7 +82,7 @@ def test_all_results_are_derived_again(db: Database) -> None:
     assert derivation.is_consistent
     assert derivation.check is not None
     assert set(derivation.check.compared) >= {
-        *("trace", "verdict", "score", "conflict", "contrast", "comparison", "comparison_item", "comparison_set"),
+        *("trace", "verdict", "score", "conflict", "contrast", "comparison", "comparison_item", "comparison_set")
     }
 
 
@@ -287,7 +287,7 @@ def test_audits_without_stored_vectors_keep_what_the_chain_has(db: Database) -> 
         execute(db, f"UPDATE score SET evidence = '{evidence_hash('words', of_cell)}' WHERE {row}")
     assert derive(db).is_consistent
     assert {broken.record_kind for broken in hash_chain.verify_chain(db, 1000).breaks} == {
-        *("audit", "vector", "self_consistency"),  # what this test changed
+        *("audit", "vector", "self_consistency")  # what this test changed
     }
 
 

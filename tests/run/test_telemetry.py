@@ -137,10 +137,7 @@ async def test_an_evaluation_is_an_event_on_its_calls_span() -> None:
     )
     record = event.log_record
     assert record.event_name == "gen_ai.evaluation.result"
-    assert dict(record.attributes) == {
-        "gen_ai.evaluation.name": "moral_score",
-        "gen_ai.evaluation.score.value": -0.5,
-    }
+    assert dict(record.attributes) == {"gen_ai.evaluation.name": "moral_score", "gen_ai.evaluation.score.value": -0.5}
     assert (record.trace_id, record.span_id) == (spans[1].context.trace_id, spans[1].context.span_id)
 
 

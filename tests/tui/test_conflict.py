@@ -70,8 +70,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
 
 
 @pytest.mark.parametrize(
-    ("key", "decision"),
-    [("1", Decision.LEFT), ("2", Decision.RIGHT), ("3", Decision.BOTH), ("4", Decision.NEITHER)],
+    ("key", "decision"), [("1", Decision.LEFT), ("2", Decision.RIGHT), ("3", Decision.BOTH), ("4", Decision.NEITHER)]
 )
 async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> None:
     async with run() as driver:

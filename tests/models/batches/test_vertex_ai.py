@@ -239,10 +239,7 @@ async def test_each_state_of_a_job(client: BatchClient, name: str) -> None:
 
 async def test_files_outside_of_a_bucket_are_not_read(client: BatchClient) -> None:
     job = {**JOB, "state": "JOB_STATE_SUCCEEDED", "outputConfig": {"bigqueryDestination": {"outputUri": "bq://x"}}}
-    with (
-        answered({f"{JOBS_PATH}/38148": job}) as requests,
-        pytest.raises(BatchRequestFailed, match="in no bucket"),
-    ):
+    with answered({f"{JOBS_PATH}/38148": job}) as requests, pytest.raises(BatchRequestFailed, match="in no bucket"):
         await VERTEX.fetch_status(client, str(JOB["name"]))
     assert len(requests) == 1
 

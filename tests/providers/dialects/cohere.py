@@ -87,8 +87,7 @@ STOP_SEQUENCES = Rule(
     "too many stop sequences",
     lambda body: len(body.get("stop_sequences", [])) > MAX_STOP_SEQUENCES and len(body["stop_sequences"]),
     lambda number: error(
-        400,
-        f"invalid request: too many stop sequences provided, maximum is {MAX_STOP_SEQUENCES}, received {number}.",
+        400, f"invalid request: too many stop sequences provided, maximum is {MAX_STOP_SEQUENCES}, received {number}."
     ),
     {"stop_sequences": ["A", "B", "C", "D", "E", "F"]},
 )
@@ -128,16 +127,7 @@ class Cohere(Dialect):
         "p": 0.9,
         "safety_mode": "CONTEXTUAL",
     }
-    rules = (
-        NO_MODEL,
-        TEMPERATURE,
-        NEGATIVE_LIMIT,
-        TOKEN_LIMIT,
-        SAFETY_MODE,
-        STOP_SEQUENCES,
-        PENALTIES,
-        SCHEMA_TYPE,
-    )
+    rules = (NO_MODEL, TEMPERATURE, NEGATIVE_LIMIT, TOKEN_LIMIT, SAFETY_MODE, STOP_SEQUENCES, PENALTIES, SCHEMA_TYPE)
     extra_fields = (
         "finish_reason",
         "message.content.0.type",

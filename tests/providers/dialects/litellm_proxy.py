@@ -78,14 +78,7 @@ class LitellmProxy(OpenAI):
         ),
         *map(
             passed_on,
-            (
-                UNKNOWN_PARAMETER,
-                TEMPERATURE_RANGE,
-                TOP_LOGPROBS_RANGE,
-                SCHEMA_KEYWORD,
-                OPEN_OBJECT,
-                JSON_WORD,
-            ),
+            (UNKNOWN_PARAMETER, TEMPERATURE_RANGE, TOP_LOGPROBS_RANGE, SCHEMA_KEYWORD, OPEN_OBJECT, JSON_WORD),
         ),
         Rule(
             "a temperature to a reasoning model",

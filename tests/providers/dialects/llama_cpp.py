@@ -128,8 +128,7 @@ class LlamaCpp(OpenAIDialect):
             "a temperature that is no number",
             lambda body: not isinstance(body.get("temperature", 1), int | float),
             lambda _: error(
-                400,
-                "Field 'temperature': [json.exception.type_error.302] type must be number, but is string",
+                400, "Field 'temperature': [json.exception.type_error.302] type must be number, but is string"
             ),
             {"temperature": "0.7"},
         ),

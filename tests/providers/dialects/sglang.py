@@ -61,10 +61,7 @@ class SGLang(OpenAIDialect):
     url = "http://localhost:30000/v1/chat/completions"
     completions_url = "http://localhost:30000/v1/completions"
     valid_body = VALID_BODY
-    thinking_message: ClassVar[Mapping[str, Any]] = {
-        "content": None,
-        "reasoning_content": UNFINISHED_THOUGHT,
-    }
+    thinking_message: ClassVar[Mapping[str, Any]] = {"content": None, "reasoning_content": UNFINISHED_THOUGHT}
     extra_fields = (
         "choices.0.matched_stop",
         "choices.0.message.reasoning_content",

@@ -82,13 +82,7 @@ class VertexAI(Gemini):
         SEED_TYPE,
         TOOLS_WITH_JSON,
     )
-    extra_fields = (
-        "usageMetadata.trafficType",
-        "createTime",
-        "candidates.0.avgLogprobs",
-        "modelVersion",
-        "responseId",
-    )
+    extra_fields = ("usageMetadata.trafficType", "createTime", "candidates.0.avgLogprobs", "modelVersion", "responseId")
 
     def is_authenticated(self, request: Request) -> bool:
         return request.headers.get("Authorization") == f"Bearer {GOOGLE_TOKEN}"

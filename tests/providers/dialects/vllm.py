@@ -77,10 +77,7 @@ class VLLM(OpenAIDialect):
     url = "http://localhost:8000/v1/chat/completions"
     completions_url = "http://localhost:8000/v1/completions"
     valid_body = VALID_BODY
-    thinking_message: ClassVar[Mapping[str, Any]] = {
-        "content": None,
-        "reasoning": UNFINISHED_THOUGHT,
-    }
+    thinking_message: ClassVar[Mapping[str, Any]] = {"content": None, "reasoning": UNFINISHED_THOUGHT}
     extra_fields = (
         "choices.0.stop_reason",
         "choices.0.token_ids",
