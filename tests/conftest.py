@@ -24,7 +24,7 @@ import pytest
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, unhandled_errors
 from auditor.redaction import Redactor
 from auditor.storage.database import Database, open_database
-from tests.support.audit_configs import set_key
+from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer
 from tests.support.inspect_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running
@@ -58,20 +58,32 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000)
 
 
+def list_secrets() -> list[str]:
+    """Names of the developer's keys and settings in the environment."""
+    return [name for name in os.environ if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name[:2] == "PG"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scripted_models() -> Iterator[None]:
+    """Set the key of scripted models and trust their servers with it; these need no time before another try.
+
+    For the session, and so for fixtures that outlive a test, too; the developer's own keys and settings are removed.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list_secrets():
+            patch.delenv(name)
+        patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+        patch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the developer's keys and settings from the environment, and set the scripted server's key."""
-    for name in list(os.environ):
-        if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name.startswith("PG"):
-            monkeypatch.delenv(name)
-    set_key(monkeypatch)
+    """Remove the keys and settings from the environment that other tests have set, and forget what was redacted."""
+    for name in list_secrets():
+        monkeypatch.delenv(name)
     monkeypatch.setattr("auditor.redaction._redactor", Redactor(()))
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_before_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the first retry's wait, since a scripted server needs no time to recover."""
-    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
 
 
 @pytest.fixture

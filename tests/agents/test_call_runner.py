@@ -21,7 +21,7 @@ from auditor.run import fingerprint, load_planned_survey
 from auditor.run.model_access import run_with_models
 from auditor.storage import audits, hash_chain, ledger
 from auditor.storage.database import Database, open_database
-from tests.support.audit_configs import KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 CALLS = 120
@@ -33,7 +33,6 @@ CALLS = 120
 def test_while_some_wait_for_the_disk_others_go_out(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, concurrency: int, under_way: int
 ) -> None:
-    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
     audit = config(server.url)
     first = audit.models[0].model_copy(update={"concurrency": concurrency})
     audit = audit.model_copy(update={"models": [first, *audit.models[1:]]})

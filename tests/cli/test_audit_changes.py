@@ -17,7 +17,7 @@ from auditor.storage.database import open_database, run_lock
 from auditor.storage.hash_chain import contains_head, verify_chain
 from auditor.storage.rating_log import RatingChange, append_rating
 from auditor.storage.review_queue import ConflictQueue
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 
@@ -32,10 +32,7 @@ def server() -> Iterator[FakeServer]:
 def template(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the audit `scripted`, one of whose conflicts a person has decided."""
     path = tmp_path_factory.mktemp("decided") / "audits.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(KEY_VARIABLE, KEY)
-        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-        run_audit(config(server.url), storage=f"sqlite:///{path}")
+    run_audit(config(server.url), storage=f"sqlite:///{path}")
     with open_database(f"sqlite:///{path}") as db:
         audit = audits.get_audit(db, "scripted")
         [(key, _)] = ConflictQueue(db, audit.id, rater="ada").keys(QueueFilter(), limit=1)

@@ -16,7 +16,7 @@ from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 from auditor.run import load_planned_survey, run_audit, store_audit
 from auditor.storage.database import open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
+from tests.support.audit_configs import THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 URL = "http://127.0.0.1:1"
@@ -125,9 +125,8 @@ def preflight_calls(forecast: CostForecast) -> dict[str, tuple[float, float, flo
 
 
 def test_preflight_counts_what_it_adds_to_the_planned_calls_until_all_is_known(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+    server: FakeServer, storage: str
 ) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     judges = [{"name": "judge", "model": "openai/judge", "api_base": server.url}]
     judges += [{"name": "here", "model": "embedded/smollm2-135m"}]
     audit = priced(server.url, 2, judges=judges)
@@ -199,10 +198,7 @@ def test_a_budget_that_may_end_the_run_is_reported() -> None:
     assert "will end the run" in text or "is expected to end the run" in text
 
 
-def test_the_estimate_is_compared_with_what_the_run_cost(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_the_estimate_is_compared_with_what_the_run_cost(server: FakeServer, storage: str) -> None:
     audit = priced(server.url, 2)
     run_audit(audit, storage=storage)
     with open_database(storage, create=False) as db:
@@ -237,10 +233,7 @@ def test_an_audit_without_an_answer_has_no_other_answers(storage: str) -> None:
     assert "left to send" not in describe_forecast(forecast)
 
 
-def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(server: FakeServer, storage: str) -> None:
     audit = priced(server.url, 2)
     survey = load_planned_survey(audit)
 

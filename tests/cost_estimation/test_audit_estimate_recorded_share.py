@@ -10,16 +10,15 @@ from auditor.reports.data.cost import CostForecast
 from auditor.reports.sections.forecast import describe_forecast
 from auditor.run import load_planned_survey, run_audit
 from auditor.storage.database import open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 
 pytestmark = pytest.mark.usefixtures("first")
 
 
 @pytest.fixture
-def first(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> AuditConfig:
+def first(server: FakeServer, storage: str) -> AuditConfig:
     """An audit that was run, with all reviews."""
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     audit = config(server.url)
     run_audit(audit, storage=storage)
     return audit

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor.domain import Outcome
+from auditor.config import AuditConfig
+from auditor.domain import Outcome, SentencePairScore
+from auditor.domain.audit_records import AnswerSelection
 from auditor.errors import UsageError
+from auditor.probe_interface import ProbeResult
+from auditor.probes.distribution.opinions import Opinion
+from auditor.probes.logic.comparisons import Comparison
+from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
+from auditor.reports.data.coverage.counts import CoverageRow
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
+from auditor.run.audit_changes import exclude_answers
+from auditor.run.rederivation import derive_again
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records
+from tests.e2e.test_excluded_probe_answers import answer_question
+from tests.e2e.test_logprob import with_letters
 from tests.support.audit_configs import config
-from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+from tests.support.comparison_judge import TOPICS, scripted
+from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion
+from tests.support.fixed_address import word_encoder
+from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
+from tests.support.probe_packages import install_package, use_packages
 
 CELLS = 9
 
@@ -116,3 +135,203 @@ def test_judges_are_asked_again_too(server: FakeServer, storage: str) -> None:
     assert (after.losses, after.asked_again, after.answered_again) == ({"refused": CELLS}, CELLS, CELLS)
     assert [row.asked_again for row in report.coverage.judges] == [CELLS, 0]
     assert all(row.agreement.value is not None for row in report.peer_agreement)
+
+
+@pytest.fixture(autouse=True)
+def encoder_without_weights() -> Iterator[None]:
+    with word_encoder():
+        yield
+
+
+class RefusesFirst:
+    """A script: the first request of each chosen kind of question is refused, further ones are answered."""
+
+    def __init__(self, script: Script, is_chosen: Callable[[Request], bool], times: int = 1) -> None:
+        self.script, self.is_chosen, self.times = script, is_chosen, times
+        self.asked = Counter[str]()
+
+    def __call__(self, request: Request) -> Reply:
+        if request.body["model"].endswith("-a") and self.is_chosen(request):
+            question = f"{request.body.get('messages')}{request.body.get('seed')}"
+            self.asked[question] += 1
+            if self.asked[question] <= self.times:
+                return completion("", finish="content_filter")
+        return self.script(request)
+
+
+def load(storage: str, record_class: type[Any]) -> list[Any]:
+    with open_database(storage, create=False) as db:
+        return load_records(db, audits.get_audit(db, "scripted").id, record_class)
+
+
+def coverage(storage: str, stage: str, method: str | None = None) -> CoverageRow:
+    report = open_audit("scripted", storage=storage).report()
+    [row] = [row for row in report.coverage.total if (row.stage, row.method) == (stage, method)]
+    return row
+
+
+def ask_again(
+    server: FakeServer, audit: AuditConfig, storage: str, n_calls: int, rows: Sequence[tuple[str, str | None, int]]
+) -> None:
+    """Run, ask again twice and run once more: only one run asks, once each; coverage counts the first outcomes.
+
+    Args:
+        n_calls: number of calls that the run sends that asks again.
+        rows: stage and method of coverage, and number of answers that are asked for again.
+    """
+    run_audit(audit, storage=storage)
+    n_requests, before = len(server.requests), [coverage(storage, *row[:2]) for row in rows]
+    run_audit(audit, storage=storage, ask_again=Outcome.REFUSED, ask_again_models=["model-b"])
+    assert len(server.requests) == n_requests
+    run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
+    for outcome in (Outcome.REFUSED, None):
+        assert len(server.requests) == n_requests + n_calls
+        for (stage, method, n), first in zip(rows, before, strict=True):
+            row = coverage(storage, stage, method)
+            assert (row.asked_again, row.answered_again, row.losses["refused"]) == (n, n, n)
+            assert row.missing == 0
+            assert row.losses["refused"] >= first.losses["refused"]
+        run_audit(audit, storage=storage, ask_again=outcome)
+    assert len(server.requests) == n_requests + n_calls
+    text = " ".join(render_report(open_audit("scripted", storage=storage).report(), "text", is_brief=True).split())
+    assert "had no usable answer and were asked for again, once each" in text
+    assert open_audit("scripted", storage=storage).report().cost.total.sums.calls == len(server.requests)
+
+
+def assert_repeated(records: Sequence[Any], n: int) -> None:
+    """A number of records were asked for again, and are usable now."""
+    repeated = [record for record in records if record.first_outcome is not None]
+    assert {(record.first_outcome, record.outcome) for record in repeated} == {(Outcome.REFUSED, Outcome.OK)}
+    assert len(repeated) == n
+    assert all(record.repeat_key not in (None, record.key) for record in repeated)
+
+
+def test_log_probabilities(server: FakeServer, storage: str) -> None:
+    server.script = RefusesFirst(with_letters, lambda request: "Japan" in request.text and "logprobs" in request.body)
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["homosexuality", "divorce"]}
+    audit = config(server.url, 2, survey=survey, judges=[], probes={"logprob": {}})
+    ask_again(server, audit, storage, 2 * 20, [("direct", "logprob", 20)])
+    pairs = load(storage, SentencePairScore)
+    assert_repeated(pairs, 20)
+    assert all(pair.swapped_repeat_key is not None for pair in pairs if pair.first_outcome is not None)
+    report = open_audit("scripted", storage=storage).report()
+    assert [row.n for row in report.alignment if row.method == "logprob"] == [4, 4]
+
+
+def answer_opinion(request: Request) -> Reply:
+    """State the same shares of every question, or the first answer of the scale."""
+    schema = request.body["response_format"]["json_schema"]["schema"]
+    n = schema["properties"]["counts"].get("minItems") or 4
+    return completion(json.dumps({"counts": [100 - 10 * (n - 1), *[10] * (n - 1)]}))
+
+
+def test_distributions(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = RefusesFirst(answer_opinion, lambda request: COUNTRIES[0] in request.text)
+    section = {
+        "source": str(write_opinion_survey(tmp_path)), "countries": COUNTRIES[:2], "topics": OPINION_TOPICS[:2],
+    }  # fmt: skip
+    probes = {"distribution": {"modes": ["verbalized"]}}
+    audit = config(server.url, 2, survey=section, judges=[], probes=probes)
+    ask_again(server, audit, storage, 4, [("distribution", "verbalized", 4)])
+    assert_repeated(load(storage, Opinion), 4)
+
+
+def test_comparisons(server: FakeServer, storage: str) -> None:
+    server.script = RefusesFirst(scripted(TOPICS.index), lambda request: True)
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:3]}
+    audit = config(server.url, 2, survey=survey, judges=[], probes={"logic": {"samples": 0}})
+    ask_again(server, audit, storage, 12, [("logic", None, 12)])
+    assert_repeated(load(storage, Comparison), 12)
+
+
+def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, storage: str) -> None:
+    server.script = RefusesFirst(answer_question, lambda request: True)
+    data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
+    semantic = {"limit": 2, "encoder": "words"}
+    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    run_audit(audit, storage=storage)
+    assert coverage(storage, "semantic", "answers").losses == {"refused": 10}
+    # The rules behind second answers are refused at first, so that a further run asks for them again.
+    run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
+    ask_again(server, audit, storage, 0, [("semantic", "answers", 10), ("semantic", "rules", 10)])
+    answers = load(storage, MoralAnswerRecord)
+    assert_repeated(answers, 10)
+    assert {(x.rot_first_outcome, x.rot_outcome) for x in answers if x.model == "model-a"} == {
+        (Outcome.REFUSED, Outcome.OK)
+    }
+
+
+def test_verdicts_on_answers(server: FakeServer, storage: str) -> None:
+    server.script = RefusesFirst(answer_question, lambda request: request.schema == "Support")
+    data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
+    consistency = {"judge": "model-a", "samples": 3}
+    semantic = {"limit": 2, "paraphrases": 0, "consistency": consistency}
+    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    ask_again(server, audit, storage, 4, [("semantic", "judgements", 4)])
+    assert_repeated(load(storage, PairVerdict), 4)
+
+
+TALK = """
+from auditor.probes import Message, Probe, ProbeSettings, Question, Reading
+
+class TalkSettings(ProbeSettings):
+    pass
+
+class Talk(Probe):
+    interface_version = 1
+    settings = TalkSettings
+    title = "Talk"
+    reader_version = 1
+    max_turns = 2
+
+    def plan(self, audit):
+        return audit.cells
+
+    def ask(self, audit, model, units):
+        return [Question(tuple(unit), (Message("user", f"What of {unit[1]} in {unit[0]}?"),)) for unit in units]
+
+    def ask_next(self, audit, turns):
+        last = turns[-1]
+        question = Message("user", "Are you sure?")
+        return Question(last.question.unit, (*last.messages, question)) if last.result.value else None
+
+    def read(self, answer):
+        return Reading(answer.text)
+
+    def measure(self, audit, results):
+        from pydantic import BaseModel
+
+        class Figures(BaseModel):
+            usable: int
+
+        return Figures(usable=sum(result.outcome == "ok" for result in results))
+
+    def section(self, figures):
+        return None
+"""
+
+
+def test_probes_of_other_packages(
+    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_package(tmp_path / "site", "talk = talk:Talk", TALK, name="talk-probe", module_name="talk")
+    use_packages(monkeypatch, tmp_path / "site")
+    server.script = RefusesFirst(lambda request: completion("It depends."), lambda request: "Japan" in request.text)
+    audit = config(server.url, 2, judges=[], probes={"talk": {}})
+    run_audit(audit, storage=storage)
+    # A question that follows a second answer is asked for the first time, and refused.
+    n_requests = len(server.requests)
+    run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
+    assert len(server.requests) == n_requests + 3 * 3
+    ask_again(server, audit, storage, 0, [("talk", None, 6)])
+    results = load(storage, ProbeResult)
+    assert len(results) == 2 * 9 * 2
+    assert_repeated(results, 6)
+    selection = AnswerSelection(model="model-a", country="Germany")
+    for n in (36, 30):
+        with open_database(storage, create=False) as db:
+            comparison = derive_again(db, audits.get_audit(db, "scripted")).check
+        assert comparison is not None
+        assert comparison.by_probe["talk"] == {"read": n, "changed": 0}
+        if n == 36:
+            exclude_answers("scripted", selection, "Wrong.", storage=storage)

@@ -16,7 +16,7 @@ from tests.support.fake_server import FakeServer
 from tests.support.forked_commands import start
 from tests.support.killed_runs import ALL_FAULTS
 
-AUDITS = [f"audit-{number}" for number in range(10)]
+AUDITS = [f"audit-{number}" for number in range(10 if ALL_FAULTS else 6)]
 ROUNDS = 20 if ALL_FAULTS else 1
 SURVEY = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["divorce"]}
 PROBES = {"direct": {"samples": 2}}

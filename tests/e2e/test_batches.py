@@ -46,11 +46,6 @@ DISCOVERIES = 3
 """Calls that are sent individually, one to each model: they find out what it accepts."""
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-
-
 @pytest.fixture
 def server() -> Iterator[FakeServer]:
     with FakeServer(batches=FakeVertex()) as running:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,26 @@ def audit(server: FakeServer) -> Any:
     return config(server.url, 3, judges="peers", probes={"direct": {"samples": 2}})
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def finished(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of the finished audit."""
+    path = tmp_path_factory.mktemp("finished") / "audits.db"
+    run_audit(audit(server), storage=f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def storage(finished: Path, tmp_path: Path) -> str:
+    """URL of a copy of that database."""
+    return f"sqlite:///{shutil.copy(finished, tmp_path)}"
+
+
 def load(storage: str, name: str = "scripted") -> dict[str, Any]:
     """All that an exclusion may change."""
     with open_database(storage, create=False) as db:
@@ -56,7 +78,6 @@ def report_json(storage: str) -> str:
 
 
 def test_excluded_answers_leave_all_figures_and_come_back(server: FakeServer, storage: str) -> None:
-    run_audit(audit(server), storage=storage)
     before, report_before = load(storage), report_json(storage)
     n_requests = len(server.requests)
     assert any(is_about(verdict) for verdict in before["verdicts"])
@@ -95,7 +116,6 @@ def test_excluded_answers_leave_all_figures_and_come_back(server: FakeServer, st
 
 
 def test_a_later_run_keeps_answers_excluded_and_asks_nothing(server: FakeServer, storage: str) -> None:
-    run_audit(audit(server), storage=storage)
     before, n_requests = load(storage), len(server.requests)
     exclusion = exclude_answers("scripted", JAPAN, REASON, storage=storage)
     after = load(storage)
@@ -116,8 +136,7 @@ def test_a_later_run_keeps_answers_excluded_and_asks_nothing(server: FakeServer,
     assert len(server.requests) == n_requests
 
 
-def test_the_declaration_and_its_undo_are_in_the_chain(server: FakeServer, storage: str) -> None:
-    run_audit(audit(server), storage=storage)
+def test_the_declaration_and_its_undo_are_in_the_chain(storage: str) -> None:
     exclusion = exclude_answers("scripted", AnswerSelection(topic="divorce", sample=1), REASON, storage=storage)
     with open_database(storage, create=False) as db:
         first = verify_audit(db, "scripted")
@@ -134,8 +153,7 @@ def test_the_declaration_and_its_undo_are_in_the_chain(server: FakeServer, stora
         assert [problem.record_kind for problem in verify_audit(db, "scripted").records.breaks] == ["exclusion"] * 2
 
 
-def test_overlapping_exclusions_are_undone_one_by_one(server: FakeServer, storage: str) -> None:
-    run_audit(audit(server), storage=storage)
+def test_overlapping_exclusions_are_undone_one_by_one(storage: str) -> None:
     before = load(storage)
     first = exclude_answers("scripted", JAPAN, REASON, storage=storage)
     second = exclude_answers("scripted", AnswerSelection(country="Japan"), REASON, storage=storage)
@@ -146,8 +164,7 @@ def test_overlapping_exclusions_are_undone_one_by_one(server: FakeServer, storag
     assert load(storage) == before
 
 
-def test_what_cannot_be_excluded_or_undone_is_refused(server: FakeServer, storage: str) -> None:
-    run_audit(audit(server), storage=storage)
+def test_what_cannot_be_excluded_or_undone_is_refused(storage: str) -> None:
     before = load(storage)
     for selection, reason, message in (
         (AnswerSelection(), REASON, "no answers are selected"),
@@ -182,8 +199,7 @@ def test_answers_of_an_imported_audit_are_excluded_with_their_verdicts(tmp_path:
     assert load(storage, "imported") == before
 
 
-def test_the_command_excludes_lists_and_undoes(server: FakeServer, storage: str) -> None:
-    run_audit(audit(server), storage=storage)
+def test_the_command_excludes_lists_and_undoes(storage: str) -> None:
     place = ["--storage", storage]
     assert "no reason is given" in run(["exclude", "scripted", "--model", "model-a", *place]).stderr
     excluded = run(["exclude", "scripted", "--model", "model-a", "--sample", "2", "--reason", REASON, *place])

@@ -1,4 +1,4 @@
-"""Models that cannot be used, or that fail in one way: what a run sends, says and exits with."""
+"""Models that cannot be used, fail in one way or refuse: what a run sends, what it exits with, and what is reported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, Price
 from auditor.domain.decisions import SURVEY_REVIEW
 from auditor.reports.data.failures import FailureGroup
+from auditor.reports.output import render_report
+from auditor.run import open_audit, run_audit
 from tests.e2e.test_run import config_file
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import CommandOutput, auditor
@@ -79,14 +81,14 @@ def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
     server: FakeServer, tmp_path: Path
 ) -> None:
     server.script = failing_model()
-    audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 15}})
+    audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 5}})
     models = [model.model_copy(update={"concurrency": 100}) for model in audit.models]
     output = run(tmp_path, audit.model_copy(update={"models": models}))
     assert output.returncode == 4
     sent = [request.body["model"] for request in server.requests]
     assert 5 <= sent.count("scripted-a") <= 20
-    assert sent.count("scripted-b") == 15 * 9
-    n_unsent = 15 * 9 - sent.count("scripted-a")
+    assert sent.count("scripted-b") == 5 * 9
+    n_unsent = 5 * 9 - sent.count("scripted-a")
     assert f"{n_unsent} further calls were not sent, since their model was stopped." in output.stderr
     for arguments in ("status", "errors"):
         assert f"{n_unsent} further calls were not sent" in auditor(arguments, cwd=tmp_path).stderr
@@ -108,7 +110,7 @@ def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
 
 def test_a_run_whose_answers_are_all_rate_limited_exits_with_4_and_resumes(server: FakeServer, tmp_path: Path) -> None:
     server.script = lambda _: error(429, "slow down", headers={"retry-after": "0"})
-    audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 10}}, limits={"deadline_s": 4})
+    audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 3}}, limits={"deadline_s": 4})
     output = run(tmp_path, audit)
     assert output.returncode == 4
     *_, last_line = output.stderr.strip().splitlines()
@@ -124,7 +126,7 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4_and_resumes(serve
     server.requests.clear()
     server.script = answer
     assert run(tmp_path, audit).returncode == 0
-    assert len(server.requests) == 2 * 9 * 10
+    assert len(server.requests) == 2 * 9 * 3
 
 
 def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path: Path) -> None:
@@ -178,3 +180,79 @@ def test_an_empty_database_has_no_errors_to_list(tmp_path: Path) -> None:
     output = auditor("errors", cwd=tmp_path)
     assert output.returncode == 1
     assert output.stderr.startswith("auditor: ")
+
+
+def refuses_japan(request: Request) -> Reply:
+    if request.body["model"].endswith("-a") and "Japan" in request.text:
+        return completion(None, refusal="I will not answer that.")
+    return answer(request)
+
+
+def make_audit(server: FakeServer, samples: int = 1, mode: str = "structured", temperature: float = 0.7) -> Any:
+    direct = {"samples": samples, "mode": mode, "temperature": temperature, "repair": False}
+    return config(server.url, 2, judges=[], probes={"direct": direct})
+
+
+def render(storage: str, *, is_brief: bool = False) -> str:
+    text = render_report(open_audit("scripted", storage=storage).report(), "text", is_brief=is_brief)
+    return " ".join(text.split())
+
+
+def test_refusing_models_are_named_with_the_command_that_shows_their_answers(server: FakeServer, storage: str) -> None:
+    server.script = refuses_japan
+    run_audit(make_audit(server), storage=storage)
+    errors = auditor("errors", "scripted", "--storage", storage).stderr
+    assert "'model-a' refused 3 of 9 answers." in errors
+    assert "'model-b'" not in errors
+    [command] = [line.partition("To read them: auditor ")[2] for line in errors.splitlines() if "To read them" in line]
+    shown = auditor(*command.split())
+    assert shown.returncode == 0
+    assert shown.stdout.count("no score: refused") == 3
+    assert "refused" not in auditor("errors", "scripted", "--model", "model-b", "--storage", storage).stderr
+    assert "3 refused" in render(storage, is_brief=True)
+    assert "model-a refuses most often (33.3%: 3 of 9 answers). Overall, 16.7% of 18 answers" in render(storage)
+
+
+def test_equal_samples_at_a_temperature_are_a_caution(server: FakeServer, storage: str) -> None:
+    def script(request: Request) -> Reply:
+        if request.body["model"].endswith("-b"):
+            return answer(request)
+        score = 0.5 if "Japan" in request.text else -0.5
+        return completion(json.dumps({"norms": "a", "reasoning": "b", "score": score}))
+
+    server.script = script
+    run_audit(make_audit(server, samples=3), storage=storage)
+    assert "all samples of model-a have equal scores, although the temperature is above 0" in render(storage)
+
+
+def test_equal_samples_at_temperature_0_are_no_caution(server: FakeServer, storage: str) -> None:
+    server.script = lambda request: completion(json.dumps({"norms": "a", "reasoning": "b", "score": 0.5}))
+    run_audit(make_audit(server, samples=3, temperature=0.0), storage=storage)
+    assert "have equal scores, although" not in render(storage)
+
+
+def test_free_text_is_no_advice_for_an_audit_in_text_mode(server: FakeServer, storage: str) -> None:
+    server.script = lambda request: completion("Divorce is fine.")
+    for mode, has_advice in (("structured", True), ("text", False)):
+        run_audit(make_audit(server, mode=mode), storage=storage)
+        fixes = [row.how_to_fix for row in open_audit("scripted", storage=storage).report().failures.unusable_models]
+        assert len(fixes) == 2
+        assert all(("probes.direct.mode" in fix) == has_advice for fix in fixes)
+
+
+def test_more_cached_than_prompt_tokens_make_the_cost_a_lower_bound(server: FakeServer, storage: str) -> None:
+    def script(request: Request) -> Reply:
+        reply = answer(request)
+        assert isinstance(reply.body, dict)
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 40}}
+        return Reply(body=reply.body | {"usage": usage})
+
+    server.script = script
+    audit = config(server.url, 1, judges=[], probes={"direct": {"samples": 1}})
+    model = audit.models[0].model_copy(update={"price": Price(input=1.0, output=2.0)})
+    run_audit(audit.model_copy(update={"models": [model]}), storage=storage)
+    cost = open_audit("scripted", storage=storage).report().cost
+    assert cost.total.lower_bound
+    assert cost.total.excess_cached_tokens
+    assert "The audit cost at least" in render(storage)
+    assert "more cached tokens than prompt tokens" in render(storage)

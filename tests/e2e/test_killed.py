@@ -17,7 +17,7 @@ from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from tests.e2e.test_run import question, stored
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import ALL_FAULTS, run_until
 
@@ -43,11 +43,7 @@ def small(server: FakeServer) -> AuditConfig:
 def unbroken_run(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
     """Results of an unbroken run, and the number of its kill points."""
     storage = f"sqlite:///{tmp_path_factory.mktemp('whole') / 'audits.db'}"
-    patch = pytest.MonkeyPatch()
-    patch.setenv(KEY_VARIABLE, KEY)
-    patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
     code, places = run_until(small(server), storage, "*:1000000")
-    patch.undo()
     assert (code, len(server.requests)) == (0, CALLS)
     return stored(storage), places
 
@@ -68,10 +64,8 @@ def test_a_run_killed_anywhere_resumes_with_the_same_results(
     server: FakeServer,
     unbroken_run: tuple[dict[str, Any], int],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     expected, places = unbroken_run
     assert places > 3 * CALLS
     for number in kill_points(places, kind):
@@ -108,10 +102,7 @@ def without_times(report: Report) -> str:
     return canonical_json(report_data)
 
 
-def test_the_same_answers_in_any_order_give_the_same_report(
-    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_the_same_answers_in_any_order_give_the_same_report(server: FakeServer, tmp_path: Path) -> None:
     timeless_reports = []
     for concurrency, slowest in ((1, 0.0), (8, 0.05)):
         server.script = lambda r, slowest=slowest: replace(answer(r), delay_s=slowest * r.draw("delay"))  # type: ignore[misc]

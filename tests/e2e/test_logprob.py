@@ -107,21 +107,17 @@ def _scores(storage: str) -> list[Any]:
         return results.load_scores(db, audits.get_audit(db, "scripted").id)
 
 
-def test_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
-    server.script = with_letters
-    first = run(server, storage, survey=FEW_CELLS)
-    requests_before = len(server.requests)
-    assert run(server, storage, survey=FEW_CELLS).methods == first.methods
-    assert len(server.requests) == requests_before
-
-
-def test_without_echo_answer_letters_are_measured_and_named(server: FakeServer, storage: str) -> None:
+def test_without_echo_answer_letters_are_measured_and_named_and_not_again_by_a_second_run(
+    server: FakeServer, storage: str
+) -> None:
     server.script = with_letters
     report = run(server, storage, survey=FEW_CELLS)
     assert [row.measures for row in report.methods] == [["choice"], ["choice"]]
     paths = Counter(r.path for r in server.requests)
     assert paths["/v1/completions"] == 2 * MODELS  # each model tries the endpoint once in each format
     assert paths["/v1/chat/completions"] == MODELS * 4 * (1 + 2 * EACH)
+    assert run(server, storage, survey=FEW_CELLS).methods == report.methods
+    assert len(server.requests) == sum(paths.values())
 
 
 def test_without_echo_the_prompt_logprobs_of_vllm_are_measured_and_named(server: FakeServer, storage: str) -> None:
@@ -131,12 +127,12 @@ def test_without_echo_the_prompt_logprobs_of_vllm_are_measured_and_named(server:
         return answer(request)
 
     server.script = script
-    report = run(server, storage)
+    report = run(server, storage, survey=FEW_CELLS)
     assert [row.measures for row in report.methods] == [["prompt_logprobs"], ["prompt_logprobs"]]
     assert {s.measure for s in _scores(storage) if s.method == "logprob"} == {LogprobMeasure.PROMPT}
     by_field = {(s.model, s.cell): s.raw for s in _scores(storage) if s.method == "logprob"}
     server.script = with_echo
-    run(server, storage, name="echoed")
+    run(server, storage, name="echoed", survey=FEW_CELLS)
     with open_database(storage, create=False) as db:
         echoed = results.load_scores(db, audits.get_audit(db, "echoed").id)
     assert {(s.model, s.cell): s.raw for s in echoed if s.method == "logprob"} == pytest.approx(by_field)
@@ -163,24 +159,24 @@ def test_without_any_logprob_endpoint_there_are_no_scores(server: FakeServer, st
 
 def test_a_failure_of_one_comparison_costs_its_cell_its_score_and_no_more(server: FakeServer, storage: str) -> None:
     def script(request: Request) -> Reply:
-        broken = "Japan, divorce" in str(request.body.get("prompt"))
+        broken = "Nigeria, divorce" in str(request.body.get("prompt"))
         return error(500, "oops") if broken else with_echo(request)
 
     server.script = script
-    report = run(server, storage, limits={"max_attempts": 1})
+    report = run(server, storage, survey=FEW_CELLS, limits={"max_attempts": 1})
     failed_pairs = [c for c in stored_pairs(storage) if c.outcome is not Outcome.OK]
     assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in failed_pairs} == {
-        ("Japan", "divorce", Outcome.SERVER_ERROR, None)
+        ("Nigeria", "divorce", Outcome.SERVER_ERROR, None)
     }
     assert len(failed_pairs) == MODELS * EACH / 2  # one of the two sentences of each pair fails
     unscored_cells = [s for s in _scores(storage) if s.score is None]
-    assert [(s.cell.country, s.cell.topic, s.n_ok) for s in unscored_cells] == [("Japan", "divorce", 5)] * MODELS
-    assert [a.n for a in report.alignment if a.method == "logprob"] == [24, 24]
+    assert [(s.cell.country, s.cell.topic, s.n_ok) for s in unscored_cells] == [("Nigeria", "divorce", 5)] * MODELS
+    assert [a.n for a in report.alignment if a.method == "logprob"] == [3, 3]
 
 
 def test_logprob_alone_needs_a_survey_and_no_judge(server: FakeServer, storage: str) -> None:
     server.script = with_echo
-    report = run(server, storage, probes={"logprob": {"method": "echo"}}, judges="peers")
+    report = run(server, storage, survey=FEW_CELLS, probes={"logprob": {"method": "echo"}}, judges="peers")
     assert [a.method for a in report.alignment] == ["logprob", "logprob"]
     assert report.methods == []
     assert report.conflicts.total == 0

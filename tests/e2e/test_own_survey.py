@@ -14,7 +14,7 @@ from auditor.errors import SurveyError
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.surveys import load_survey_facts
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 from tests.surveys import official_files
@@ -23,7 +23,6 @@ from tests.surveys import official_files
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with `my_wvs.csv`, imported from an official file."""
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.chdir(tmp_path)
     official_files.write_csv(tmp_path / "official.csv", official_files.wvs_columns(300))
     import_command = auditor("surveys", "import", "official.csv", "-o", "my_wvs.csv", cwd=tmp_path)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from auditor.replications.presets import load_paper
 from tests.support import planted_figures
-from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.review_answers import rate_aspects
@@ -163,7 +163,6 @@ def output(folder: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, A
         mock.patch("auditor.models.embeddings.check_encoder"),
         mock.patch("auditor.models.embeddings.load_encoder", return_value=ReasoningEncoder()),
     ):
-        monkeypatch.setenv(KEY_VARIABLE, KEY)
         monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@{urlsplit(server.url).netloc}")
         verdict_by_number.update(plant(folder, server.url))
         data = [word for name in SURVEYS for word in ("--data", f"{name}={folder}/{name}.csv")]

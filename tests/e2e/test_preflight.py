@@ -24,7 +24,7 @@ from auditor.storage.records import load_records
 from auditor.storage.row_classes import table_of
 from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.support.killed_runs import run_until
@@ -33,12 +33,6 @@ CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"
 DIRECT_CALLS, REVIEWS = 2, 2
 """Calls of each model without peers, and of each judge that reviews one model."""
 STAND_IN = "People of [country] disagree"
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
 
 
 def small(server: FakeServer, models: int = 1, **changes: Any) -> AuditConfig:

@@ -17,7 +17,7 @@ from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.failures import RequestFailure
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply
-from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.virtual_time import run_in_virtual_time
 
 ANSWER_S = 0.3
@@ -93,7 +93,6 @@ def answer_calls(
         scope: what the provider's limits hold for; None for OpenAI's, each model.
         options: of the gateway.
     """
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 1.0)
 
     async def send_all() -> list[Outcome]:

@@ -78,7 +78,6 @@ def server(nodes: Clusters) -> Iterator[FakeServer]:
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setenv("AUDITOR_TRUST", TRUSTED_SERVERS)
 
 

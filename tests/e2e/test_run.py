@@ -67,7 +67,7 @@ def question(request: Request) -> str:
     return json.dumps([request.body[k] for k in ("model", "messages", "seed", "temperature")])
 
 
-def test_an_audit_runs_to_the_end(server: FakeServer, storage: str) -> None:
+def test_an_audit_runs_to_the_end_and_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
     saved = stored(storage)
     assert saved["stage"] == "person"
@@ -84,22 +84,22 @@ def test_an_audit_runs_to_the_end(server: FakeServer, storage: str) -> None:
     for conflict in saved["conflicts"]:
         assert abs(conflict.difference) >= 0.38
         assert (conflict.seats, conflict.state is ConflictState.OPEN) == (1, conflict.winner is None)
-
-
-def test_samples_differ_and_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
+    assert len({question(r) for r in server.requests}) == 3 * CALLS, "samples differ"
     run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
-    assert len({question(r) for r in server.requests}) == 3 * CALLS
-    first, requests_before = stored(storage), len(server.requests)
-    run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
-    assert len(server.requests) == requests_before
-    assert stored(storage) == first
+    assert len(server.requests) == 3 * CALLS
+    assert stored(storage) == saved
 
 
-def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: str) -> None:
+def test_a_changed_config_asks_only_what_changed_and_renamed_models_nothing(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
-    requests_before = len(server.requests)
     run_audit(config(server.url, probes={"direct": {"samples": 2}}), storage=storage)
-    assert len(server.requests) - requests_before == CELLS * MODELS * (1 + MODELS - 1)
+    assert len(server.requests) - CALLS == CELLS * MODELS * (1 + MODELS - 1)
+    requests_before = len(server.requests)
+    renamed = json.loads(config(server.url).model_dump_json())
+    for model, name in zip(renamed["models"], ("x", "y", "z"), strict=True):
+        model["name"] = name
+    run_audit(AuditConfig.model_validate(renamed), storage=storage)
+    assert len(server.requests) == requests_before
 
 
 def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: str) -> None:
@@ -128,16 +128,6 @@ def _reveal_author_and_cell(request: Request) -> Reply:
     topic = next(t for t in ("homosexuality", "divorce", "abortion") if t in request.text)
     norms = f"In {country} the Germans, Japanese and Nigerians speak of {topic}. I am model-a, a scripted-a GPT."
     return completion(json.dumps({"norms": norms, "reasoning": f"So {topic}.", "score": 0.5}))
-
-
-def test_renaming_models_repeats_no_request(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url), storage=storage)
-    requests_before = len(server.requests)
-    renamed = json.loads(config(server.url).model_dump_json())
-    for model, name in zip(renamed["models"], ("x", "y", "z"), strict=True):
-        model["name"] = name
-    run_audit(AuditConfig.model_validate(renamed), storage=storage)
-    assert len(server.requests) == requests_before
 
 
 def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, storage: str) -> None:

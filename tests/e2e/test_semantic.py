@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,21 @@ def report_of(storage: str, name: str = "moral") -> Report:
     return open_audit(name, storage=storage).report()
 
 
-def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
-    server.script = script
-    run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == 2 * QUESTIONS * WORDINGS * 2
+@pytest.fixture(scope="module")
+def asked(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, AuditConfig]:
+    """URL of a database with a finished audit of questions alone, which tests only read, and its config.
+
+    Its server has ended, so that further requests would fail.
+    """
+    storage = f"sqlite:///{tmp_path_factory.mktemp('asked')}/audits.db"
+    with FakeServer(script) as server:
+        run_audit(config(server.url), storage=storage)
+        assert len(server.requests) == 2 * QUESTIONS * WORDINGS * 2
+        return storage, config(server.url)
+
+
+def test_an_audit_of_questions_alone(asked: tuple[str, AuditConfig]) -> None:
+    storage, _ = asked
     report = report_of(storage)
     semantic_section = report.find(SemanticReport)
     assert report.audit.stage == "done"
@@ -142,19 +154,20 @@ def test_no_report_format_mentions_a_missing_survey(server: FakeServer, storage:
 
 
 def test_a_second_run_asks_and_computes_nothing(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+    asked: tuple[str, AuditConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.script = script
-    run_audit(config(server.url), storage=storage)
-    first, requests_before = report_of(storage).find(SemanticReport), len(server.requests)
+    finished, audit = asked
+    storage = f"sqlite:///{shutil.copy(finished.removeprefix('sqlite:///'), tmp_path)}"
+    first = report_of(storage)
 
     def never(*args: object) -> None:
         raise AssertionError("the encoder was loaded")
 
     monkeypatch.setattr("auditor.models.embeddings.load_encoder", never)
-    run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == requests_before
-    assert report_of(storage).find(SemanticReport) == first
+    run_audit(audit, storage=storage)
+    second = report_of(storage)
+    assert second.find(SemanticReport) == first.find(SemanticReport)
+    assert second.cost == first.cost, "no request was tried"
 
 
 def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str) -> None:
@@ -196,14 +209,13 @@ def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
     return path
 
 
-def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    server.script = script
-    run_audit(config(server.url), storage=storage)
-    with open_database(storage, create=False) as db:
+def test_imported_answers_have_the_same_scores_as_asked_ones(
+    asked: tuple[str, AuditConfig], storage: str, tmp_path: Path
+) -> None:
+    with open_database(asked[0], create=False) as db:
         answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
-    requests_before = len(server.requests)
     import_counts = import_answers(file, audit="published", storage=storage)
     assert (
         import_counts.rows,
@@ -212,9 +224,8 @@ def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer,
         import_counts.empty,
         import_counts.unscorable,
     ) == (80, 2, 8, 0, 0)
-    assert len(server.requests) == requests_before
     asked_section, imported_section = (
-        report_of(storage).find(SemanticReport),
+        report_of(asked[0]).find(SemanticReport),
         report_of(storage, "published").find(SemanticReport),
     )
     assert asked_section is not None
@@ -429,11 +440,9 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
 
 
 def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answers(
-    server: FakeServer, storage: str
+    asked: tuple[str, AuditConfig],
 ) -> None:
-    server.script = script
-    run_audit(config(server.url), storage=storage)
-    report = report_of(storage)
+    report = report_of(asked[0])
     section = report.find(SemanticReport)
     assert section is not None
     values = {(form.model, form.text, form.rot_weight, form.alpha): form.value for form in section.forms}
@@ -452,9 +461,6 @@ def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answer
     assert 0.2 < (section.questions_only.value or 0) < 0.6
     assert_report_shows_figures(report)
     assert "SaGE of the questions themselves" in render_report(report, "markdown")
-    requests = len(server.requests)
-    run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == requests
 
 
 def test_the_released_mix_is_the_audits_score_where_that_weight_is_set(server: FakeServer, storage: str) -> None:

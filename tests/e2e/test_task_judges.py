@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +52,20 @@ def careful_judge(request: Request) -> Reply:
     return solver(request)
 
 
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServer, Path]]:
+    """The server of careful judges, and the database of an audit that they have judged."""
+    folder = tmp_path_factory.mktemp("judged")
+    with FakeServer(careful_judge) as server:
+        probes = {"direct": {"samples": 2}, "review": {"guess": True}}
+        run_audit(audit(server.url, folder, "exact", probes=probes), storage=f"sqlite:///{folder}/audits.db")
+        yield server, folder / "audits.db"
+
+
 @pytest.fixture
-def context(server: FakeServer, storage: str, tmp_path: Path) -> ExperimentContext:
-    server.script = careful_judge
-    review = {"guess": True}
-    run_audit(
-        audit(server.url, tmp_path, "exact", probes={"direct": {"samples": 2}, "review": review}), storage=storage
-    )
-    return ExperimentContext(storage)
+def context(judged: tuple[FakeServer, Path], tmp_path: Path) -> ExperimentContext:
+    """A copy of that database, with which experiments can be run."""
+    return ExperimentContext(f"sqlite:///{shutil.copy(judged[1], tmp_path)}")
 
 
 def test_planted_faults_of_a_task_are_noticed_and_named(context: ExperimentContext) -> None:
@@ -79,10 +87,10 @@ def test_position_padding_and_own_answers_are_tested_on_a_task(context: Experime
     assert panel.own_traces
 
 
-def test_judges_of_a_task_guess_the_author_only(context: ExperimentContext, server: FakeServer) -> None:
+def test_judges_of_a_task_guess_the_author_only(context: ExperimentContext, judged: tuple[FakeServer, Path]) -> None:
     guesses = open_audit("sums", storage=context.storage).report().panel.guesses
     assert {row.what for row in guesses} == {"author"}
-    requests = [request for request in server.requests if request.schema == "AuthorGuess"]
+    requests = [request for request in judged[0].requests if request.schema == "AuthorGuess"]
     assert requests
     assert all("What is" in request.text and "Countries" not in request.text for request in requests)
 

@@ -22,7 +22,6 @@ from auditor.review.session import ReviewSession
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
 from tests.support.scripted_tasks import audit, solver, sum_task
@@ -104,9 +103,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
     """URL of a database with a finished audit of a multiple-choice task. Tests must not change it."""
     folder = tmp_path_factory.mktemp("finished")
     storage = f"sqlite:///{folder / 'audits.db'}"
-    with FakeServer(solver) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv(KEY_VARIABLE, KEY)
-        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    with FakeServer(solver) as server:
         run_audit(audit(server.url, folder, "choice", probes=PROBES), storage=storage)
     return storage
 

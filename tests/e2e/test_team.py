@@ -25,7 +25,6 @@ from auditor.storage.tables import load_metadata
 from tests.e2e.test_killed import small, without_times
 from tests.e2e.test_run import stored
 from tests.storage.test_rating_log import continue_deciding, start_deciding_process
-from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer
 from tests.support.killed_runs import run_until
 from tests.support.postgres_server import PASSWORD, Postgres
@@ -71,9 +70,7 @@ def test_a_killed_run_resumes_while_others_review(
     team: tuple[str, str],
     reviewers: list[tuple[subprocess.Popen[str], Iterator[str]]],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     url, _ = team
     local_storage = f"sqlite:///{tmp_path / 'audits.db'}"
     run_audit(small(server), storage=local_storage)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 
-import pytest
-
 from auditor.config import AuditConfig
 from auditor.domain import ConflictState, Decision
 from auditor.metrics.judges.votes import settle
@@ -16,14 +14,11 @@ from auditor.review.session import ReviewSession
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 
 
-def test_estimated_weights_settle_conflicts_again_without_requests(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_estimated_weights_settle_conflicts_again_without_requests(server: FakeServer, storage: str) -> None:
     first = config(server.url, models=4)
     run_audit(first, storage=storage)
     request_count = len(server.requests)
@@ -64,10 +59,7 @@ def test_estimated_weights_settle_conflicts_again_without_requests(
         assert f"With one vote for each judge, {voting.by_majority} would be settled." in text
 
 
-def test_equal_votes_have_no_figures_of_weights(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_equal_votes_have_no_figures_of_weights(server: FakeServer, storage: str) -> None:
     report = run_audit(config(server.url), storage=storage).report()
     voting = report.conflicts.voting
     assert voting is not None
@@ -76,10 +68,7 @@ def test_equal_votes_have_no_figures_of_weights(
     assert "weighed" not in render_report(report, "markdown")
 
 
-def test_an_adaptive_panel_has_no_figure_for_equal_votes(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_an_adaptive_panel_has_no_figure_for_equal_votes(server: FakeServer, storage: str) -> None:
     weights = {f"model-{letter}": weight for letter, weight in zip("abcde", (3, 2, 1, 1, 1), strict=True)}
     panel = {"vote": "weighted", "weights": weights, "adaptive": True}
     report = run_audit(config(server.url, models=5, panel=panel), storage=storage).report()

@@ -26,7 +26,7 @@ from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.answer_forms import answer_all_forms
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, completion
 
 FEW = ["temperature", "language", "role", "wording"]
@@ -41,10 +41,7 @@ def choose(audit: AuditConfig, *texts: str, without: tuple[str, ...] = (), **cap
     return choose_factors(audit, load_planned_survey(audit), capabilities, without, texts)
 
 
-def test_the_plan_says_its_cost_and_asks_nobody_without_ask(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_the_plan_says_its_cost_and_asks_nobody_without_ask(server: FakeServer, storage: str) -> None:
     audit = config(server.url, 2, judges=[])
     run_audit(audit, storage=storage)
     before = len(server.requests)
@@ -66,10 +63,7 @@ def test_the_plan_says_its_cost_and_asks_nobody_without_ask(
         assert not load_records(db, audits.get_audit(db, audit.name).id, PlannedRun)
 
 
-def test_a_design_is_asked_once_and_resumed_without_a_request(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_a_design_is_asked_once_and_resumed_without_a_request(server: FakeServer, storage: str) -> None:
     audit = config(server.url, 2)
     run_audit(audit, storage=storage)
     server.script = answer_all_forms
@@ -98,10 +92,7 @@ def test_a_design_is_asked_once_and_resumed_without_a_request(
     assert robustness(ExperimentContext(storage), audit.name).data.figures == report.figures
 
 
-def test_answers_that_the_audit_excludes_leave_its_run_of_the_design(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_answers_that_the_audit_excludes_leave_its_run_of_the_design(server: FakeServer, storage: str) -> None:
     audit = config(server.url, 2, judges=[])
     run_audit(audit, storage=storage)
     server.script = answer_all_forms
@@ -183,10 +174,7 @@ def test_simulated_models_are_refused_with_a_way_on(storage: str) -> None:
         robustness(ExperimentContext(storage), audit.name)
 
 
-def test_refused_and_unread_answers_are_counted_and_are_no_scores(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_refused_and_unread_answers_are_counted_and_are_no_scores(server: FakeServer, storage: str) -> None:
     audit = config(server.url, 1, judges=[])
     run_audit(audit, storage=storage)
     server.script = lambda request: completion("I cannot answer that." if request.draw() < 0.5 else "Perhaps.")
@@ -199,10 +187,7 @@ def test_refused_and_unread_answers_are_counted_and_are_no_scores(
     assert sum(report.figures.lost.values()) == len(lost)
 
 
-def test_the_budget_ends_the_asking(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_the_budget_ends_the_asking(server: FakeServer, storage: str, tmp_path: Path) -> None:
     audit = config(server.url, 1, judges=[], limits={"budget_usd": 1e-9})
     models = [model.model_copy(update={"base_model": "gpt-4o"}) for model in audit.models]
     audit = audit.model_copy(update={"models": models})

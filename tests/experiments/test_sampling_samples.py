@@ -18,7 +18,7 @@ from auditor.reports.sections.experiments.sampling import build_sampling_documen
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
+from tests.support.audit_configs import THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer
 from tests.support.families_of_tests import run_checked
 from tests.support.synthetic_audit import populate
@@ -63,10 +63,7 @@ def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
     assert "10" in render_document(build_sampling_document(experiment), "html")
 
 
-def test_a_variant_asks_only_what_is_not_recorded(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_a_variant_asks_only_what_is_not_recorded(server: FakeServer, storage: str) -> None:
     audit = config(server.url, 2, probes=THREE_SAMPLES)
     run_audit(audit, storage=storage)
     before = len(server.requests)
@@ -106,10 +103,7 @@ def test_a_variant_that_is_not_whole_or_not_the_same_replaces_nothing(tmp_path: 
     assert before.missing == {"5": 2 * before.cells * 2}
 
 
-def test_several_languages_are_refused_before_a_model_is_asked(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_several_languages_are_refused_before_a_model_is_asked(server: FakeServer, storage: str) -> None:
     both = config(server.url, 2, language=["en", "de"], judges=[])
     run_audit(both, storage=storage)
     n_requests = len(server.requests)
@@ -143,10 +137,7 @@ def test_where_more_samples_stop_helping_depends_on_the_noise(noise: float, expe
     assert numbers.count(expected) >= 7
 
 
-def test_each_temperature_is_asked_once_with_the_largest_number_of_samples(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_each_temperature_is_asked_once_with_the_largest_number_of_samples(server: FakeServer, storage: str) -> None:
     audit = config(server.url, 2, probes=THREE_SAMPLES, judges=[])
     run_audit(audit, storage=storage)
     messages: list[str] = []

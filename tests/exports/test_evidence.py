@@ -66,8 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     storage = f"sqlite:///{folder / 'auditor.db'}"
     shared = {"name": "west", "model": "simulated/western-everywhere"}
     secret = {"name": "undisclosed", "model": "simulated/inconsistent"}
-    with pytest.MonkeyPatch.context() as patch, word_encoder():
-        patch.setenv(KEY_VARIABLE, KEY)
+    with word_encoder():
         run_audit(make_audit(OTHER, folder / "survey.csv", models=[shared, secret]), storage=storage)
         run_audit(make_audit(NAME, folder / "survey.csv"), storage=storage)
     with open_database(storage) as db:

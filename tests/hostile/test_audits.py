@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,12 @@ from tests.hostile.axes import AXES
 from tests.hostile.corpus import EVERY
 from tests.hostile.expectations import INTERNAL
 from tests.hostile.keys import KEY, leaks_in, leaks_in_folder
-from tests.hostile.runner import MODELS, end_repeated_refusals
+from tests.hostile.runner import ATTEMPTS, MODELS
 from tests.hostile.server import reply_of
 from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.refusals import end_repeated_refusals
 
 ODD = "/odd"
 """Part of the URL path of all requests to the hostile model."""
@@ -74,14 +74,6 @@ AUDITS = load_audits()
 CHOSEN = AUDITS if os.environ.get("AUDITOR_ALL_HOSTILE") else AUDITS[::EVERY]
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
-    """A fake server that answers normally, with the key of the hostile cases in the environment."""
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    with FakeServer() as running:
-        yield running
-
-
 def config_of(audit: HostileAudit, server: FakeServer) -> AuditConfig:
     """Config of an audit of three cells with a normal and a hostile model and a judge.
 
@@ -114,7 +106,7 @@ def config_of(audit: HostileAudit, server: FakeServer) -> AuditConfig:
 def test_each_audit_is_as_expected(
     audit: HostileAudit, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.models.gateway.no_retry_reason", end_repeated_refusals)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
     def script(request: Request) -> Reply:
         return reply_of(audit.choice, request) if ODD in request.path else answer(request)
@@ -122,7 +114,8 @@ def test_each_audit_is_as_expected(
     server.script = script
     config_path = config_file(tmp_path, config_of(audit, server))
     storage = f"sqlite:///{tmp_path / 'audits.db'}"
-    run_command = auditor("run", config_path, "--storage", storage, "--report", tmp_path / "report.html")
+    with end_repeated_refusals(ATTEMPTS):
+        run_command = auditor("run", config_path, "--storage", storage, "--report", tmp_path / "report.html")
     assert run_command.returncode == audit.exit, run_command.stderr
     commands = [run_command, auditor("verify", "scripted", "--storage", storage)]
     assert commands[-1].returncode == 0, commands[-1].stdout + commands[-1].stderr

@@ -28,7 +28,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
 from auditor.storage.sqlite_file import copy_database
 from tests.e2e.test_run import CALLS, config_file, stored
-from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
+from tests.support.audit_configs import THREE_SAMPLES, config
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
@@ -164,9 +164,7 @@ def read_only(folder: Path) -> Iterator[None]:
 def audit_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Path of the database of a finished audit. Tests must not change it."""
     path = tmp_path_factory.mktemp("made") / "audits.db"
-    with pytest.MonkeyPatch.context() as patch, FakeServer() as server:
-        patch.setenv(KEY_VARIABLE, KEY)
-        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    with FakeServer() as server:
         run_audit(config(server.url), storage=url(path))
     return path
 

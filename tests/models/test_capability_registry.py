@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 import auditor
-from auditor.domain import AnswerForm, Call, Capability, DeclaredCapabilities, LogprobMeasure, Message, Purpose
+from auditor.domain import (
+    AnswerForm,
+    Call,
+    Capability,
+    CapabilityKey,
+    DeclaredCapabilities,
+    LogprobMeasure,
+    Message,
+    Purpose,
+)
 from auditor.models import capability_registry, litellm_client
 from auditor.models.batches.provider import PreparedRequest, prepare_request
 from auditor.models.capability_registry import CapabilityRegistry, MemoryCapabilityStore, describe_schema, prepare_call
@@ -118,3 +127,24 @@ def test_evidence_is_english_and_has_a_repeated_phrase_once() -> None:
     assert capability_registry._join_phrases(phrases) == (
         "cut off while thinking (2 times); HTTP 400: parameter seed refused"
     )
+
+
+KEY = CapabilityKey("openai/x", None, None)
+
+
+async def test_the_first_capability_is_kept_until_one_with_a_form_completes_it() -> None:
+    store = MemoryCapabilityStore()
+    free_text, tool = Capability(dropped_params=("seed",)), Capability(AnswerForm.TOOL, dropped_params=("seed",))
+    assert await store.save(KEY, free_text, "") == free_text
+    assert await store.save(KEY, Capability(), "") == free_text
+    assert await store.save(KEY, tool, "") == tool
+    assert await store.save(KEY, Capability(AnswerForm.TEXT), "") == tool
+    assert store.load() == {KEY: tool}
+
+
+async def test_models_servers_and_efforts_have_capabilities_of_their_own() -> None:
+    store = MemoryCapabilityStore({KEY: Capability()})
+    for key in (KEY._replace(model="openai/y"), KEY._replace(server="http://a"), KEY._replace(effort="low")):
+        assert await store.save(key, Capability(AnswerForm.TEXT), "") == Capability(AnswerForm.TEXT)
+    assert store.load()[KEY] == Capability()
+    assert len(store.load()) == 4

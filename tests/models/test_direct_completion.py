@@ -273,9 +273,8 @@ async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
     assert [task.result() for task in direct_completion._prepared_requests.values()] == [None]
 
 
-async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_requests_leak_no_responses(server: FakeServer) -> None:
     """A reference cycle of an error and its traceback would keep the response's body in memory."""
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     server.script = lambda _: error(400, "no")
     endpoint = resolve_endpoint(
         ModelSection(name="m", model=PREPARED_MODELS[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")

@@ -14,7 +14,7 @@ from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.models.responses import escape_for_storage
 from tests.models.test_logprobs import BEGINNING, ENDS, choice, echo, listed
-from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
@@ -101,8 +101,7 @@ RESPONSE_CASES = {
 
 
 @pytest.mark.parametrize("name", RESPONSE_CASES)
-async def test_each_response_format_is_read(server: FakeServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+async def test_each_response_format_is_read(server: FakeServer, name: str) -> None:
     case = RESPONSE_CASES[name]
     server.script = case.reply
     answer = await ask(server, case)

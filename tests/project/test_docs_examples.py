@@ -17,7 +17,6 @@ from unittest import mock
 import pytest
 
 from auditor.run import AuditHandle
-from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.cli_runner import CommandOutput, run
 from tests.support.docs_blocks import ESTIMATE_ONLY_SECTIONS, PROVIDER_PAGE, Block, blocks, configs, write_block_files
 from tests.support.docs_workspace import (
@@ -52,8 +51,6 @@ def docs_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
     folder = tmp_path_factory.mktemp("reader")
     patch = pytest.MonkeyPatch()
     patch.chdir(folder)
-    patch.setenv(KEY_VARIABLE, KEY)
-    patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
     patch.delenv("AUDITOR_STORAGE", raising=False)
     patch.delenv("OPENAI_API_KEY", raising=False)  # `auditor init` says that it is to be set
     patch.setattr("auditor.models.embeddings.load_encoder", lambda name: Letters())
@@ -90,7 +87,6 @@ def test_the_commands_of_a_page_run(
         folder, completed = request.getfixturevalue("demo")
     reader_folder = shutil.copytree(folder, tmp_path / "here")
     monkeypatch.chdir(reader_folder)
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path))
     for command in commands:
@@ -107,7 +103,6 @@ def test_the_configurations_of_a_page_run(
 ) -> None:
     reader_folder = shutil.copytree(docs_workspace[0], tmp_path / "here")
     monkeypatch.chdir(reader_folder)
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     write_block_files(reader_folder)
     if page in ("surveys.md", "distribution.md"):  # the survey that commands of the first page import
         official = ["WVS_Cross-National_Wave_7.csv", "--mapping", "wvs7", "-o", "my_wvs.csv"]
@@ -134,7 +129,6 @@ def test_the_programs_of_a_page_run(
 ) -> None:
     reader_folder = shutil.copytree(docs_workspace[0], tmp_path / "here")
     monkeypatch.chdir(reader_folder)
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     namespace: dict[str, Any] = {}
     exec(compile(block.text, block.id, "exec"), namespace)
     tests = [namespace[name] for name in namespace if name.startswith("test_")]

@@ -53,11 +53,6 @@ def worker_gpus(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return gpus_by_worker
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-
-
 def test_replayed_models_are_answered_in_this_process_and_recorded_once(
     server: FakeServer, worker_gpus: list[float], tmp_path: Path
 ) -> None:

@@ -88,11 +88,6 @@ class LocalWorker:
         self.is_dead.set()
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-
-
 def make_worker_config(audit: AuditConfig, **changes: Any) -> WorkerConfig:
     return replace(WorkerConfig(audit, ("model-a",), (), metadata.version("auditor")), **changes)
 

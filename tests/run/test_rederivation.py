@@ -30,7 +30,7 @@ from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.tables import load_tables
 from tests.support.answer_forms import answer_all_forms
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config as scripted_config
+from tests.support.audit_configs import config as scripted_config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import word_encoder
@@ -128,7 +128,7 @@ CHANGES = [
     ("UPDATE trace SET score = 0.125 WHERE rowid = 3", "trace", "has score = 0.125"),
     ("UPDATE trace SET text = 'x', outcome = 'refused' WHERE rowid = 4", "trace", "has outcome = refused"),
     ("DELETE FROM trace WHERE rowid = 5", "trace", "is gone: the recorded answers give it"),
-    ("UPDATE verdict SET ruling = 'VALID' WHERE ruling = 'INVALID' AND rowid < 9", "verdict", "has ruling = VALID"),
+    ("UPDATE verdict SET ruling = 'VALID' WHERE ruling = 'INVALID' AND rowid <> 9", "verdict", "has ruling = VALID"),
     ("UPDATE verdict SET turn = 7 WHERE rowid = 9", "verdict", "has turn = 7"),
     (
         "UPDATE verdict SET judge = 'c' WHERE rowid = (SELECT max(rowid) FROM verdict WHERE model = 'c')",
@@ -400,9 +400,7 @@ def run_read_audits(server: FakeServer, folder: Path, storage: str) -> None:
     (folder / "people.csv").write_text("\n".join(rows), encoding="utf-8")
 
 
-def test_reports_exports_and_experiments_read_covered_tables_only(
-    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_exports_and_experiments_read_covered_tables_only(server: FakeServer, tmp_path: Path) -> None:
     """And the results that experiments store are in the hash chain."""
     read: set[tuple[str, str]] = set()
 
@@ -414,7 +412,6 @@ def test_reports_exports_and_experiments_read_covered_tables_only(
     def listen(connection: sqlite3.Connection, _: object) -> None:
         connection.set_authorizer(note)
 
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
     storage = f"sqlite:///{tmp_path / 'auditor.db'}"
     with word_encoder():
         run_read_audits(server, tmp_path, storage)

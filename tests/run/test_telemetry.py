@@ -199,9 +199,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+def collector() -> Iterator[Collector]:
     with Collector() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
@@ -226,7 +224,6 @@ def test_an_audit_exports_every_request_score_and_verdict(
         return Reply(429, {"error": {"message": "slow"}}) if next(throttle_once, False) else answer(request)
 
     server.script = script
-    monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.01)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=theirs")
     section = {"endpoint": collector.url, "headers": {"x-api-key": f"os.environ/{KEY_VARIABLE}"}}
     run_audit(small_audit(server, telemetry=section), storage=storage)

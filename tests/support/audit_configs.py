@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from auditor.config import AuditConfig
 
 KEY = "sk-canary-0123456789"
@@ -43,9 +41,3 @@ def with_schema_version(audit: AuditConfig, version: int) -> AuditConfig:
     """The audit with a version of the schema of its direct question, if it asks it."""
     direct = audit.probes.direct and audit.probes.direct.model_copy(update={"schema_version": version})
     return audit.model_copy(update={"probes": audit.probes.model_copy(update={"direct": direct})})
-
-
-def set_key(patch: pytest.MonkeyPatch) -> None:
-    """Set the scripted server's key, and trust it with that, where a fixture outlives a test."""
-    patch.setenv(KEY_VARIABLE, KEY)
-    patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")

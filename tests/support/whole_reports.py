@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from auditor.config import load_stored_config
 from auditor.domain import Cell, CellScore, Outcome, Survey, SurveyCell, Trace, canonical_json
@@ -28,7 +27,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_experiment, save_records
 from auditor.surveys.baselines import estimate_from_similar_countries
 from auditor.surveys.loader import load_survey
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.consistency_audits import save_logic_audit, save_semantic_audit
 from tests.support.fake_server import FakeServer
 from tests.support.judge_test_audits import save_judge_test_audit
@@ -66,9 +65,7 @@ def build_worked_example(folder: Path) -> Report:
 def build_task_report(folder: Path) -> Report:
     """The report of a task whose answers are scores, solved by scripted models."""
     storage = f"sqlite:///{folder}/audits.db"
-    with FakeServer(solver) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv(KEY_VARIABLE, KEY)
-        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    with FakeServer(solver) as server:
         run_audit(make_task_audit(server.url, folder, "score", probes={"direct": {"samples": 2}}), storage=storage)
     with opened(folder) as db:
         verdicts = results.load_verdicts(db, audits.get_audit(db, "sums").id)

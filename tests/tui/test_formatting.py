@@ -10,6 +10,7 @@ import select
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,14 @@ from rich.cells import cell_len
 from sqlalchemy import text as sql
 
 import auditor.tui
-from auditor.domain import Cell, Decision, Survey
+from auditor.domain import Cell, Decision, Rating, RatingAction, Survey
 from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit, _save_survey, _serialize_survey
 from auditor.storage.database import Database, open_database
+from auditor.storage.rating_log import RatingEntry
 from auditor.storage.records import save_records
-from auditor.tui.formatting import fit_width, highlight_spans, to_content, to_multiline, to_single_line
+from auditor.tui.formatting import describe_undo, fit_width, highlight_spans, to_content, to_multiline, to_single_line
 from tests.support.review_audit import HOSTILE, save_review_audit
 from tests.tui.conftest import Run
 
@@ -253,3 +255,17 @@ def test_messages_are_shown_without_markup() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and _name(node.func) == "notify":
                 assert "markup=False" in ast.unparse(node), f"{path.name}, line {node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("cell", "subject"),
+    [(Cell("Japan", "divorce"), "divorce in Japan"), (Cell("", "What is 1 + 1?"), "What is 1 + 1?")],
+)
+def test_an_undo_names_the_cell_or_the_item_of_the_task(cell: Cell, subject: str) -> None:
+    rating = Rating(cell, "m", "n", 0.5, -0.5, "ada", Decision.BOTH, datetime(2026, 1, 2, tzinfo=UTC), note="odd")
+    message = describe_undo(RatingAction.UNDO, RatingEntry(1, rating))
+    assert message == f"Undone. {subject} is now: {Decision.BOTH.spec.phrase}, with a note."
+
+
+def test_a_redo_of_nothing_is_named() -> None:
+    assert describe_undo(RatingAction.REDO, None) == "There is nothing to redo."

@@ -27,7 +27,7 @@ from auditor.storage.audits import load_registrations, register_claim
 from auditor.storage.database import Database, open_database
 from auditor.storage.hash_chain import verify_chain
 from auditor.storage.records import save_records
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 from tests.support.synthetic_audit import populate
@@ -144,10 +144,7 @@ def test_countries_with_a_cultural_zone_are_found_in_their_region(db: Database) 
     assert sum(row.change.n for row in report.regions) > 100
 
 
-def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(server: FakeServer, storage: str) -> None:
     before = config(server.url, 2, judges=[])
     run_audit(before, storage=storage)
     claim = CompareSection(non_inferiority=NonInferioritySection(baseline=before.name, margin=MARGIN))
