@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from auditor.cli.demo import DEFAULT_SEED, build_demo_config, find_planted_prope
 from auditor.cli.init import read_starter
 from auditor.config import AuditConfig
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
+from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
+from tests.support import docs_pictures
 from tests.support.cli_runner import CommandOutput, auditor
+from tests.support.docs_pictures import BROWSER_PICTURE, LABEL_PICTURE, REPORT_PICTURE, REVIEW_PICTURE, TABLET_SIZE
 
 SEEDS = (DEFAULT_SEED, *range(1, 6)) if os.environ.get("AUDITOR_SMALL_FORMS") else (DEFAULT_SEED,)
 """`make small-forms` runs all."""
@@ -109,3 +113,45 @@ def test_the_starting_configurations_are_large_enough_for_a_result() -> None:
         assert survey is not None
         assert len(survey.countries) >= MIN_UNITS
         assert len(survey.topics) >= MIN_UNITS
+
+
+HOW_TO_FIX = "the picture is out of date. How to fix: make pictures"
+
+
+@pytest.fixture(scope="module")
+def example(demo: tuple[Path, CommandOutput]) -> tuple[str, str]:
+    """URL of the database with the worked example, and the HTML of its report."""
+    storage = f"sqlite:///{demo[0]}/auditor.db"
+    return storage, render_report(open_audit(build_demo_config().name, storage=storage).report(), "html")
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_report_has_its_current_words(example: tuple[str, str]) -> None:
+    shown = REPORT_PICTURE.with_suffix(".txt").read_text(encoding="utf-8")
+    assert "Do the models know what people accept?" in shown
+    assert shown == docs_pictures.read_report_text(example[1]), HOW_TO_FIX
+    assert REPORT_PICTURE.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "draw", "words"),
+    [
+        (REVIEW_PICTURE, docs_pictures.draw_review, "Hidden until you decide"),
+        (LABEL_PICTURE, docs_pictures.draw_labelling, "VALID"),
+    ],
+    ids=["review", "labelling"],
+)
+def test_the_picture_of_a_screen_has_its_current_words(
+    example: tuple[str, str], tmp_path: Path, path: Path, draw: Callable[[str, Path], tuple[str, str]], words: str
+) -> None:
+    picture, text = draw(example[0], tmp_path)
+    assert words in text
+    assert path.with_suffix(".txt").read_text(encoding="utf-8") == text, HOW_TO_FIX
+    svg_words, current_words = map(docs_pictures.read_svg_words, (path.read_text(encoding="utf-8"), picture))
+    assert svg_words == current_words, HOW_TO_FIX
+
+
+def test_the_picture_of_the_browser_shows_what_the_app_shows(example: tuple[str, str], tmp_path: Path) -> None:
+    shown = BROWSER_PICTURE.with_suffix(".txt").read_text(encoding="utf-8")
+    assert shown == docs_pictures.draw_review(example[0], tmp_path, TABLET_SIZE)[1], HOW_TO_FIX
