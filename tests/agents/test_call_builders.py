@@ -168,13 +168,9 @@ def test_a_model_is_shown_its_own_answer_again_within_the_limit() -> None:
 
 def test_fields_are_those_of_the_section() -> None:
     assert model_fields(MODEL) == {
-        "name": "a",
-        "model": "openai/gpt-4o",
-        "server": "https://llm.example/v1",
-        "base_model": None,
-        "reasoning": None,
-        "declared": None,
-    }
+        "name": "a", "model": "openai/gpt-4o", "server": "https://llm.example/v1", "base_model": None,
+        "reasoning": None, "declared": None,
+    }  # fmt: skip
 
 
 def test_a_call_computed_from_local_weights_has_no_server() -> None:

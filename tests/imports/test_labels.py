@@ -85,11 +85,8 @@ def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[UnitTo
     assert result.stderr == "2 labels of 2 raters in audit 'moral'.\n  1 row without a verdict: not imported.\n"
     (first, second), stored_sample = load(storage)
     assert (first.unit, first.rater, first.value, first.aspects) == (
-        sample[0].unit,
-        "ada",
-        "VALID",
-        {"score_fit": True},
-    )
+        sample[0].unit, "ada", "VALID", {"score_fit": True},
+    )  # fmt: skip
     assert (second.value, second.aspects, second.source) == ("unsure", {"cultural_accuracy": False}, "labels.csv")
     assert stored_sample == sample
 

@@ -51,13 +51,8 @@ def test_written_comparisons_are_those_of_the_judge_people(tmp_path: Path) -> No
     dataset = PublishedDataset({"comparisons": [PublishedDecision("c", "a", "b", "A")]})
     assert write_rows(dataset, tmp_path / "c.jsonl", "comparisons") == 1
     assert json.loads((tmp_path / "c.jsonl").read_text(encoding="utf-8")) == {
-        "judge": "people",
-        "context": "c",
-        "item_a": "a",
-        "item_b": "b",
-        "decision": "A",
-        "relation": "standard",
-    }
+        "judge": "people", "context": "c", "item_a": "a", "item_b": "b", "decision": "A", "relation": "standard",
+    }  # fmt: skip
     with pytest.raises(UsageError) as error:
         write_rows(dataset, tmp_path / "c.jsonl", "items")
     assert error.value.how_to_fix == "Use --as comparisons."

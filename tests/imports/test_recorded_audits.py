@@ -495,12 +495,9 @@ def test_exported_answers_to_a_task_can_be_imported_again(tmp_path: Path, storag
     import_verdicts(tmp_path / "v.csv", audit="a", storage=storage)
     folder = export(storage, "a", tmp_path)
     import_task_answers(
-        folder / "trace.jsonl",
-        audit="b",
-        items=folder / "task_item.jsonl",
-        answer_format=answer_format,
+        folder / "trace.jsonl", audit="b", items=folder / "task_item.jsonl", answer_format=answer_format,
         storage=storage,
-    )
+    )  # fmt: skip
     import_verdicts(folder / "verdict.jsonl", audit="b", storage=storage)
     assert load_all(storage, "b") == load_all(storage, "a")
     tasks = [open_audit(name, storage=storage).report().task for name in ("a", "b")]

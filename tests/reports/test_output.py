@@ -174,15 +174,8 @@ def test_hostile_texts_stay_texts_in_markdown(db: Database) -> None:
 def test_neither_family_of_parsers_finds_an_element_of_a_model_a_name_or_a_file(db: Database) -> None:
     for page in render_pages(render_report(hostile_report(db), "markdown")):
         assert not {element.tag for element in page.elements} & {
-            "script",
-            "img",
-            "svg",
-            "b",
-            "style",
-            "!--",
-            "del",
-            "pre",
-        }
+            "script", "img", "svg", "b", "style", "!--", "del", "pre",
+        }  # fmt: skip
         attributes = [attribute for element in page.elements for attribute in element.attributes]
         assert {name for name, _ in attributes} <= {"id", "href", "style", "align"}
         assert all((value or "").startswith("#") for name, value in attributes if name == "href")

@@ -115,12 +115,9 @@ def test_a_record_is_read_as_it_was_written() -> None:
     empty = SampleRecord(Cell("Egypt", "abortion"), Outcome.REFUSED)
     rows = conversion.to_rows([full, empty], audit_id=7)
     assert {name: rows[0][name] for name in ("audit_id", "country", "shares", "ratings", "measured_at")} == {
-        "audit_id": 7,
-        "country": "Egypt",
-        "shares": "[0.25,0.75]",
-        "ratings": '{"fit":true}',
+        "audit_id": 7, "country": "Egypt", "shares": "[0.25,0.75]", "ratings": '{"fit":true}',
         "measured_at": "2026-01-02T03:04:05.000+00:00",
-    }
+    }  # fmt: skip
     assert "notes" not in rows[0]
     assert [conversion.to_record([row[name] for name in conversion.column_names]) for row in rows] == [full, empty]
     no_answer = rows[0] | {"is_rescaled": None}
@@ -133,13 +130,8 @@ def test_parts_have_columns_and_marks_say_their_names_texts_and_order() -> None:
     [row] = conversion.to_rows([finding], audit_id=7)
     assert row == {"audit_id": 7, "model": "m", "url": "", "joined": "a b", "seen_at": "2026"}
     assert make_table(SampleFinding, "sample_finding").c.keys() == [
-        "id",
-        "audit_id",
-        "seen_at",
-        "model",
-        "url",
-        "joined",
-    ]
+        "id", "audit_id", "seen_at", "model", "url", "joined",
+    ]  # fmt: skip
     assert conversion.to_record([4, "m", "", "a b", "2026"]) == finding
 
 

@@ -260,17 +260,12 @@ def _ratings(conflicts: Sequence[Conflict]) -> Iterator[Rating]:
     open_conflicts = [c for c in conflicts if c.state is ConflictState.OPEN]
     for i, (conflict, decision) in enumerate(zip(open_conflicts, [*Decision, Decision.LEFT], strict=False)):
         yield Rating(
-            cell=conflict.cell,
-            left=conflict.left,
-            right=conflict.right,
+            cell=conflict.cell, left=conflict.left, right=conflict.right,
             score_left=(conflict.score_left or 0.0) - (0.05 if i == len(Decision) else 0.0),
-            score_right=conflict.score_right,
-            rater="ada",
-            decision=decision,
-            decided_at=STARTED + timedelta(minutes=i),
-            note="as seen there" if i == 0 else "",
+            score_right=conflict.score_right, rater="ada", decision=decision,
+            decided_at=STARTED + timedelta(minutes=i), note="as seen there" if i == 0 else "",
             score=0.1 if decision is Decision.SCORE else None,
-        )
+        )  # fmt: skip
 
 
 def _call(name: str, purpose: Purpose, cell: Cell, sample: int, of: str = "") -> Call:

@@ -79,11 +79,8 @@ def figures(storage: str) -> ReasoningFigures:
 def test_planted_models_differ_as_planted(figures: ReasoningFigures) -> None:
     rows = {row.model: row for row in figures.rows}
     assert {name: row.form for name, row in rows.items()} == {
-        "follows": "prefill",
-        "ignores": "prefill",
-        "half": "prefill",
-        "notes": "notes",
-    }
+        "follows": "prefill", "ignores": "prefill", "half": "prefill", "notes": "notes",
+    }  # fmt: skip
     for name, slope in (("follows", 1), ("ignores", 0), ("half", 0.5), ("notes", 1)):
         row = rows[name]
         assert (row.slope.ci_low or 0.0) - 0.05 <= slope <= (row.slope.ci_high or 0.0) + 0.05

@@ -31,11 +31,8 @@ def test_cost_equals_that_of_the_ledger(population: tuple[Database, Audit], repo
     assert row.usd == pytest.approx(math.fsum(answer.cost_usd or 0.0 for answer in answers))
     assert row.sums.completion_tokens == sum(answer.completion_tokens or 0 for answer in answers)
     assert (row.sums.calls, row.sums.answers, row.sums.unpriced, row.lower_bound) == (
-        len(traces),
-        len(answers),
-        0,
-        False,
-    )
+        len(traces), len(answers), 0, False,
+    )  # fmt: skip
 
 
 def test_cached_prompt_tokens_are_reported_where_known(report: Report) -> None:
@@ -134,13 +131,9 @@ def test_savings_are_reported_only_for_finished_audits(db: Database, stage: str,
     panel = config.panel.model_copy(update={"judges_per_trace": 1})
     partial_config = config.model_copy(update={"panel": panel}).model_dump_json()
     audits.save_audit(
-        db,
-        name=audit.name,
-        config=partial_config,
-        config_hash=audit.config_hash,
-        survey=audits.load_audit_survey(db, audit),
-        environment={},
-    )
+        db, name=audit.name, config=partial_config, config_hash=audit.config_hash,
+        survey=audits.load_audit_survey(db, audit), environment={},
+    )  # fmt: skip
     audits.set_stage(db, audit.id, stage)
     report = build_report(db, audit.name)
     assert len(report.savings) == is_reported

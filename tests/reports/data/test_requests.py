@@ -42,15 +42,10 @@ async def test_the_current_capability_of_each_model_is_listed(db: Database) -> N
     await save_capability(db, audit.id, CapabilityKey("openai/other", None, None), CAPABILITY, "", "1.106.2")
     [row] = build_report(db, audit.name).requests.capabilities
     assert row.model_dump(mode="json", exclude={"created_at"}) == {
-        "name": "birch",
-        "form": "tool",
-        "dropped_params": ["seed", "temperature"],
-        "dropped_keywords": ["maxLength", "strict"],
-        "token_limit_param": "max_completion_tokens",
-        "thinking_tokens": 4096,
-        "evidence": "evidence 1",
-        "litellm_version": "1.106.2",
-    }
+        "name": "birch", "form": "tool", "dropped_params": ["seed", "temperature"],
+        "dropped_keywords": ["maxLength", "strict"], "token_limit_param": "max_completion_tokens",
+        "thinking_tokens": 4096, "evidence": "evidence 1", "litellm_version": "1.106.2",
+    }  # fmt: skip
 
 
 async def test_a_model_that_was_asked_in_two_forms_is_split(db: Database) -> None:

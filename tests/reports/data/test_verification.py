@@ -139,10 +139,6 @@ def test_calls_that_did_not_return_are_in_the_chain_from_the_next_run_on(db: Dat
 def save_again(db: Database, audit: audits.Audit) -> None:
     """What a run of an unchanged configuration does first."""
     audits.save_audit(
-        db,
-        name=audit.name,
-        config=audit.config,
-        config_hash=audit.config_hash,
-        survey=audits.load_audit_survey(db, audit),
-        environment={},
-    )
+        db, name=audit.name, config=audit.config, config_hash=audit.config_hash,
+        survey=audits.load_audit_survey(db, audit), environment={},
+    )  # fmt: skip

@@ -215,11 +215,8 @@ def test_small_strata_are_merged_unless_nothing_of_them_is_labelled() -> None:
     assert merge_small_strata(strata, labelled, may_merge).tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 2]
     census = np.array([0, 1, 1, 1])
     assert merge_small_strata(census, np.array([1, 1, 1, 0], dtype=bool), np.ones(4, dtype=bool)).tolist() == [
-        0,
-        1,
-        1,
-        1,
-    ]
+        0, 1, 1, 1,
+    ]  # fmt: skip
 
 
 def test_labels_of_traces_outside_the_sample_are_counted_and_not_used(source: ReportSource) -> None:
