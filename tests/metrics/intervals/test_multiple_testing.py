@@ -103,13 +103,13 @@ def test_the_widest_gap_is_the_largest_difference_of_the_plain_figures() -> None
 
 def test_a_real_difference_is_found() -> None:
     n_detected = 0
-    for seed in range(40):
+    for seed in range(12):
         truth, scores, countries, topics, groups = world(seed, 3, 12, 15)
         scores = np.where(np.array(groups) == "g1", truth + 3 * (scores - truth), scores)
         gap = widest_gap(MAE, scores, truth, countries, topics, groups)
         assert gap.ci_low is not None
         n_detected += gap.high_group == "g1" and gap.ci_low > 0
-    assert n_detected >= 38
+    assert n_detected >= 11
 
 
 def test_what_groups_have_in_common_does_not_widen_their_gap() -> None:
@@ -172,7 +172,7 @@ def test_with_many_units_they_are_tukeys_and_dunnetts(n_series: int) -> None:
     values = critical_values(n_series, [UnitKind((2000,), 1.0), UnitKind((2000,), 0.0)])
     tukey = stats.studentized_range.ppf(0.95, n_series, np.inf) / 2**0.5
     rng = np.random.default_rng(1)
-    normal = rng.standard_normal((400_000, n_series))
+    normal = rng.standard_normal((100_000, n_series))
     dunnett = np.quantile(np.abs(normal[:, 1:] - normal[:, :1]).max(axis=1) / 2**0.5, 0.95)
     assert values.all_pairs == pytest.approx(tukey, abs=0.06)
     assert values.with_one == pytest.approx(dunnett, abs=0.04)
