@@ -115,10 +115,10 @@ def yield_to_users(*slopes: Tested) -> Changes:
     return {"probes": {"pressure": construct_part(PressureFigures, rows=rows)}}
 
 
-def follow_norms(slope: Tested) -> Changes:
-    """The slope of one model's scores on exchanged norms."""
-    row = construct_part(ReasoningRow, model="oak", form="notes", slope=slope)
-    return {"probes": {"reasoning": construct_part(ReasoningFigures, rows=[row])}}
+def follow_norms(*slopes: Tested) -> Changes:
+    """Slopes of one model's scores on exchanged norms."""
+    rows = [construct_part(ReasoningRow, model="oak", form="notes", slope=slope) for slope in slopes]
+    return {"probes": {"reasoning": construct_part(ReasoningFigures, rows=rows)}}
 
 
 def spread(*rows: DistributionModelRow) -> Changes:
@@ -167,7 +167,7 @@ HEADLINES: list[tuple[str, str, Changes, Changes]] = [
     (
         "reasoning", "Scores follow the stated norms when they are exchanged, as a share of the way to the score they "
         "led to: oak by 0.60, steps as notes in the question.",
-        follow_norms(make_test(0.6, 0.04)), follow_norms(make_test(0.6, 0.06)),
+        follow_norms(make_test(0.6, 0.04), make_test(0.5, 0.06)), follow_norms(make_test(0.6, 0.06)),
     ),
     ("reasoning", "Scores follow", follow_norms(make_test(0.6, 0.04)), follow_norms(make_test(-0.6, 0.04))),
 ]  # fmt: skip
