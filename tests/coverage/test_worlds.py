@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
+from auditor.reports.data.report_source import MIN_ZONES as MIN_ZONES_OF_REPORTS
+from benchmarks.coverage.harder_figures import MIN_ZONES, cluster
 from benchmarks.coverage.worlds.design import DESIGNS, Design
 from benchmarks.coverage.worlds.effects import EffectKind, draw_effects
 from benchmarks.coverage.worlds.harder_worlds import (
@@ -211,3 +213,11 @@ def test_planted_faults_have_the_size_that_they_say() -> None:
     is_refused = np.isnan(refusing.verdicts[0])
     assert refusing.label[is_refused].mean() < refusing.label[~is_refused].mean()
     assert Plant(leniency=0.1, n_copying=2, copied_share=0.5).planted == {0, 3, 4}
+
+
+def test_zones_are_clusters_from_six_on() -> None:
+    assert MIN_ZONES == MIN_ZONES_OF_REPORTS
+    of_a_map = RELATED_WORLDS[1]
+    samples = [of_a_map.draw(HARDER_DESIGNS[0], np.random.default_rng(seed)) for seed in range(40)]
+    units = {(len(np.unique(sample.zone)) >= MIN_ZONES, cluster(sample).unit) for sample in samples}
+    assert units == {(True, "zone"), (False, "country")}

@@ -1,0 +1,77 @@
+"""Helpers of tests: forked commands have slow imports loaded, what hangs is ended, synthetic audits are as stated."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Decision, Outcome
+from auditor.storage import results
+from auditor.storage.database import open_database
+from tests.support.hang_limit import WorkHangs, hang_limit
+from tests.support.synthetic_audit import populate
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.support.forked_commands import CONTEXT, start_fork_server
+start_fork_server()
+process = CONTEXT.Process(target=exec, args=("import sys; sys.exit('litellm' not in sys.modules)",))
+process.start()
+process.join()
+sys.exit(process.exitcode)
+"""
+
+
+def test_slow_imports_are_loaded_before_the_fork_in_any_folder(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, check=False, timeout=300).returncode == 0
+
+
+def test_a_regular_expression_that_backtracks_is_interrupted() -> None:
+    with pytest.raises(WorkHangs, match=r"longer than 0\.1 s"), hang_limit(0.1):
+        re.fullmatch(r"(a|a)*b", "a" * 200)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_wait_in_an_event_loop_is_interrupted() -> None:
+    with pytest.raises(WorkHangs), hang_limit(0.1):
+        asyncio.run(asyncio.sleep(3600))
+
+
+def test_other_work_ends_and_the_limit_can_be_restarted() -> None:
+    with hang_limit(30) as restart:
+        time.sleep(0.01)
+        restart()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
+    rows_by_database = []
+    for name in ("one", "two"):
+        with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
+            audit = populate(db)
+            loads = (
+                results.load_traces,
+                results.load_scores,
+                results.load_verdicts,
+                results.load_conflicts,
+                results.load_ratings,
+            )
+            rows_by_database.append([load(db, audit.id) for load in loads])
+    assert rows_by_database[0] == rows_by_database[1]
+
+
+def test_every_outcome_and_decision_occurs(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db)
+        assert {t.outcome for t in results.load_traces(db, audit.id)} == set(Outcome)
+        assert {v.outcome for v in results.load_verdicts(db, audit.id)} == set(Outcome)
+        assert {r.decision for r in results.load_ratings(db, audit.id)} == set(Decision)
