@@ -22,7 +22,7 @@ from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.experiments.robustness import build_design_document, build_robustness_document
 from benchmarks.coverage.worlds.design import Design
 from benchmarks.coverage.worlds.run_worlds import MAIN_EFFECTS, RunWorld
-from tests.e2e.test_report_length import count_words
+from tests.e2e.test_report_pages import count_words
 
 LEVEL_NAMES = {
     "direction": ("low end first", "high end first"),
