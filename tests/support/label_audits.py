@@ -1,4 +1,4 @@
-"""Audits of simulated models with units to label, and a sample to label in the audit of `save_review_audit`."""
+"""Audits of simulated models with units to label."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import AuditConfig
-from auditor.domain.labels import LabelKind
-from auditor.review.label_sampling import draw_label_sample
-from auditor.review.labelling import LabellingSession
 from auditor.run import run_audit
-from auditor.storage.audits import Audit
-from auditor.storage.database import Database
 from tests.support.fixed_address import word_encoder
-from tests.support.review_audit import save_review_audit
 from tests.support.scripted_tasks import sum_task
 
 SURVEY_AUDIT, TASK_AUDIT, PAIR_AUDIT = "simulated-survey", "simulated-task", "simulated-pairs"
@@ -55,15 +49,3 @@ def run_pair_audit(storage: str, folder: Path) -> None:
     }  # fmt: skip
     with word_encoder():
         run_audit(_config(PAIR_AUDIT, embedding={"model": "words"}, probes={"semantic": probe}), storage=storage)
-
-
-def save_labelling_audit(db: Database, n: int = 30) -> Audit:
-    """Fill a database with the audit `moral` and a sample of `n` of its 180 traces, at least 30."""
-    audit = save_review_audit(db)
-    draw_label_sample(db, audit, LabelKind.TRACE, n, stratify=("model",))
-    return audit
-
-
-def open_session(db: Database, audit: Audit, rater: str = "ada", share: float = 0.0) -> LabellingSession:
-    """A rater's session in which a share of the units has two raters."""
-    return LabellingSession(db, audit, rater, second_rater_share=share)
