@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,20 +71,23 @@ def list_tables() -> list[DumpTable]:
 def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
     """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
     table = table_of(_list_audit_record_classes()[table_name])
-    convert_row = _expand_aspects if table_name in ASPECT_TABLES else dict
     query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
-        for batch in (
-            connection.execution_options(yield_per=batch_size).execute(query).mappings().partitions(batch_size)
-        ):
-            yield [convert_row(row) for row in batch]
+        result = connection.execution_options(yield_per=batch_size).execute(query)
+        names = tuple(result.keys())
+        for batch in result.partitions(batch_size):
+            rows = [dict(zip(names, row, strict=True)) for row in batch]
+            if table_name in ASPECT_TABLES:
+                for values in rows:
+                    values |= _read_aspects(values.pop("aspects"))
+            yield rows
 
 
-def _expand_aspects(row: sa.RowMapping) -> dict[str, Any]:
-    """Replace the JSON of a row's aspects by a value for each review aspect: True, False, or None if not rated."""
-    values = dict(row)
-    ratings = json.loads(values.pop("aspects"))
-    return values | {aspect.name: ratings.get(aspect.name) for aspect in REVIEW_ASPECTS}
+@functools.lru_cache(maxsize=1000)  # few combinations differ
+def _read_aspects(ratings_json: str) -> dict[str, bool | None]:
+    """A value for each review aspect by a row's JSON: True, False, or None if not rated."""
+    ratings = json.loads(ratings_json)
+    return {aspect.name: ratings.get(aspect.name) for aspect in REVIEW_ASPECTS}
 
 
 def list_excluded_tables() -> dict[str, str]:

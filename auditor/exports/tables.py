@@ -377,7 +377,7 @@ def _prepare_rows(batch: list[dict[str, Any]], rename_rater: Callable[[str], str
             name: rename_rater(value)
             if name == "rater" and value
             else value.encode("utf-8", "backslashreplace").decode("utf-8")
-            if isinstance(value, str)
+            if isinstance(value, str) and not value.isascii()
             else value
             for name, value in row.items()
         }

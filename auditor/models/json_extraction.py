@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import json5
+from auditor.lazy_imports import import_when_used
+
+if TYPE_CHECKING:
+    import json5
+else:  # most answers are JSON
+    json5 = import_when_used("json5")
 
 MAX_TEXT_CHARS = 1024 * 1024
 """Longest text that is searched; a longer one can only be JSON as a whole."""
