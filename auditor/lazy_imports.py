@@ -29,15 +29,24 @@ def import_on_first_use(package: str, path: str) -> tuple[Callable[[str], Any], 
         imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
         return {alias.asname or alias.name: node.module or "" for node in imports for alias in node.names}
 
+    loaded_modules: dict[str, ModuleType] = {}
+
     def get_attribute(name: str) -> Any:
         """Import a public name from its module; AttributeError for any other name."""
+        if (module := loaded_modules.get(name)) is not None:
+            return getattr(module, name)
         if name == "__all__":
             return sorted(read_modules())
         if not name.startswith("__") and name in read_modules():
-            return getattr(import_module(read_modules()[name]), name)
+            module = loaded_modules[name] = import_module(read_modules()[name])
+            return getattr(module, name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get_attribute, lambda: sorted(read_modules())
+
+
+_LOADED = "<loaded>"
+"""Key of the real module; no attribute has this name."""
 
 
 class _ModuleOnUse(ModuleType):
@@ -46,7 +55,9 @@ class _ModuleOnUse(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # tools that look at a module's names ask for `__wrapped__` and others
             raise AttributeError(f"module {self.__name__!r} has not been used yet, and has no {name!r} before")
-        return getattr(import_module(self.__name__), name)
+        if (module := vars(self).get(_LOADED)) is None:
+            module = vars(self)[_LOADED] = import_module(self.__name__)
+        return getattr(module, name)
 
 
 def import_when_used(name: str) -> Any:

@@ -61,6 +61,7 @@ from auditor.reports.data.panel.build import (
 from auditor.reports.data.probe_reports import (
     build_probe_reports,
     list_attribute_figures,
+    load_recorded_probes,
     measure_installed_probes,
     measure_probe_coverage,
 )
@@ -125,10 +126,11 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     regions, methods = build_regions_report(source), compare_methods(source)
     equal_series, judge_quality = find_equal_series(source), build_judge_quality(source)
     countries, baselines = compute_country_errors(source), compute_baselines(source)
+    recorded_probes = load_recorded_probes(db, source)
     return Report(
         audit=_summarize_audit(source),
         coverage=build_coverage_report(
-            source, [*measure_probe_coverage(db, source, probe_reports)], count_addressing_traces(db, source)
+            source, [*measure_probe_coverage(probe_reports, recorded_probes)], count_addressing_traces(db, source)
         ),
         alignment=alignment,
         sensitivity=build_sensitivity_rows(source),
@@ -175,7 +177,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         designs=build_design_averages(source),
         attributes=build_attributes_report([source.config], figures),
         **probe_reports,
-        probes=measure_installed_probes(db, source),
+        probes=measure_installed_probes(recorded_probes),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from auditor.config.installed_probes import InstalledProbe, list_built_in_names, load_built_in, load_probe
+from auditor.domain import Trace
 from auditor.errors import ProbeError
 from auditor.probe_interface import ProbeAudit, ProbeResult
 from auditor.reports.data.agreement.over_models import FiguresByModel
@@ -52,30 +53,59 @@ def list_attribute_figures(probe_reports: ProbeReports) -> FiguresByModel:
     }
 
 
-def measure_probe_coverage(db: Database, source: ReportSource, probe_reports: ProbeReports) -> Iterator[StageCoverage]:
+class RecordedProbe(NamedTuple):
+    """A probe below the public interface with its results, and the audit as it sees it; or why it cannot be used."""
+
+    name: str
+    results: Sequence[ProbeResult]
+    opened: tuple[InstalledProbe, ProbeAudit[Any]] | ProbeError
+
+
+def load_recorded_probes(db: Database, source: ReportSource) -> list[RecordedProbe]:
+    """Load the probes below the public interface that an audit has results of."""
+    recorded_probes = []
+    for name in list_probes_with_results(db, source.audit.id):
+        opened: tuple[InstalledProbe, ProbeAudit[Any]] | ProbeError
+        try:
+            opened = _open_probe(db, source, name)
+        except ProbeError as error:
+            opened = error
+        recorded = load_records(db, source.audit.id, ProbeResult, probe=name)
+        recorded_probes.append(RecordedProbe(name, recorded, opened))
+    return recorded_probes
+
+
+def measure_probe_coverage(
+    probe_reports: ProbeReports, recorded_probes: Iterable[RecordedProbe]
+) -> Iterator[StageCoverage]:
     """Yield the coverage of the answers of each probe with a stage of its own."""
     for name, report in probe_reports.items():
         if report is not None:
             yield from load_built_in(name).measure_coverage(report)
-    for name in list_probes_with_results(db, source.audit.id):
-        yield _measure_result_coverage(db, source, name)
+    yield from map(_measure_result_coverage, recorded_probes)
 
 
-def measure_installed_probes(db: Database, source: ReportSource) -> dict[str, BaseModel]:
-    """Compute the figures of the probes of other packages that an audit has results of, by the probe's name.
+def measure_installed_probes(recorded_probes: Iterable[RecordedProbe]) -> dict[str, BaseModel]:
+    """Compute the figures of probes of other packages, by the probe's name.
 
     A probe that is missing or broken gives an `UnavailableProbe`: the rest of the report does not depend on it.
     """
     figures: dict[str, BaseModel] = {}
-    for name in list_probes_with_results(db, source.audit.id):
+    for recorded in recorded_probes:
         try:
-            probe, audit = _open_probe(db, source, name)
-            figures[name] = probe.call(
-                "measure", audit, load_records(db, source.audit.id, ProbeResult, probe=name), returns=BaseModel
-            )
+            probe, audit = _require_opened(recorded)
+            figures[recorded.name] = probe.call("measure", audit, recorded.results, returns=BaseModel)
         except ProbeError as error:
-            figures[name] = UnavailableProbe(unavailable=f"{error.message[0].upper()}{error.message[1:]}")
+            reason = f"{error.message[0].upper()}{error.message[1:]}"
+            figures[recorded.name] = UnavailableProbe(unavailable=reason)
     return figures
+
+
+def _require_opened(recorded: RecordedProbe) -> tuple[InstalledProbe, ProbeAudit[Any]]:
+    """The probe and its audit. Raises ProbeError if it cannot be used."""
+    if isinstance(recorded.opened, ProbeError):
+        raise recorded.opened
+    return recorded.opened
 
 
 def measure_probes_of_audits(db: Database, audit_names: Sequence[str]) -> list[dict[str, BaseModel]]:
@@ -87,22 +117,20 @@ def measure_probes_of_audits(db: Database, audit_names: Sequence[str]) -> list[d
     ids = [audits.get_audit(db, name).id for name in audit_names]
     if not set.intersection(*(set(list_probes_with_results(db, audit_id)) for audit_id in ids)):
         return [{} for _ in audit_names]
-    return [measure_installed_probes(db, load_source(db, name)) for name in audit_names]
+    return [measure_installed_probes(load_recorded_probes(db, load_source(db, name))) for name in audit_names]
 
 
-def _measure_result_coverage(db: Database, source: ReportSource, name: str) -> StageCoverage:
+def _measure_result_coverage(recorded: RecordedProbe) -> StageCoverage:
     """The coverage of a probe below the public interface; of one that cannot be used, only of what is recorded."""
-    recorded = load_records(db, source.audit.id, ProbeResult, probe=name)
     try:
-        probe, audit = _open_probe(db, source, name)
-        planned = _count_planned(probe, audit, recorded)
+        planned = _count_planned(*_require_opened(recorded), recorded.results)
     except ProbeError:
-        planned = Counter(result.model for result in recorded)
+        planned = Counter(result.model for result in recorded.results)
     rows = []
     for model in planned:
-        outcomes = Counter(result.outcome.value for result in recorded if result.model == model)
+        outcomes = Counter(result.outcome.value for result in recorded.results if result.model == model)
         rows.append((model, planned[model], outcomes.pop("ok", 0), outcomes))
-    return StageCoverage.by_model(name, None, rows)
+    return StageCoverage.by_model(recorded.name, None, rows)
 
 
 def _count_planned(probe: InstalledProbe, audit: ProbeAudit[Any], recorded: Sequence[ProbeResult]) -> Counter[str]:
@@ -123,11 +151,22 @@ def _open_probe(db: Database, source: ReportSource, name: str) -> tuple[Installe
     if source.config is None or settings is None:
         missing = source.config.probes.missing if source.config is not None else {}
         raise ProbeError(missing.get(name, f"the configuration of the audit does not name the probe '{name}'."))
+
+    @cache
+    def load_traces_of_cells(model: str, cells: tuple[tuple[str, ...], ...]) -> list[Trace]:
+        """The traces of the cells that a probe asked about, for its coverage and its figures."""
+        return results.load_traces(db, source.audit.id, cells, model)
+
+    def load_traces(model: str, cells: Iterable[tuple[str, ...]] | None = None) -> list[Trace]:
+        if cells is None:
+            return results.load_traces(db, source.audit.id, None, model)
+        return load_traces_of_cells(model, tuple(cells))
+
     audit = ProbeAudit(
         settings=settings,
         config=source.config,
         survey=source.survey,
-        load_traces=lambda model, cells=None: results.load_traces(db, source.audit.id, cells, model),
+        load_traces=load_traces,
         load_scores=lambda: source.scores,
         load_hidden_reasoning=partial(results.has_hidden_reasoning, db, source.audit.id),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
 from auditor.reports.data.coverage.counts import CoverageUnit, StageCoverage
-from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
+from auditor.reports.data.probe_reports import build_probe_reports, load_recorded_probes, measure_probe_coverage
 from auditor.reports.data.report_source import load_source
 from auditor.reports.data.requests import build_sampling_report
 from auditor.storage import audits, count_queries as stored, hash_chain
@@ -95,7 +95,7 @@ def verify_audit(db: Database, audit_name: str, records: hash_chain.ChainCheck |
     balances = [_balance_stage(stage, model) for stage in measure_coverage(source) for model in source.models]
     balances += [
         _balance_stage(stage, name)
-        for stage in measure_probe_coverage(db, source, probe_reports)
+        for stage in measure_probe_coverage(probe_reports, load_recorded_probes(db, source))
         for name in dict.fromkeys(unit.name for unit in stage.planned)
     ]
     unfounded = stored.count_missing_answers(db, source.audit.id)
