@@ -130,6 +130,7 @@ CASES = [
         "_refusal_cautions", "Many answers were refused, by alder (40.0%)",
         refuse(SHARE), refuse(replace(SHARE, value=0.05)),
     ),
+    Case("_refusal_cautions", "Many answers were refused", refuse(SHARE), refuse(MISSING)),
     Case(
         "list_lost_sample_cautions", "of the planned samples of model 0 have no usable score",
         lambda report: with_losses(report, 0.06), lambda report: with_losses(report, 0.05),
