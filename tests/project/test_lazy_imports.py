@@ -159,6 +159,13 @@ def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> No
     assert NEEDED_BY_NO_QUICK_COMMAND.isdisjoint(imported)
 
 
+def test_figures_need_no_nodes_of_documents_and_settings_no_structures_of_answers(folder: Path) -> None:
+    modules = {"auditor.reports.document.blocks", "auditor.models.answer_schemas"}
+    assert all(map(find_spec, modules))
+    for command in (["status", *EVERYTHING], ["report", "--format", "json", "-o", "report.json"]):
+        assert modules.isdisjoint(modules_of(folder, *command)), command
+
+
 def test_the_audit_of_everything_has_embeddings_answers_of_all_its_probes_and_labels(folder: Path) -> None:
     report = open_audit("simulated", storage=f"sqlite:///{folder}/everything.db").report()
     assert [row.cosine.value for row in report.self_consistency if row.method == "direct" and row.cosine.value]
