@@ -23,6 +23,8 @@ from auditor.storage.database import Database
 from auditor.storage.probe_results import list_probes_with_results, list_stored_probes
 from auditor.storage.records import load_records
 
+MAX_REMEMBERED_CELLS = 200
+"""Most cells whose traces a probe has in memory while the report is built, for each model."""
 ProbeReports = Mapping[str, ReportModel | None]
 """Report of each built-in probe, by the probe's name; None without results."""
 
@@ -158,9 +160,10 @@ def _open_probe(db: Database, source: ReportSource, name: str) -> tuple[Installe
         return results.load_traces(db, source.audit.id, cells, model)
 
     def load_traces(model: str, cells: Iterable[tuple[str, ...]] | None = None) -> list[Trace]:
-        if cells is None:
-            return results.load_traces(db, source.audit.id, None, model)
-        return load_traces_of_cells(model, tuple(cells))
+        selected = None if cells is None else tuple(cells)
+        if selected is None or len(selected) > MAX_REMEMBERED_CELLS:
+            return results.load_traces(db, source.audit.id, selected, model)
+        return load_traces_of_cells(model, selected)
 
     audit = ProbeAudit(
         settings=settings,
