@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from auditor.domain.terms import ENGLISH
+from auditor.domain.terms import ENGLISH, LANGUAGES
 from auditor.prompts.loader import PLACEHOLDER
 
 BLINDING_FILE = "blinding.toml"
@@ -106,6 +106,8 @@ _VERDICT_IN_CAPITALS = re.compile(r"(?<![A-Za-z])(?:IN)?VALID(?![A-Za-z])")
 _SENTENCE_ENDS = re.compile(r"[\n.!?;。!?;؟।]+")
 _IGNORED_CHARACTERS = re.compile("[\u00ad\u0640\u064b-\u0652\u200b-\u200f\u2060-\u2064\ufeff]")
 """Invisible characters, and Arabic marks of vowels, which few texts have."""
+_OTHER_LETTER = re.compile(r"[^\W\d_a-zA-Z]")
+"""A letter that English lacks."""
 
 
 class JudgeAddressPatterns(BaseModel):
@@ -153,12 +155,20 @@ class _LanguageRule:
 
 
 def addresses_judge(text: str, language: str) -> bool:
-    """Whether a trace addresses its judge by the rule of this module; `language` is one of the `LANGUAGES`."""
+    """Whether a trace addresses its judge by the rule of this module, in its language or another one.
+
+    Args:
+        text: of the trace.
+        language: of the question, one of the `LANGUAGES`. Words of it and of English count in any text, and those of
+            the other languages in a text with letters that English lacks: to look for all of them takes nine times as
+            long.
+    """
     text = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFKC", text))
     if _VERDICT_IN_CAPITALS.search(text):
         return True
     lower_case = text.lower()
-    return any(_load_rule(code).marks(lower_case) for code in dict.fromkeys((language, ENGLISH)))
+    languages = (language, ENGLISH, *(LANGUAGES if _OTHER_LETTER.search(text) else ()))
+    return any(_load_rule(code).marks(lower_case) for code in dict.fromkeys(languages))
 
 
 @functools.cache

@@ -87,25 +87,64 @@ class RowCheck:
 
 
 def find_unknown_values(db: Database, audit_id: int) -> list[RowDifference]:
-    """Find an audit's rows with values that are no member of their column's enumeration, at most `MAX_DIFFERENCES`."""
+    """Find an audit's rows with values that no version writes, at most `MAX_DIFFERENCES`.
+
+    These are no members of their column's enumeration, no numbers in a column of numbers, or no JSON of its kind.
+    """
     differences: list[RowDifference] = []
     for record_class in [*tables.RECORDS, *(part for parts in PROBE_RECORDS.values() for part in parts)]:
         table = table_of(record_class)
         if "audit_id" not in table.c:
             continue
-        for name, members in conversion_of(record_class).members_by_column.items():
-            column, known = table.c[name], ["", *(member.value for member in members)]
-            keys = [key for key in table.primary_key if key.name != "audit_id"]
-            query = sa.select(*keys, column.label("unknown")).where(
-                table.c.audit_id == audit_id, column.is_not(None), column.not_in(known)
-            )
-            with db.read() as connection:
-                rows = connection.execute(query.limit(MAX_DIFFERENCES)).all()
-            differences += [
-                RowDifference(table.name, ", ".join(map(str, key)), f"has the unknown {name} '{_shorten(value)}'")
-                for *key, value in rows
-            ]
+        with db.read() as connection:
+            conditions = _list_unknown(connection, record_class, audit_id)
+            for name, condition, problem in conditions:
+                keys = [key for key in table.primary_key if key.name != "audit_id"]
+                query = sa.select(*keys, sa.type_coerce(table.c[name], _ANY)).where(table.c.audit_id == audit_id)
+                differences += [
+                    RowDifference(table.name, ", ".join(map(str, key)), problem.format(name, _shorten(value)))
+                    for *key, value in connection.execute(query.where(condition).limit(MAX_DIFFERENCES))
+                ]
     return differences[:MAX_DIFFERENCES]
+
+
+_ANY = sa.types.NullType()
+"""Type of a column whose values are taken as they are."""
+
+
+def _list_unknown(
+    connection: sa.Connection, record_class: type, audit_id: int
+) -> list[tuple[str, sa.ColumnElement[bool], str]]:
+    """Conditions of values of a class's table that no version writes: column, condition, and what is wrong."""
+    table, conversion = table_of(record_class), conversion_of(record_class)
+    unknown: list[tuple[str, sa.ColumnElement[bool], str]] = []
+    for name, members in conversion.members_by_column.items():
+        known = ["", *(member.value for member in members)]
+        unknown.append((name, table.c[name].not_in(known), "has the unknown {} '{}'"))
+    if connection.dialect.name == "sqlite":  # a server has nothing else in such a column
+        for column in table.c:
+            if column.type.python_type in (bool, int, float):
+                is_other = sa.func.typeof(column).not_in(["integer", "real", "null"])
+                unknown.append((column.name, is_other, "has {} = {}, which is no number"))
+    is_any = sa.or_(*(condition for _, condition, _ in unknown), sa.false())
+    first_unknown = sa.select(sa.literal(1)).where(table.c.audit_id == audit_id, is_any).limit(1)
+    if connection.execute(first_unknown).first() is None:
+        unknown = []
+    for name, json_type in conversion.json_types_by_column.items():
+        texts = connection.execute(sa.select(table.c[name]).where(table.c.audit_id == audit_id).distinct()).scalars()
+        wrong = [text for text in texts if text is not None and not _is_json(text, json_type)]
+        if wrong:
+            is_wrong = table.c[name].in_(wrong[:MAX_DIFFERENCES])
+            unknown.append((name, is_wrong, "has {} = {}, which is not the JSON of this column"))
+    return unknown
+
+
+def _is_json(text: str, json_type: type) -> bool:
+    """Whether a text is JSON of a type."""
+    try:
+        return isinstance(json.loads(text), json_type)
+    except (TypeError, ValueError):
+        return False
 
 
 def _count(counts: dict[str, int], name: str, n: int = 1) -> None:
@@ -265,6 +304,7 @@ def compare_derived_rows(
     is_foreign: Callable[[str, sa.RowMapping], bool],
     missing_probes: Collection[str] = (),
     other_readers: Collection[str] = (),
+    has_present_readers: bool = False,
     on_reread: RowCallback = lambda *_: None,
 ) -> RowCheck:
     """Compare all rows of an audit that a run derives, in the order of their keys.
@@ -277,6 +317,8 @@ def compare_derived_rows(
         is_foreign: whether a stored row, of a table, was not written by a run, so that it is not derived.
         missing_probes: names of probes that cannot be used, so that their results are not derived.
         other_readers: stages whose results were read by another version of their reader.
+        has_present_readers: whether the audit was last run with the present versions of all readers: then a result that
+            names another version is a difference.
         on_reread: is called with each row that another version of its reader reads otherwise: its table, the stored
             row and the derived one.
     """
@@ -289,7 +331,8 @@ def compare_derived_rows(
         has_votes = order >= STAGES_BY_ORDER.index(audits.AWAITING_HUMAN)
         has_other_reader = bool(set(other_readers) & set(_list_readers(table)))
         rules = _TableRules(
-            table, is_over, has_votes, is_unasked, is_foreign, missing_probes, has_other_reader, on_reread
+            *(table, is_over, has_votes, is_unasked, is_foreign, missing_probes, has_other_reader),
+            *(has_present_readers, on_reread),
         )
         with stored.read() as stored_rows, derived.read() as derived_rows:
             is_shown = _file_of_shown_rows(derived).exists() and table is not table_of(ProbeResult)
@@ -371,6 +414,7 @@ class _TableRules:
         is_over: whether the stage that writes them is over, so that a missing row is a difference.
         has_votes: whether the votes on conflicts are counted.
         has_other_reader: whether another version of a reader read the rows, so that a difference is a note.
+        has_present_readers: see `compare_derived_rows`.
     """
 
     table: sa.Table
@@ -380,6 +424,7 @@ class _TableRules:
     is_foreign: Callable[[str, sa.RowMapping], bool]
     missing_probes: Collection[str]
     has_other_reader: bool
+    has_present_readers: bool
     on_reread: RowCallback
 
     def compare(self, check: RowCheck, stored: sa.Row[Any] | None, derived: sa.Row[Any] | None) -> None:
@@ -427,7 +472,7 @@ class _TableRules:
 
     def _has_other_reader(self, check: RowCheck, stored_row: sa.RowMapping, derived_row: sa.RowMapping) -> bool:
         """Whether a result was read by another version of its probe's reader; such a row is counted."""
-        if stored_row["reader_version"] == derived_row["reader_version"]:
+        if self.has_present_readers or stored_row["reader_version"] == derived_row["reader_version"]:
             return False
         _count(check.by_probe.setdefault(stored_row["probe"], {}), "earlier")
         _count(check.reread, self.table.name)

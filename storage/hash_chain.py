@@ -441,6 +441,17 @@ def _load_named(connection: Connection, kind: str, names: Sequence[str]) -> dict
     return rows
 
 
+def is_audit_intact(db: Database, audit_id: int) -> bool:
+    """Whether the row of an audit, with its configuration and survey, is as its last link says; True without a link."""
+    kind = table_of(Audit).name
+    with db.read() as connection:
+        linked = _load_last_contents(connection, audit_id, [kind])
+        try:
+            return not linked or _hash_rows(connection, audit_id, [kind]) == linked
+        except (TypeError, ValueError):  # a text that is no JSON
+            return False
+
+
 def load_linked_names(db: Database, audit_id: int) -> set[tuple[str, str]]:
     """Load kind and name of the rows of an audit's results that are in the chain, since no answer says them."""
     with db.read() as connection:
@@ -637,7 +648,11 @@ def _load_linked_rows(connection: Connection) -> Iterator[tuple[_Link, StoredRow
     c = table_of(ChainLink).c
     query = select(*(c[name] for name in _Link._fields)).order_by(c.id).execution_options(yield_per=LINKS_PER_QUERY)
     for partition in connection.execute(query).partitions(LINKS_PER_QUERY):
-        links = list(map(_Link._make, partition))
+        links = [
+            # As texts: SQLite stores bytes in a column of texts, too.
+            _Link(link_id, str(kind), str(row), str(digest), None if content is None else str(content), audit_id)
+            for link_id, kind, row, digest, content, audit_id in partition
+        ]
         names_by_kind: dict[str, list[str]] = {}
         for link in links:
             names_by_kind.setdefault(link.kind, []).append(link.row)

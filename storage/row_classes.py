@@ -207,6 +207,12 @@ class _StoredField:
         return (lambda value: value.isoformat(timespec="milliseconds")) if self.type is datetime else None
 
     @property
+    def is_json(self) -> bool:
+        """Whether a value is stored as JSON."""
+        is_plain = self._stored_as.read is None and self._stored_as.write is None
+        return is_plain and (self.type is Any or get_origin(self.type) in (Mapping, tuple))
+
+    @property
     def read(self) -> Callable[[Any], Any] | None:
         """Function that converts the value of the column back; None if it stays as it is."""
         if self._stored_as.read:
@@ -345,6 +351,16 @@ class RecordConversion(Generic[R]):
             stored.column_name: stored.type
             for stored in self._layout.fields
             if isclass(stored.type) and issubclass(stored.type, StrEnum)
+        }
+
+    @property
+    def json_types_by_column(self) -> dict[str, type]:
+        """What the JSON in columns of texts is, by the name of the column: a dict, a list, or any object."""
+        json_types = {Mapping: dict, tuple: list}
+        return {
+            stored.column_name: json_types.get(get_origin(stored.type), object)
+            for stored in self._layout.fields
+            if stored.is_json
         }
 
     def to_rows(self, records: Iterable[R], **owner: int | str) -> list[dict[str, Any]]:

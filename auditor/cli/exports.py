@@ -312,8 +312,8 @@ def export_evidence(
         print_missing_probes(stored_audit.config)
     if summary.raters:
         print_message(
-            f"Warning: the file has the names of {len(summary.raters)} human reviewers, since the hash chain covers "
-            f"them: {', '.join(summary.raters)}. Ask them before you publish it."
+            f"Warning: the file names {pluralize(len(summary.raters), 'human reviewer')}, since the hash chain covers "
+            f"their names: {', '.join(summary.raters)}. Ask them before you publish it."
         )
     for path in summary.weights:
         print_message(f"Warning: the file has the path of weights, which is a part of recorded requests: {path}")

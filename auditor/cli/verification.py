@@ -53,7 +53,7 @@ def verify(
 
     Example: auditor verify moral-alignment
     """
-    if Path(audit).suffix == ".zip" and (Path(audit).is_file() or Path(audit).parent != Path()):
+    if Path(audit).suffix == ".zip":
         _verify_evidence(Path(audit), head, as_json=as_json)
         return
     with open_stored_audit(audit, storage) as (db, stored_audit):
@@ -99,10 +99,10 @@ def _print_evidence(check: EvidenceCheck, *, has_head: bool) -> None:
     for problem in check.problems:
         print_message(problem)
     for difference in check.differences:
-        print_message(
-            f"{difference.figure} is {_shorten(difference.reported)} in the report, and "
-            f"{_shorten(difference.computed)} by the records."
-        )
+        reported = f"{difference.figure} is {_shorten(difference.reported)} in the report"
+        is_computed = difference.computed is not None
+        by_records = f"{_shorten(difference.computed)} by the records" if is_computed else "is not computed here"
+        print_message(f"{reported}, and {by_records}.")
     for reason in check.reasons:
         print_message(f"Reason why results or figures can differ: {reason}")
     if not check.is_head_known:
@@ -124,7 +124,7 @@ def _count_differing(n: int) -> str:
 
 
 def _shorten(value: object) -> str:
-    text = "missing" if value is None else str(value)
+    text = "empty" if value is None else str(value)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
@@ -160,7 +160,8 @@ def _print_derivation(derivation: Rederivation) -> None:
     print_message(
         f"{n_compared} results were derived again from the recorded answers: {_count_differing(n_changed)}{described}."
         if n_changed
-        else f"{n_compared} results were derived again from the recorded answers, and all are equal."
+        else f"{n_compared} results were derived again from the recorded answers, and all "
+        f"{'others ' if check.reread else ''}are equal."
     )
 
 

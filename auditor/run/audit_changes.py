@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from auditor.agents.background_consistency import BackgroundConsistency
 from auditor.agents.run_context import OfflineClient, RunContext
-from auditor.config import AuditConfig, load_stored_config, require_audit_name
+from auditor.config import load_stored_config, require_audit_name
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method
 from auditor.domain.audit_records import AnswerSelection, Exclusion
-from auditor.errors import AuditorError, UsageError
+from auditor.errors import UsageError
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.coverage.build import measure_coverage
 from auditor.reports.data.report_source import load_source
@@ -70,16 +70,8 @@ def _rename_config(audit: Audit, new_name: str) -> tuple[str | None, str | None]
         return None, audit.config_hash
     renamed_config = config.model_copy(update={"name": new_name})
     return renamed_config.model_dump_json(), (
-        fingerprint(renamed_config) if _was_run_with(config, audit) else audit.config_hash
+        fingerprint(renamed_config) if was_run_with(audit, config) else audit.config_hash
     )
-
-
-def _was_run_with(config: AuditConfig, audit: Audit) -> bool:
-    """Whether an audit was run with this configuration; False if a prompt of its own can no longer be read."""
-    try:
-        return was_run_with(audit, config)
-    except AuditorError:
-        return False
 
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.config.probe_section import BuiltInProbe
 from auditor.config.result_settings import drop_settings_without_effect, select_result_settings
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
-from auditor.errors import ConfigError
+from auditor.errors import AuditorError, ConfigError
 from auditor.probe_interface import ProbeAudit
 from auditor.prompts import Prompt, load_prompt
 from auditor.prompts.language_data import load_sentence_pairs
@@ -48,9 +48,18 @@ def format_reader_versions(config: AuditConfig) -> str:
 
 
 def find_other_readers(audit: Audit, config: AuditConfig) -> dict[str, tuple[int, int]]:
-    """Stored and present version of each reader whose version is another one now; audits without versions have 1."""
-    stored = dict(part.split(" ") for part in json.loads(audit.environment).get(READERS, "").split(", ") if part)
-    versions = {name: (int(stored.get(name, 1)), version) for name, version in list_reader_versions(config).items()}
+    """Stored and present version of each reader whose version is another one now.
+
+    Audits of versions before 0.3 state none: their answers and verdicts were read by the first readers, and what probes
+    measured by earlier ones, with the number 0.
+    """
+    environment = json.loads(audit.environment)
+    stored = dict(part.split(" ") for part in environment.get(READERS, "").split(", ") if part)
+    first = dict.fromkeys(READER_VERSIONS, 1)
+    versions = {
+        name: (int(stored.get(name, first.get(name, int(READERS in environment)))), version)
+        for name, version in list_reader_versions(config).items()
+    }
     return {name: pair for name, pair in versions.items() if pair[0] != pair[1]}
 
 
@@ -128,12 +137,14 @@ def load_prompts(config: AuditConfig) -> list[Prompt]:
 
 
 def was_run_with(audit: Audit, config: AuditConfig) -> bool:
-    """Whether a stored audit was last run with this configuration, prompts and files.
+    """Whether a stored audit was last run with this configuration, prompts, files and readers.
 
-    Raises:
-        ConfigError: a judge's own prompt cannot be used.
+    False if a prompt of its own, or a probe, can no longer be read.
     """
-    return audit.config_hash is not None and audit.config_hash == fingerprint(config)
+    try:
+        return audit.config_hash is not None and audit.config_hash == fingerprint(config)
+    except AuditorError:
+        return False
 
 
 def _logprob_inputs(config: AuditConfig) -> list[object]:

@@ -26,6 +26,7 @@ from auditor.run.fingerprints import (
     fingerprint,
     format_reader_versions,
     list_reader_versions,
+    was_run_with,
 )
 from auditor.run.survey_plan import NO_ENCODER, bind_simulated_models, compares_answers
 from auditor.storage import audits, exclusions, hash_chain, ledger, results
@@ -36,6 +37,7 @@ from auditor.storage.derived_rows import (
     RowCheck,
     apply_copied_exclusions,
     compare_derived_rows,
+    find_unknown_values,
     note_queried_hashes,
     open_copy,
 )
@@ -74,13 +76,17 @@ class Rederivation:
 def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = None) -> Rederivation:
     """Derive all results of an audit again from its recorded answers, and compare them with the stored rows.
 
-    An audit of imported results has no answers: nothing is derived.
+    An audit of imported results has no answers: nothing is derived. Nor is it where rows cannot be read.
 
     Args:
         db: the audit's database.
         audit: the audit.
         queried_hashes: a set to which the keys of calls and of embeddings are added that the results depend on.
     """
+    if not hash_chain.is_audit_intact(db, audit.id):
+        return Rederivation(None, "the audit's configuration, survey or environment is not as it was written")
+    if find_unknown_values(db, audit.id):
+        return Rederivation(None, "rows have values that no version of auditor writes")
     try:
         with open_derivation(db, audit, queried_hashes) as compare:
             config = load_stored_config(audit.config)
@@ -113,6 +119,7 @@ def open_derivation(
     if config is None:
         raise UsageError("the results of this audit were imported, and no answers are recorded.", "Nothing is needed.")
     _require_inputs(config)
+    has_present_readers = was_run_with(audit, config)
     config = bind_simulated_models(config, audits.load_audit_survey(db, audit))
     models = {model.model for model in config.models_by_name.values()}
     with open_copy(db, audit, models) as copy, note_queried_hashes(queried_hashes, db, copy):
@@ -132,6 +139,7 @@ def open_derivation(
             is_foreign=partial(hash_chain.is_linked, hash_chain.load_linked_names(db, audit.id)),
             missing_probes=config.probes.missing,
             other_readers=find_other_readers(audit, config),
+            has_present_readers=has_present_readers,
             on_reread=on_reread,
         )
 

@@ -23,8 +23,9 @@ from sqlalchemy import select
 from auditor.config import load_stored_config
 from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
-from auditor.storage import audits
-from auditor.storage.call_records import StoredAnswer, StoredAttempt
+from auditor.run.rederivation import derive_again
+from auditor.storage import audits, hash_chain
+from auditor.storage.call_records import ChainLink, StoredAnswer, StoredAttempt
 from auditor.storage.database import open_database
 from auditor.storage.migrations import LAST_SQUASHED_REVISION
 from auditor.storage.row_classes import table_of
@@ -116,8 +117,16 @@ def test_the_settings_of_a_stored_audit_keep_their_hash(tmp_path: Path) -> None:
 
 def test_the_records_of_an_earlier_version_are_verified_after_an_upgrade(tmp_path: Path) -> None:
     storage = restore("finished", tmp_path)
+    link = table_of(ChainLink).c
     with open_database(storage, create=False) as db:
-        verification = verify_audit(db, NAME)
+        verification, derivation = verify_audit(db, NAME), derive_again(db, audits.get_audit(db, NAME))
+        with db.read() as connection:
+            earlier = select(link.digest).where(link.content.is_(None)).order_by(link.id.desc()).limit(1)
+            head = connection.execute(earlier).scalar_one()
+        assert hash_chain.contains_head(db, head)
+    assert derivation.check is not None
+    assert derivation.check.differences == []
+    assert derivation.check.reread.keys() == {"moral_question", "moral_score", "moral_null", "semantic_facts"}
     assert verification.records.n_links > 100
     assert [act["act"] for act in verification.records.acts] == ["cover"]  # by the upgrade to revision 0021
     assert verification.is_consistent

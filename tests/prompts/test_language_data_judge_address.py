@@ -50,6 +50,13 @@ def test_at_most_1_percent_of_ordinary_traces_are_marked() -> None:
     assert len(marked) <= 0.01 * N_ORDINARY, marked
 
 
+def test_the_rates_hold_for_texts_in_another_language_than_the_question() -> None:
+    """Answers that were recorded elsewhere have no language, and an answer may change its language."""
+    sentences = [sentence for of_language in HELD_OUT.values() for sentence in of_language]
+    assert sum(addresses_judge(sentence, "en") for sentence in sentences) >= 0.8 * 65
+    assert sum(addresses_judge(text, "en") for _, text in _ordinary_traces()) <= 0.01 * N_ORDINARY
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Table, event
+from sqlalchemy import Connection, Engine, Table, event
 
 from auditor import run_audit
 from auditor.agents.cell_scoring import evidence_hash
@@ -75,6 +75,16 @@ def derive(db: Database) -> Rederivation:
 
 def execute(db: Database, statement: str) -> None:
     db.write(lambda connection: connection.exec_driver_sql(statement))
+
+
+def change_audit(db: Database, assignments: str) -> None:
+    """Change the row of the audit as a run does, with a link in the chain."""
+
+    def job(connection: Connection) -> None:
+        with hash_chain.record_changes(connection, audits.get_audit(db, NAME).id, ["audit"]):
+            connection.exec_driver_sql(f"UPDATE audit SET {assignments}")
+
+    db.write(job)
 
 
 def test_all_results_are_derived_again(db: Database) -> None:
@@ -280,14 +290,14 @@ def test_audits_without_stored_vectors_keep_what_the_chain_has(db: Database) -> 
     texts: dict[tuple[str, Cell], list[str]] = {}
     for trace in results.load_traces(db, audit_id):
         texts.setdefault((trace.model, trace.cell), []).append(trace.text or "")
-    execute(db, "UPDATE audit SET environment = json_remove(environment, '$.encoder_revision')")
+    change_audit(db, "environment = json_remove(environment, '$.encoder_revision')")
     execute(db, "DELETE FROM vector")
     for (model, cell), of_cell in texts.items():
         row = f"model = '{model}' AND country = '{cell.country}' AND topic = '{cell.topic}' AND method = 'direct'"
         execute(db, f"UPDATE score SET evidence = '{evidence_hash('words', of_cell)}' WHERE {row}")
     assert derive(db).is_consistent
     assert {broken.record_kind for broken in hash_chain.verify_chain(db, 1000).breaks} == {
-        *("audit", "vector", "self_consistency")  # what this test changed
+        *("vector", "self_consistency")  # what this test changed
     }
 
 
@@ -297,11 +307,11 @@ def test_numbers_within_the_tolerance_are_equal(db: Database) -> None:
 
 
 def test_missing_rows_of_a_stage_that_was_not_reached_are_no_finding(db: Database) -> None:
-    execute(db, "UPDATE audit SET stage = 'review', finished_at = NULL")
+    change_audit(db, "stage = 'review', finished_at = NULL")
     for table in ("score", "conflict", "verdict"):
         execute(db, f"DELETE FROM {table} WHERE rowid % 2")
     assert derive(db).is_consistent
-    execute(db, "UPDATE audit SET stage = 'measure'")
+    change_audit(db, "stage = 'measure'")
     execute(db, "UPDATE trace SET score = 0.125 WHERE rowid = 3")
     comparison = derive(db).check
     assert comparison is not None
@@ -325,6 +335,41 @@ def test_an_unknown_value_is_a_finding(db: Database, table: str, column: str) ->
     verification = verify_audit(db, NAME)
     assert not verification.is_consistent
     assert [(row.table, row.problem) for row in verification.unknown] == [(table, f"has the unknown {column} 'lost'")]
+
+
+@pytest.mark.parametrize(
+    ("table", "assignment", "problem"),
+    [
+        ("verdict", "aspects = '{no json'", "has aspects = {no json, which is not the JSON of this column"),
+        ("verdict", "aspects = '[]'", "has aspects = [], which is not the JSON of this column"),
+        ("score", "score = 'high'", "has score = high, which is no number"),
+        ("survey_cell", "score = 'NaN'", "has score = NaN, which is no number"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_a_finding(db: Database, table: str, assignment: str, problem: str) -> None:
+    execute(db, f"UPDATE {table} SET {assignment} WHERE rowid = 2")
+    verification = verify_audit(db, NAME)
+    assert not verification.is_consistent
+    assert [(row.table, row.problem) for row in verification.unknown] == [(table, problem)]
+    assert derive(db).reason == "rows have values that no version of auditor writes"
+
+
+@pytest.mark.parametrize("assignment", ["config = '{}'", "survey = 'x'", "environment = '[]'", "finished_at = NULL"])
+def test_results_do_not_follow_from_a_changed_audit(db: Database, assignment: str) -> None:
+    """They would all count as changed, or could not be derived at all: what is wrong is the audit's row."""
+    execute(db, f"UPDATE audit SET {assignment}")
+    verification = verify_audit(db, NAME)
+    assert [(found.record_kind, found.problem) for found in verification.records.breaks] == [
+        ("audit", "is not as it was written")
+    ]
+    assert derive(db).reason == "the audit's configuration, survey or environment is not as it was written"
+
+
+@pytest.mark.parametrize("column", ["kind", "row", "digest", "content"])
+@pytest.mark.parametrize("value", ["x'00'", "'[1]'"])
+def test_a_link_with_an_odd_value_is_a_finding(db: Database, column: str, value: str) -> None:
+    execute(db, f"UPDATE link SET {column} = {value} WHERE id = (SELECT id FROM link WHERE kind = 'attempt' LIMIT 1)")
+    assert not verify_audit(db, NAME).is_consistent
 
 
 def test_verify_names_the_rows(db: Database) -> None:

@@ -56,7 +56,8 @@ class AuditVerification:
         balances: planned against recorded calls, by stage and model.
         unfounded: number of usable traces, verdicts and answers of probes whose answer is not recorded.
         records: check of the hash chain over all records of the database.
-        unknown: rows with a value that no version of the program has written; then no calls are balanced.
+        unknown: rows with a value that no version of the program has written; then no calls are balanced, and neither
+            are they where the row of the audit, with its configuration and survey, was changed.
         uncovered: number of rows that neither the chain nor recorded answers confirm, by table.
     """
 
@@ -86,7 +87,7 @@ def verify_audit(db: Database, audit_name: str, records: hash_chain.ChainCheck |
     """
     audit = audits.get_audit(db, audit_name)
     records, uncovered = records or hash_chain.verify_chain(db), hash_chain.find_uncovered(db, audit.id)
-    if unknown := find_unknown_values(db, audit.id):
+    if (unknown := find_unknown_values(db, audit.id)) or not hash_chain.is_audit_intact(db, audit.id):
         return AuditVerification([], 0, records, unknown, uncovered)
     source = load_source(
         db, audit_name, left_out=["call_counts"]
