@@ -313,7 +313,9 @@ class EvidenceCheck:
         derivation: of the results from the recorded answers; None as `verification`.
         n_figures: number of figures that were compared.
         n_different: number of those that differ.
-        differences: the first of them.
+        differences: the first of them; those that no reason explains come first.
+        has_unexplained: whether a figure or a result differs that no reason explains: a probe that is missing explains
+            only its own.
     """
 
     audit: str
@@ -326,6 +328,7 @@ class EvidenceCheck:
     n_figures: int = 0
     n_different: int = 0
     differences: Sequence[FigureDifference] = ()
+    has_unexplained: bool = False
 
     @property
     def is_damaged(self) -> bool:
@@ -346,7 +349,7 @@ class EvidenceCheck:
     @property
     def exit_code(self) -> int:
         """0 if every figure is equal; 4 if some are not, or not computed, for one of `reasons`; else 1."""
-        if self.is_damaged or (self.has_other_figures and not self.reasons):
+        if self.is_damaged or self.has_unexplained or (self.has_other_figures and not self.reasons):
             return 1
         return 4 if self.has_other_figures else 0
 
@@ -415,6 +418,12 @@ def _check_results(
         for name in names
         if name not in reported or name not in computed or not is_equal_value(reported[name], computed[name])
     ]
+    missing = derivation.missing_probes
+    unexplained: list[FigureDifference] = []
+    if len(reasons) == len(missing):  # there is no other reason
+        explained = ("coverage.", *(f"probes.{probe}." for probe in missing))
+        unexplained = [difference for difference in different if not difference.figure.startswith(explained)]
+        different.sort(key=lambda difference: difference not in unexplained)
     return replace(
         check,
         problems=problems,
@@ -424,6 +433,7 @@ def _check_results(
         n_figures=len(names),
         n_different=len(different),
         differences=different[:MAX_DIFFERENCES],
+        has_unexplained=bool(unexplained) or (len(reasons) == len(missing) and not derivation.is_consistent),
     )
 
 

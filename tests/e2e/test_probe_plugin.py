@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -21,7 +22,7 @@ from auditor.cost_estimation.planned_calls import plan_probe_calls
 from auditor.domain import Outcome
 from auditor.domain.audit_records import AnswerSelection
 from auditor.errors import ConfigError, ProbeError, UsageError
-from auditor.exports.evidence import check_evidence
+from auditor.exports.evidence import REPORT, check_evidence
 from auditor.probe_interface import ProbeResult
 from auditor.reports.output import render_report
 from auditor.reports.sections.run_summary import build_run_summary
@@ -30,6 +31,7 @@ from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.fingerprints import fingerprint
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records, save_records
+from tests.exports.test_evidence import edit
 from tests.support.probe_packages import install_package, use_packages
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "probe-plugin"
@@ -217,6 +219,13 @@ def test_evidence_is_checked_where_the_package_is_missing(
     assert (check.exit_code, check.is_damaged) == (4, False)
     assert any("confidence" in reason for reason in check.reasons)
     assert any("confidence" in difference.figure for difference in check.differences)
+
+    def better(report: Any) -> Any:
+        report["alignment"][0]["mae"] = 0.001
+        return report
+
+    changed = check_evidence(edit(tmp_path / "evidence.zip", tmp_path / "changed.zip", REPORT, better))
+    assert (changed.exit_code, changed.differences[0].figure) == (1, "alignment.0.mae")
 
 
 def test_the_audit_opens_after_the_package_was_removed(

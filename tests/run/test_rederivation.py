@@ -359,7 +359,7 @@ def test_results_do_not_follow_from_a_changed_audit(db: Database, assignment: st
     """They would all count as changed, or could not be derived at all: what is wrong is the audit's row."""
     execute(db, f"UPDATE audit SET {assignment}")
     verification = verify_audit(db, NAME)
-    assert [(found.record_kind, found.problem) for found in verification.records.breaks] == [
+    assert [(broken.record_kind, broken.problem) for broken in verification.records.breaks] == [
         ("audit", "is not as it was written")
     ]
     assert derive(db).reason == "the audit's configuration, survey or environment is not as it was written"
