@@ -113,7 +113,7 @@ _ANY = sa.types.NullType()
 
 
 def _list_unknown(
-    connection: sa.Connection, record_class: type, audit_id: int
+    connection: sa.Connection, record_class: type[Any], audit_id: int
 ) -> list[tuple[str, sa.ColumnElement[bool], str]]:
     """Conditions of values of a class's table that no version writes: column, condition, and what is wrong."""
     table, conversion = table_of(record_class), conversion_of(record_class)
