@@ -360,7 +360,7 @@ def _order_of_last_stage(table: sa.Table) -> int:
 def _count_equal(derived: sa.Connection, table: sa.Table, audit_id: int) -> int:
     """Number of an audit's rows of a table if a copy and the source that it shows have the same ones; else 0.
 
-    SQLite counts them in a third of the time that they take here.
+    SQLite compares them in a fifth of the time that it takes here.
     """
     columns, keys = table.c.keys(), [column.name for column in table.primary_key]
     on = " AND ".join(f'a."{name}" = b."{name}"' for name in keys)
