@@ -29,7 +29,7 @@ from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.probe_results import PROBE_RECORDS
 from auditor.storage.row_classes import conversion_of, table_of
-from auditor.storage.sqlite_file import insert_from_file
+from auditor.storage.sqlite_file import insert_from_file, replace_private
 
 COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry)
 """Records besides the answers that results are derived from."""
@@ -257,7 +257,7 @@ def _show_rows(source: Database, target: Database, table: sa.Table, condition: s
         return False
     view = f'CREATE TEMP VIEW "{table.name}" AS {_select_in_source(table, condition)}'
     shown = _file_of_shown_rows(target)
-    shown.write_text(json.dumps([f"{source.path.absolute().as_uri()}?mode=ro", view]), encoding="utf-8")
+    replace_private(shown, json.dumps([f"{source.path.absolute().as_uri()}?mode=ro", view]))
     target.engine.dispose()  # connections without the view
     try:
         with target.read() as connection:
