@@ -6,7 +6,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from auditor.domain import (
@@ -28,7 +28,6 @@ from auditor.models.reasoning import strip_thinking
 from auditor.models.structured import find_schema
 from auditor.models.structured_reading import MAX_CACHED_READINGS, parse_structured_answer, read_structured_answer
 from auditor.prompts.language_data import load_refusal_patterns
-from auditor.quick_dataclasses import dataclass
 from auditor.tasks import canonical_answer
 
 MAX_UNREAD_ANSWERS = 20

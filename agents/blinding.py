@@ -6,6 +6,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from auditor.agents.localization import country_name, topic_stem_patterns
@@ -13,7 +14,6 @@ from auditor.agents.sanitizing import strip_control_sequences, strip_style
 from auditor.domain import ENGLISH, LANGUAGES, Survey
 from auditor.domain.terms import load_families, split_model_id
 from auditor.prompts.language_data import load_blinding_terms
-from auditor.quick_dataclasses import dataclass
 from auditor.surveys.countries import country_code, country_name_forms, get_country_terms
 from auditor.text_safety import join_ends, truncate_middle
 

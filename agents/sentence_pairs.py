@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from auditor.agents.call_builders import build_logprob_call
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose, SentencePairScore
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.language_data import load_sentence_pairs
-from auditor.quick_dataclasses import dataclass
 
 ANSWER_LETTERS = ("A", "B")
 

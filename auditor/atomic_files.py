@@ -16,6 +16,7 @@ import stat
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,7 +24,6 @@ from auditor.errors import AuditorError, UsageError
 from auditor.failpoints import failpoint
 from auditor.file_kinds import CONFIGURATION, SETTINGS, SURVEY, FileKind, identify_content, identify_file
 from auditor.input_files import is_remembered_input
-from auditor.quick_dataclasses import dataclass
 
 MAX_TEMPORARY_PREFIX_LENGTH = 100
 """Characters of a file's name that its temporary file's name starts with; file systems allow 255 bytes in all."""

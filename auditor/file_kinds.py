@@ -7,11 +7,11 @@ import io
 import json
 import re
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.lazy_imports import import_when_used
-from auditor.quick_dataclasses import dataclass
 
 if not TYPE_CHECKING:
     pa = import_when_used("pyarrow")

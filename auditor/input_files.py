@@ -21,11 +21,11 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO
 
 from auditor.errors import AuditorError
-from auditor.quick_dataclasses import dataclass
 
 LIMIT_OPTION = "--input-limit-factor"
 """The program's option that multiplies all limits of `InputLimits`."""

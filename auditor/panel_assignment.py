@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from auditor.config.providers import SIMULATED
 from auditor.domain import Cell, Survey, Trace, derive_seed
 from auditor.metrics.judges.panel_design import balanced_panels
 from auditor.metrics.people.savings import stratified_order
-from auditor.quick_dataclasses import dataclass
 from auditor.surveys.regions import get_grouping
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from auditor.domain import ENGLISH, Call, Cell, CellScore, Message, Outcome, Survey, Trace
 from auditor.domain.records import CallKey, Key, LongText, Nullable, RowOwner, stored
-from auditor.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

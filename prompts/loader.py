@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 from auditor.domain import Message
 from auditor.errors import ConfigError
 from auditor.input_files import MAX_SETTINGS_BYTES, read_text, require_file
-from auditor.quick_dataclasses import dataclass
 
 FOLDER = resources.files("auditor.prompts")
 """Folder of the program's templates, which has a folder for each language."""

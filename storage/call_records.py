@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -23,7 +23,6 @@ from auditor.domain.records import (
     Unique,
     stored,
 )
-from auditor.quick_dataclasses import dataclass
 
 
 @stored(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -9,7 +10,6 @@ import sqlalchemy as sa
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import Conflict, ConflictKind, Decision, Rating, canonical_hash
-from auditor.quick_dataclasses import dataclass
 
 
 class ConflictStatus(StrEnum):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
@@ -26,7 +27,6 @@ from auditor.domain import (
     parse_method_side,
 )
 from auditor.domain.terms import ENGLISH
-from auditor.quick_dataclasses import dataclass
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY

@@ -14,7 +14,7 @@ import json
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -36,7 +36,6 @@ from sqlalchemy import (
 from auditor.domain import CellScore, SurveyCell, TaskItem, Verdict, canonical_hash, canonical_json
 from auditor.domain.audit_records import Audit
 from auditor.domain.records import RowPolicy
-from auditor.quick_dataclasses import dataclass
 from auditor.storage.call_records import ChainLink, Dispatch, Payload, ProviderBatch, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.row_classes import coerce_values, conversion_of, table_of

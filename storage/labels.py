@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from auditor.domain.labels import (
 )
 from auditor.errors import StorageError
 from auditor.failpoints import failpoint
-from auditor.quick_dataclasses import dataclass
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now

@@ -9,7 +9,7 @@ import functools
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ import sqlalchemy as sa
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
-from auditor.quick_dataclasses import dataclass
 from auditor.storage import hash_chain
 from auditor.storage.call_records import Dispatch, Payload, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database

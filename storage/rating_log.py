@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from sqlalchemy.exc import DBAPIError
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictSides, Decision, Rating, RatingAction
 from auditor.errors import StorageError
-from auditor.quick_dataclasses import dataclass
 from auditor.storage import hash_chain
 from auditor.storage.conflict_status import (
     CONFLICT_KEY_COLUMNS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -11,7 +12,6 @@ import sqlalchemy as sa
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import Conflict, ConflictKind, Decision, Rating
-from auditor.quick_dataclasses import dataclass
 from auditor.storage.conflict_status import (
     CONFLICT_KEY_COLUMNS,
     RATED_COLUMNS,

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from inspect import isclass, signature
@@ -28,7 +28,6 @@ from auditor.domain.records import (
     table_declaration,
 )
 from auditor.errors import StorageError, UnstorableError
-from auditor.quick_dataclasses import dataclass
 
 R = TypeVar("R")
 

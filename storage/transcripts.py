@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 
 import sqlalchemy as sa
 
 from auditor.domain import Message, total_cost
-from auditor.quick_dataclasses import dataclass
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY

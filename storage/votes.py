@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
@@ -12,7 +13,6 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from auditor.domain import Outcome, Ruling, Trace, Verdict
-from auditor.quick_dataclasses import dataclass
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.row_classes import table_of

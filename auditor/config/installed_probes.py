@@ -13,6 +13,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
@@ -35,7 +36,6 @@ from auditor.probe_interface import (
     Reading,
     Unit,
 )
-from auditor.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig

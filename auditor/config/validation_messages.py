@@ -7,7 +7,7 @@ from the key's type, so that pydantic's wording never reaches the user, whatever
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, time
 from math import isfinite
 from typing import Any
@@ -30,7 +30,6 @@ from auditor.config.value_checks import (
     unwrap_annotation,
 )
 from auditor.errors import did_you_mean, pluralize
-from auditor.quick_dataclasses import dataclass
 from auditor.text_safety import truncate_text
 
 MAX_PROBLEMS = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -22,7 +22,6 @@ from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, Capabilit
 from auditor.models.logprobs import supported_measures
 from auditor.probe_interface import ProbeAudit, Unit
 from auditor.prompts.language_data import load_stand_in_trace
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.cost import ForecastRange
 from auditor.storage import audits
 from auditor.storage.call_records import StoredCapability

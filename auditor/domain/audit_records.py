@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -35,7 +35,6 @@ from auditor.domain.terms import (
     canonical_hash,
     canonical_json,
 )
-from auditor.quick_dataclasses import dataclass
 
 
 class ExclusionAct(StrEnum):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from auditor.domain.records import Key, LongText, NotStored
 from auditor.domain.terms import ENGLISH, Cell, LogprobMeasure, Outcome, Purpose, canonical_hash
-from auditor.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

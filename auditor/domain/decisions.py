@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Literal, Self
 
 from auditor.domain.terms import OpenEnum
-from auditor.quick_dataclasses import dataclass
 
 
 class ConflictSides(Enum):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from auditor.domain.records import Key, RowPolicy, stored
 from auditor.domain.tasks import Task
 from auditor.domain.terms import Cell
-from auditor.quick_dataclasses import dataclass
 
 
 @stored("survey_cell", RowPolicy.MUTABLE, position=1)

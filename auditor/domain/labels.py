@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple, Self
 
 from auditor.domain.records import LongText, Owners, References, RowOwner, RowPolicy, StoredAs, stored
 from auditor.domain.terms import OpenEnum, Ruling, canonical_json
-from auditor.quick_dataclasses import dataclass
 
 
 class LabelChoice(NamedTuple):

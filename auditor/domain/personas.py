@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-
-from auditor.quick_dataclasses import dataclass
 
 
 class OpinionPlant(StrEnum):

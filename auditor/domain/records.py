@@ -18,13 +18,12 @@ another frozen dataclass has the columns of its fields. A new field needs nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from types import ModuleType
 from typing import Annotated, Any, TypeVar
 
 from auditor.domain.terms import Purpose
-from auditor.quick_dataclasses import dataclass
 
 T = TypeVar("T")
 

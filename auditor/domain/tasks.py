@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from auditor.domain.records import Key, LongText, RowPolicy, stored
 from auditor.domain.terms import SCORE_MAX, SCORE_MIN, Cell
-from auditor.quick_dataclasses import dataclass
 
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Labels of the options shown to models, in order."""

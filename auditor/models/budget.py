@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Capability, total_cost
@@ -14,7 +14,6 @@ from auditor.models.litellm_client import TokenPrice, listed_max_output
 from auditor.models.model_prices import token_price
 from auditor.models.request_params import max_output_tokens
 from auditor.models.response_body import TokenUsage
-from auditor.quick_dataclasses import dataclass
 
 BYTES_PER_TOKEN = 3
 """For upper bounds on a prompt's tokens, so rather low; bytes, since one letter of Hindi can be a token."""

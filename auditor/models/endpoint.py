@@ -7,7 +7,7 @@ import importlib.util
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from auditor.config import EMBEDDED, ENV_PREFIX, ModelSection, resolve_secret
@@ -22,7 +22,6 @@ from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.reasoning import add_reasoning
 from auditor.models.structured import enumerate_bounded_numbers, find_schema, response_format, to_required_tool
-from auditor.quick_dataclasses import dataclass
 from auditor.redaction import register_secrets
 
 if not TYPE_CHECKING:

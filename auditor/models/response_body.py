@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from auditor.quick_dataclasses import dataclass
 
 CONTENT_TYPE = "text/event-stream"
 END_MARK = "[DONE]"

@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -28,7 +29,6 @@ from auditor.models.json_extraction import (
 )
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured import UNREADABLE, explain_invalid, find_schema
-from auditor.quick_dataclasses import dataclass
 from auditor.text_safety import map_strings
 
 S = TypeVar("S", bound=BaseModel)

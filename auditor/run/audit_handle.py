@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +14,6 @@ from auditor.config.trust import require_trusted_storage
 from auditor.file_kinds import SETTINGS_SUFFIXES
 from auditor.lazy_imports import import_when_used
 from auditor.probe_interface import ProbeResult
-from auditor.quick_dataclasses import dataclass
 from auditor.storage import audits, results
 from auditor.storage.database import DEFAULT_URL, STORAGE_VARIABLE, Database, open_database, parse_sqlite_path
 from auditor.storage.engine import remote_servers

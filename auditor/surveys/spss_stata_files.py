@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from auditor.errors import ImportFileError
 from auditor.input_files import get_limits, make_limit_error, require_columns
-from auditor.quick_dataclasses import dataclass
 
 STATISTICS_SUFFIXES = (".sav", ".zsav", ".dta")
 VALUE_BYTES = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,7 +17,6 @@ from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
 from auditor.input_files import read_json
-from auditor.quick_dataclasses import dataclass
 from auditor.surveys.loader import locate_survey
 
 FACTS_SUFFIX = ".facts.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 from auditor.config.credential_bindings import extract_host, is_private_address, strip_port
 from auditor.domain.terms import split_model_id
 from auditor.errors import did_you_mean
-from auditor.quick_dataclasses import dataclass
 
 ADDRESS_PLACEHOLDER = "RESOURCE"
 """Part of an address that each user replaces by a name of their own."""

@@ -12,7 +12,7 @@ Where the design does not separate a difference from two factors together, their
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Literal, NamedTuple, TypeAlias
@@ -33,7 +33,6 @@ from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.special_functions import ndtr, stdtr, stdtrit
 from auditor.metrics.intervals.two_way import UnitLabels, jackknife_sums, paired_jackknife
 from auditor.metrics.people.alignment import BIAS, MAE, Statistic, TwoWayEstimate
-from auditor.quick_dataclasses import dataclass
 
 ErrorKind: TypeAlias = Literal["mae", "bias"]
 """Mean of absolute errors, or of signed ones."""

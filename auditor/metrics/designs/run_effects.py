@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,6 @@ from auditor.metrics.intervals.two_way import (
 )
 from auditor.metrics.intervals.variance_components import estimate_components
 from auditor.metrics.people.alignment import MAE, Statistic, TwoWayEstimate
-from auditor.quick_dataclasses import dataclass
 
 TOLERANCE = 1e-8
 

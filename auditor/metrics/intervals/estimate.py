@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from auditor.lazy_imports import import_when_used
-from auditor.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -25,7 +25,6 @@ from auditor.metrics.intervals.jackknife_interval import (
 )
 from auditor.metrics.intervals.special_functions import average_ranks
 from auditor.metrics.intervals.unit_means import mean_over_units
-from auditor.quick_dataclasses import dataclass
 
 Floats = NDArray[np.float64]
 

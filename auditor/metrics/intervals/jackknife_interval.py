@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, sqrt
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from auditor.metrics.intervals.estimate import (
     complete_cases,
 )
 from auditor.metrics.intervals.special_functions import betaincinv, expit, logit, stdtr, stdtrit
-from auditor.quick_dataclasses import dataclass
 
 MIN_UNITS = 5
 """Fewest units of each kind for an interval: fewer show too little of how they differ."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 from typing import NamedTuple, TypeVar
@@ -27,7 +27,6 @@ from auditor.metrics.intervals.paired import recover_difference
 from auditor.metrics.intervals.special_functions import stdtr, stdtrit
 from auditor.metrics.intervals.two_way import TwoWayTable, build_two_way_table, statistic_replicates
 from auditor.metrics.people.alignment import PEARSON, Statistic
-from auditor.quick_dataclasses import dataclass
 
 AnyTested = TypeVar("AnyTested", bound=Tested)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from math import exp, log
 from typing import NamedTuple
 
@@ -37,7 +37,6 @@ from auditor.metrics.intervals.jackknife_interval import (
 )
 from auditor.metrics.intervals.special_functions import betainc, find_root, ndtr, ndtri, stdtr, stdtrit
 from auditor.metrics.intervals.unit_means import BoundedMean, bounded_mean_over_units
-from auditor.quick_dataclasses import dataclass
 
 MAX_QUANTILE = 1e4
 """Number of standard errors beyond which a p-value is not computed."""

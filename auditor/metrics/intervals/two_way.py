@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,6 @@ from auditor.metrics.people.alignment import (
     Statistic,
     TwoWayEstimate,
 )
-from auditor.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

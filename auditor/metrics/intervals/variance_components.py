@@ -10,7 +10,7 @@ Evals (arXiv 2411.00640, 2024), uses such components for planning.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
 
 import numpy as np
@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Floats
 from auditor.metrics.intervals.special_functions import find_root, nctdtr, stdtrit
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
-from auditor.quick_dataclasses import dataclass
 
 SOURCES = ("country", "topic", "cell", "sample")
 POWER = 0.8

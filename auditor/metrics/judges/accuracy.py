@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import hypot
 from typing import Literal
 
@@ -28,7 +28,6 @@ from auditor.metrics.labels.labelled_traces import (
     read_sample,
     student_estimate,
 )
-from auditor.quick_dataclasses import dataclass
 
 Bools = NDArray[np.bool_]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, assert_never, get_args
 
 import numpy as np
@@ -28,7 +28,6 @@ from auditor.metrics.intervals.jackknife_interval import (
     too_few_reason,
 )
 from auditor.metrics.intervals.special_functions import stdtr, stdtrit
-from auditor.quick_dataclasses import dataclass
 
 
 def as_ratings(ratings: ArrayLike) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -26,7 +26,6 @@ from auditor.metrics.judges.accuracy import (
     difference_from_replicates,
     missing_difference,
 )
-from auditor.quick_dataclasses import dataclass
 
 Indices = NDArray[np.intp]
 ESTIMABLE_TOLERANCE = 1e-7

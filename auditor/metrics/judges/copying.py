@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from auditor.metrics.intervals.estimate import Estimate, Floats, ShareEstimate, 
 from auditor.metrics.intervals.jackknife_interval import Labels, jackknife_interval
 from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.unit_means import ShareTable, shares_over_units
-from auditor.quick_dataclasses import dataclass
 
 Indices = NDArray[np.intp]
 MAX_BLOCK_NUMBERS = 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,6 @@ from auditor.metrics.intervals.estimate import Floats, ShareEstimate
 from auditor.metrics.intervals.jackknife_interval import Labels
 from auditor.metrics.intervals.unit_means import ShareTable, shares_over_units
 from auditor.metrics.judges.agreement import as_ratings, rating_indicators, share_votes
-from auditor.quick_dataclasses import dataclass
 
 
 def min_majority(panel_size: int) -> int:

@@ -14,7 +14,7 @@ means does not.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -24,7 +24,6 @@ from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Floats, is_co
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.metrics.intervals.multiple_testing import benjamini_yekutieli
 from auditor.metrics.intervals.special_functions import stdtr
-from auditor.quick_dataclasses import dataclass
 
 MIN_ITEMS = 30
 """Fewest items of a rater for a test, as the authors have it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,6 @@ from auditor.metrics.intervals.jackknife_interval import Labels
 from auditor.metrics.intervals.special_functions import expit, logit
 from auditor.metrics.intervals.unit_means import mean_over_units
 from auditor.metrics.labels.labelled_traces import LabelledTraces, read_sample, student_estimate
-from auditor.quick_dataclasses import dataclass
 
 MIN_RATINGS = 30
 """Fewest pairs of score and rating for a curve: a monotone curve through fewer points follows their noise."""

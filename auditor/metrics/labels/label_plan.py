@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, inf
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.intervals.estimate import NORMAL_QUANTILE, SIGNIFICANCE_LEVEL, UPPER_QUANTILE, Floats
 from auditor.metrics.intervals.special_functions import ndtri, stdtrit
-from auditor.quick_dataclasses import dataclass
 
 DEFAULT_MIN_PER_STRATUM = 10
 """Fewest sampled units of a stratum, or all of it: an interval needs a variance within each stratum."""

@@ -8,6 +8,7 @@ random sampling, N_h² (1 - n_h / N_h) s_h² / n_h (Cochran, Sampling Techniques
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics.intervals.estimate import NORMAL_QUANTILE, UPPER_QUANTILE, Estimate, Floats
 from auditor.metrics.intervals.jackknife_interval import clopper_pearson
 from auditor.metrics.intervals.special_functions import stdtrit
-from auditor.quick_dataclasses import dataclass
 
 MIN_LABELS = 2
 """Fewest labels of a stratum for a variance."""

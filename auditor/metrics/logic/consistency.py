@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from auditor.metrics.intervals.items import (
     share_over_items,
 )
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
-from auditor.quick_dataclasses import dataclass
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

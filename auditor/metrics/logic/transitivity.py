@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import sqrt
@@ -33,7 +34,6 @@ from auditor.metrics.logic.consistency import (
     name_sets,
     pair_probabilities,
 )
-from auditor.quick_dataclasses import dataclass
 
 MAX_CHECKED_PER_DRAWN = 4
 """All subsets are checked where they are at most this many times those to draw: checking them takes less time than

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,6 @@ from auditor.metrics.intervals.jackknife_interval import (
     too_few_reason,
 )
 from auditor.metrics.intervals.special_functions import stdtr, stdtrit
-from auditor.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -17,7 +18,6 @@ from auditor.metrics.intervals.jackknife_interval import (
     recompute_without_units,
 )
 from auditor.metrics.people.over_models import MIN_INTERVAL_UNITS, average_families
-from auditor.quick_dataclasses import dataclass
 
 HOLDOUT_SHARE = 0.2
 """Share of the cells that are held out in each split."""

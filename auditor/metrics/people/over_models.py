@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
 from typing import ClassVar
@@ -21,7 +22,6 @@ from auditor.metrics.intervals.estimate import (
 )
 from auditor.metrics.intervals.special_functions import average_ranks, stdtr, stdtrit
 from auditor.metrics.intervals.unit_means import mean_over_units
-from auditor.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

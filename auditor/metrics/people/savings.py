@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import LOWER_QUANTILE, UPPER_QUANTILE, Estimate, Floats
 from auditor.metrics.judges.panel_design import balanced_panels
-from auditor.quick_dataclasses import dataclass
 
 FIRST_INTERIM_LOOK = 64
 """Number of cells at the first interim look."""

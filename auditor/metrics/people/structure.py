@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,6 @@ from auditor.metrics.intervals.jackknife_interval import jackknife_variance
 from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.two_way import build_two_way_table
-from auditor.quick_dataclasses import dataclass
 
 MIN_COUNTRIES = 12
 MIN_TOPICS = 5

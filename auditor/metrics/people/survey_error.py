@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,6 @@ from auditor.metrics.intervals.two_way import (
     two_way_estimate,
 )
 from auditor.metrics.people.alignment import MAE, TwoWayEstimate
-from auditor.quick_dataclasses import dataclass
 
 ERROR_MULTIPLES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 """Multiples of the error variance that is added, at which the extrapolation is fitted."""

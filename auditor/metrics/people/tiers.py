@@ -20,7 +20,7 @@ jackknife's over countries plus that over topics.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +42,6 @@ from auditor.metrics.intervals.two_way import (
     statistic_replicates,
 )
 from auditor.metrics.people.alignment import Statistic
-from auditor.quick_dataclasses import dataclass
 
 TIE_TOLERANCE = 1e-12
 """Values that differ by no more are equal."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 from typing import Annotated
@@ -13,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from auditor.domain.records import CallKey, Key, LongText, Nullable, stored
 from auditor.domain.terms import Cell, Outcome, Purpose
 from auditor.errors import ConfigError
-from auditor.quick_dataclasses import dataclass
 
 OPINION_PURPOSE = Purpose.declare("opinion")
 """An answer on a survey's own scale, or the shares of people's answers."""

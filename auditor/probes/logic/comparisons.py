@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
 from auditor.domain.records import CallKey, Key, LongText, NotStored, stored
 from auditor.domain.terms import ENGLISH, ComparisonChoice, Outcome, Purpose
-from auditor.quick_dataclasses import dataclass
 
 LOGIC_PURPOSE = Purpose.declare("logic")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from auditor.domain import Outcome, Purpose
 from auditor.domain.records import Key, LongText, NotStored, Nullable, stored
 from auditor.metrics.intervals.estimate import NullDistribution
-from auditor.quick_dataclasses import dataclass
 
 PARAPHRASE_PURPOSE = Purpose.declare("paraphrase")
 TRANSLATION_PURPOSE = Purpose.declare("translation")

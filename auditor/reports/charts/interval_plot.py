@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.charts import theme
 from auditor.reports.number_format import format_interval, format_number
 

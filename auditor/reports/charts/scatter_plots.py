@@ -6,8 +6,8 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.charts import theme
 from auditor.reports.number_format import format_count, format_number, format_share
 

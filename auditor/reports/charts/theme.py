@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from auditor.quick_dataclasses import dataclass
 from auditor.text_safety import escape_invisible
 
 VegaLiteSpec = dict[str, object]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.charts import theme
 from auditor.reports.number_format import format_interval, format_number
 

@@ -6,13 +6,13 @@ import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.charts import theme
 from auditor.reports.number_format import format_number, format_signed, pluralize
 from auditor.surveys.countries import DATA_FOLDER, country_code

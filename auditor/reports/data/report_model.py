@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -21,7 +22,6 @@ from pydantic_core.core_schema import any_schema, plain_serializer_function_ser_
 
 from auditor.config.base import DocumentedModel, read_class_descriptions
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, ShareEstimate, Tested, TestedShare
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.document import Column
 
 

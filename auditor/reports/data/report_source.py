@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -20,7 +20,6 @@ from auditor.errors import UsageError
 from auditor.metrics.intervals.two_way import UnitLabels
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.prompts.language_data import addresses_judge
-from auditor.quick_dataclasses import dataclass
 from auditor.storage import audits, costs, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredCapability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.two_way import crossed_jackknife
 from auditor.metrics.people.alignment import MAE, PEARSON, mae
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.report_model import FlatRow, ModelName, ReportModel, publish
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.document import Column

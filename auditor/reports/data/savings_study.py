@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -22,7 +23,6 @@ from auditor.metrics.people.savings import (
 )
 from auditor.metrics.people.survey_error import crossed_corrected
 from auditor.metrics.people.tiers import model_tiers
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.document import Column

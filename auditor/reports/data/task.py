@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
 from statistics import fmean, stdev
@@ -18,7 +18,6 @@ from auditor.metrics.intervals.items import correlation_over_items
 from auditor.metrics.intervals.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
 from auditor.metrics.labels.annotator_test import AnnotatorTest
 from auditor.metrics.people.over_models import ModelCorrelation
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, publish
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.document import Column

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Self
 
 from pydantic import PrivateAttr
 
 from auditor.domain import Cell, SentencePairScore, TaskItem, Trace, Verdict
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.report_model import FlatRow, PublishedAs, ReportModel, publish
 from auditor.storage.transcripts import CallTranscript
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from auditor.metrics.intervals.estimate import Estimate
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.document.columns import Column, CountShare, Name
 
 

@@ -5,9 +5,9 @@ Apart from other nodes, since the fields of reports declare their columns, and m
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.number_format import NumberStyle
 
 

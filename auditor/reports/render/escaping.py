@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.document import (
     Block,
     Code,

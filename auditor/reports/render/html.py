@@ -7,14 +7,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import TextIO
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.document import (
     Block,
     Callout,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.document import (
     BarSegment,
     Cell,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from math import ceil
 from typing import cast
 
 from rich.cells import cell_len, chop_cells
 
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.document import (
     Block,
     Callout,

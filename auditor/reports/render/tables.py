@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
 from typing import cast
 
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.document import (
     Cell,
     Code,

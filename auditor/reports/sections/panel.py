@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from auditor.domain.decisions import aspect_questions
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.judges.accuracy import Evidence, JudgeDifference
 from auditor.metrics.judges.copying import MIN_ERRORS
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.measurement_schema import PeerAgreementRow
 from auditor.reports.data.panel.certificate import describe_accuracy

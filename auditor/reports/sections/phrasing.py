@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.charts.interval_plot import Axis, IntervalRow, difference_axis, interval_plot
 from auditor.reports.data.report_model import (
     ReportModel,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from auditor.domain import AnswerForm, Capability, Purpose
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.coverage.counts import ModelVersionRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests import (

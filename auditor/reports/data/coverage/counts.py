@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
@@ -13,7 +14,6 @@ from auditor.config import AuditConfig
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Cell, Method, Outcome
 from auditor.domain.audit_records import AnswerSelection
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.storage.costs import AnswerVersion, CallCounts
 from auditor.storage.count_queries import OutcomeCount

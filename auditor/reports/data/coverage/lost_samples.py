@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, TypeVar
 
 import numpy as np
@@ -20,7 +20,6 @@ from auditor.metrics.intervals.missing_bounds import (
 )
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
 from auditor.prompts.language_data import load_sentence_pairs
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.coverage.counts import (
     OK,
     CoverageUnit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from auditor.domain import Ruling
 from auditor.domain.labels import UNSURE
 from auditor.metrics.intervals.jackknife_interval import Labels
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
 from auditor.reports.data.report_source import FloatArray, ReportSource, Units
 from auditor.storage.votes import TraceKey

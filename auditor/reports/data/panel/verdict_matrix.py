@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import log
 
@@ -17,7 +18,6 @@ from auditor.metrics.intervals.jackknife_interval import Labels, UnitIndex, numb
 from auditor.metrics.intervals.unit_means import share_over_units
 from auditor.metrics.judges.copying import split_weights
 from auditor.metrics.judges.votes import agreement_with_others, dawid_skene
-from auditor.quick_dataclasses import dataclass
 from auditor.reports.data.panel.schema import LabelSource, VotingRuleRow
 from auditor.reports.data.report_source import FloatArray, ReportSource, sampling_units
 from auditor.reports.data.task import select_model_answers
