@@ -12,12 +12,16 @@ from typer.testing import CliRunner
 from auditor.cli.app import build_app
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.build import build_report
-from auditor.reports.data.coverage.counts import ModelVersionRow, find_models_with_version_changes
+from auditor.reports.data.coverage.counts import (
+    ModelVersionRow,
+    build_model_version_rows,
+    find_models_with_version_changes,
+)
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.run import run_audit
 from auditor.storage import audits, ledger
 from auditor.storage.call_records import StoredAnswer
-from auditor.storage.costs import AnswerVersion
+from auditor.storage.costs import AnswerVersion, CallCounts, CallSums
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
 from tests.reports.sections.node_text import text_of
@@ -48,6 +52,20 @@ def make_row(
 )
 def test_models_with_version_changes_are_found(rows: list[ModelVersionRow], expected: list[str]) -> None:
     assert find_models_with_version_changes(rows) == expected
+
+
+def test_versions_of_a_model_are_in_the_order_of_their_first_answers() -> None:
+    def count(served: str, first: int, last: int, name: str = "m") -> CallCounts:
+        first_at, last_at = (f"2026-01-0{day}T00:00:00Z" for day in (first, last))
+        version = AnswerVersion(name, served)
+        return CallCounts(version, "direct", 0.0, CallSums(answers=2), first_at=first_at, last_at=last_at)
+
+    rows = build_model_version_rows(
+        [count("a", 3, 4), count("b", 2, 6), count("b", 1, 5), count("c", 1, 9, name="n"), count("d", 2, 2)]
+    )
+    assert [(row.version.served_model, row.answers, row.first_at[8:10], row.last_at[8:10]) for row in rows] == [
+        ("b", 4, "01", "06"), ("d", 2, "02", "02"), ("a", 2, "03", "04"), ("c", 2, "01", "09"),
+    ]  # fmt: skip
 
 
 def answer_with_changing_model(request: Request) -> Reply:
