@@ -189,9 +189,7 @@ def _read(structure: type[S], text: str, request: str) -> tuple[Reading[S], _Une
 
 
 @functools.lru_cache(MAX_CACHED_READINGS)
-def _read_values(
-    structure: type[S], text: str, request: str
-) -> tuple[Reading[S], tuple[str, Sequence[_Misfit]] | None]:
+def _read_values(structure: type[S], text: str, request: str) -> tuple[Reading[S], _Unexplained | None]:
     """Do what `_read` does; `request` is empty if no value stands there.
 
     Cached, since keys that are ignored, the length of a text and its content are read one after another, and judges
