@@ -82,7 +82,6 @@ def test_three_raters_at_once_lose_nothing_and_see_the_same(postgres: Postgres, 
     print(f"{len(entries)} decisions on {N_CONFLICTS} conflicts, by rater {dict(decided)}")
     assert counts[ConflictStatus.OPEN] == 0
     assert len(by_conflict) == N_CONFLICTS
-    assert len(entries) < 2 * N_CONFLICTS, "raters at once decide different conflicts"
     n_contested = counts[ConflictStatus.DISPUTED]
     for rater, terminal in terminals.items():
         terminal.press("Escape")
