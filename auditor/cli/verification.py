@@ -45,7 +45,8 @@ def verify(
     all results are derived again from the recorded answers, by the code of the run and without any model: scores,
     verdicts, conflicts, votes and what probes read. Exit code 1: a check failed. Keep the checksum (the head of the
     hash chain) that this command prints. With --head, anyone can check later that all records up to that point are
-    still there and unchanged.
+    still there and unchanged. Exit code 4: some results could not be derived, for a reason that is named, such as a
+    probe that is not installed.
 
     AUDIT can also be a file that `auditor export evidence` wrote. Then no database is needed, and all figures of its
     report are computed again. Exit code 4: some could not be, or differ, for a reason that is named, such as another
@@ -74,7 +75,7 @@ def verify(
             )
     if not holds:
         raise typer.Exit(1)
-    if derivation.is_hindered:
+    if derivation.lacks_results:
         raise typer.Exit(4)
 
 

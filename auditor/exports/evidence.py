@@ -343,7 +343,7 @@ class EvidenceCheck:
         """Whether a result or a figure differs, or could not be computed."""
         if self.verification is None or self.derivation is None:
             return True
-        is_derived = self.derivation.is_consistent and not self.derivation.is_hindered
+        is_derived = self.derivation.is_consistent and not self.derivation.lacks_results
         return bool(self.n_different) or not is_derived or not self.verification.is_consistent
 
     @property

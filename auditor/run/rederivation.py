@@ -72,6 +72,11 @@ class Rederivation:
         """Whether no stored row differs from what the recorded answers say."""
         return self.check is None or not self.check.changed
 
+    @property
+    def lacks_results(self) -> bool:
+        """Whether some stored results, or all, could not be derived here but could be elsewhere."""
+        return self.is_hindered if self.check is None else bool(self.check.left_out)
+
 
 def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = None) -> Rederivation:
     """Derive all results of an audit again from its recorded answers, and compare them with the stored rows.

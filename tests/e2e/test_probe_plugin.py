@@ -237,11 +237,13 @@ def test_the_audit_opens_after_the_package_was_removed(
     sentence = "he probe 'confidence' is not installed."
     options = (NAME, "--storage", storage)
     assert sentence in call("status", *options)
-    assert f"{sentence} Not derived again, and not checked: 8 results of confidence." in call("verify", *options)
+    assert f"{sentence} Not derived again, and not checked: 8 results of confidence." in call(
+        "verify", *options, exit_code=4
+    )
     assert f"{sentence} Its results stay as they are." in call("reread", *options)
     assert sentence in call("export", "tables", *options, "-o", str(tmp_path / "tables"))
     assert sentence in call("export", "evidence", *options, "-o", str(tmp_path / "evidence.zip"))
-    assert sentence in call("verify", str(tmp_path / "evidence.zip"))
+    assert sentence in call("verify", str(tmp_path / "evidence.zip"), exit_code=4)
     assert sentence in call("compare", NAME, "simulated-later", "--storage", storage)
     checked = open_audit(NAME, storage=storage).check()
     assert {gate.message for gate in checked.gates if gate.name.startswith("confidence.")} == {
@@ -328,7 +330,9 @@ def test_a_probe_alone_is_compared_and_its_failures_are_named(tmp_path: Path, mo
     use_packages(monkeypatch, tmp_path / "packages")
     reason = "The probe 'alone' of toy-probes cannot be used: ValueError at import: broken."
     assert reason in " ".join(call(*comparison).split())
-    assert f"{reason} Not derived again, and not checked: 8 results" in call("verify", NAME, "--storage", storage)
+    assert f"{reason} Not derived again, and not checked: 8 results" in call(
+        "verify", NAME, "--storage", storage, exit_code=4
+    )
 
 
 def test_the_page_leads_from_nothing_to_a_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
