@@ -6,6 +6,7 @@ The full study is `make coverage`. With so few runs only a fault is noticed that
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from benchmarks.coverage.pressure_figures import PRESSURE_PLANTS, PRESSURE_STUDY
 from benchmarks.coverage.ranking_figures import RANKING_STUDY
 from benchmarks.coverage.reasoning_figures import REASONING_PLANTS, REASONING_STUDY, SHARE_OF_CELLS_STUDY
 from benchmarks.coverage.run_figures import RUN_STUDIES, RUN_STUDY
-from benchmarks.coverage.runner import measure
+from benchmarks.coverage.runner import Result, measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
@@ -62,7 +63,7 @@ SAMPLE = [
     (SHARE_STUDY, "moderate", "20 × 10", 150),
     (SHARE_STUDY, "rare", "55 × 19", 80),
     (SIMILARITY_STUDY, "reasonings differ by topic", "12 × 10", 80),
-    (VERDICT_STUDY, "gaussian", "20 × 10", 50),
+    (VERDICT_STUDY, "gaussian", "20 × 10", 60),
     (VERDICT_STUDY, "item response", "10 × 8", 60),
     (ITEM_VERDICT_STUDY, "gaussian", "20 items", 50),
     (JUDGE_STUDY, "lenient judge", "20 × 10", 40),
@@ -90,6 +91,8 @@ SAMPLE = [
     (SHARE_OF_CELLS_STUDY, "follows it in half of the cells", "12 × 10", 80),
 ]
 """A study, a world and a design, and the number of runs."""
+CONTROLS, N_CONTROL_RUNS = [("scores", "gaussian", "20 × 10"), ("verdicts", "gaussian", "20 × 10")], 60
+"""Where the intervals of version 0.1 are computed, too, and the number of runs."""
 
 
 def test_every_study_is_measured_and_in_the_sample() -> None:
@@ -107,11 +110,17 @@ def find_place(study: Study, world: str, design: str) -> tuple[Any, Any]:
     return drawn_world, drawn_design
 
 
-@pytest.mark.parametrize(
-    ("study", "world", "design", "n_runs"), SAMPLE, ids=[f"{row[0].name}-{row[1]}-{row[2]}" for row in SAMPLE]
-)
-def test_intervals_cover(study: Study, world: str, design: str, n_runs: int) -> None:
-    for result in measure(study, *find_place(study, world, design), [n_runs]):
+@cache
+def measure_place(study_name: str, world: str, design: str) -> list[Result]:
+    """The results of a place of the sample."""
+    [(study, n_runs)] = [(row[0], row[3]) for row in SAMPLE if (row[0].name, *row[1:3]) == (study_name, world, design)]
+    naive_runs = N_CONTROL_RUNS if (study_name, world, design) in CONTROLS else 1
+    return measure(study, *find_place(study, world, design), [n_runs], naive_runs)
+
+
+@pytest.mark.parametrize(("study", "world", "design"), [(row[0].name, *row[1:3]) for row in SAMPLE])
+def test_intervals_cover(study: str, world: str, design: str) -> None:
+    for result in measure_place(study, world, design):
         if result.summary.n_runs >= MIN_PRINTED_RUNS:
             is_known = Place(result.figure, result.world, result.design, "coverage") in load_known_limits()
             assert result.summary.is_covering or is_known, result
@@ -121,8 +130,8 @@ def test_intervals_cover(study: Study, world: str, design: str, n_runs: int) -> 
 def test_the_rule_notices_the_intervals_of_version_0_1() -> None:
     naive_results = [
         replace(result, summary=result.naive)
-        for study in (SCORE_STUDY, VERDICT_STUDY)
-        for result in measure(study, *find_place(study, "gaussian", "20 × 10"), [60])
+        for place in CONTROLS
+        for result in measure_place(*place)
         if result.naive is not None
     ]
     missed = {result.figure for result in naive_results if not list_problems(result.summary)}
@@ -177,8 +186,9 @@ def test_planted_faults_are_named_and_honest_judges_are_not(name: str, scenario:
         )
         if study.name == name
     ]
-    result = measure_plant(study, scenario, study.designs[0], n_runs)
+    has_control = study in PLANTED_STUDIES
+    result = measure_plant(study if has_control else replace(study, naive=None), scenario, study.designs[0], n_runs)
     assert result.n_false <= 0.15 * n_runs, result
     assert result.n_named >= 0.85 * n_runs, result
-    if result.has_plant and study in PLANTED_STUDIES and study.naive is not None:
+    if result.has_plant and has_control and study.naive is not None:
         assert (result.n_naive_false or 0) > 0.5 * n_runs or (result.n_naive_named or 0) < 0.5 * n_runs, result

@@ -10,6 +10,7 @@ import pytest
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
@@ -45,14 +46,14 @@ def survey_of(truth: Mapping[tuple[str, str], float | None]) -> Survey:
     )  # fmt: skip
 
 
-def import_scores(
+def save_scores(
     db: Database,
     truth: Mapping[tuple[str, str], float | None],
     scores: Mapping[tuple[str, str, str], float | None],
     method: str = "direct",
     name: str = "imported",
-) -> Report:
-    """Import scores, keyed by (model, country, topic), and build the report of their audit."""
+) -> ReportSource:
+    """Save imported scores, keyed by (model, country, topic), and load what the report of their audit is built from."""
     audit = audits.save_audit(
         db, name=name, config=None, config_hash=None, survey=survey_of(truth), environment={"auditor": "0.1.0"}
     )
@@ -62,4 +63,14 @@ def import_scores(
     ]
     save_records(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
-    return build_report(db, name)
+    return load_source(db, name)
+
+
+def import_scores(
+    db: Database,
+    truth: Mapping[tuple[str, str], float | None],
+    scores: Mapping[tuple[str, str, str], float | None],
+    method: str = "direct",
+) -> Report:
+    """The report of an audit of imported scores."""
+    return build_report(db, save_scores(db, truth, scores, method).audit.name)

@@ -25,7 +25,7 @@ from auditor.reports.report_files import render_junit, render_paper_files
 from auditor.reports.sections.agreement_words import classify_alignment, describe_alignment
 from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage import audits
-from auditor.storage.database import Database
+from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
 from auditor.surveys import group_countries
 from tests.reports.conftest import import_scores, survey_of
@@ -143,13 +143,14 @@ def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report
     assert {row.share.resampled for row in report.refusals.countries} <= {("topic",), ()}
 
 
-@pytest.fixture
-def few_topics_report(db: Database) -> Report:
+@pytest.fixture(scope="module")
+def few_topics_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """The report of 40 countries by 4 topics in which r is high only because of the topics' levels."""
     topics, rng = {"a": 0.4, "b": -0.3, "c": 0.2, "d": -0.5}, np.random.default_rng(1)
     truth = {(f"c{i}", t): level + 0.05 * rng.normal() for i in range(40) for t, level in topics.items()}
     scores = {("m", *cell): topics[cell[1]] * 0.9 + 0.05 * rng.normal() for cell in truth}
-    return import_scores(db, truth, scores)
+    with open_database(f"sqlite:///{tmp_path_factory.mktemp('few-topics')}/audit.db") as db:
+        return import_scores(db, truth, scores)
 
 
 def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) -> None:

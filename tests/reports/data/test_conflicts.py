@@ -7,13 +7,14 @@ from scipy.stats import binomtest
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome
 from auditor.reports.data import conflicts as module
-from auditor.reports.data.build import build_report
-from auditor.reports.data.conflicts import share_by_cell
+from auditor.reports.data.conflicts import build_conflicts_report, share_by_cell
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_source import load_source
 from auditor.reports.output import render_report
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from tests.support.report_changes import change
 from tests.support.synthetic_audit import populate
 
 
@@ -24,11 +25,10 @@ def test_deciding_ratings_settle_conflicts(report: Report) -> None:
     assert decided == {"left", "right", "both", "neither", "score"}
 
 
-def test_only_the_largest_are_listed(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_largest_are_listed(population: tuple[Database, Audit], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_LISTED_CONFLICTS", 3)
     monkeypatch.setattr(module, "MAX_REASONING_CHARS", 20)
-    populate(db)
-    part = build_report(db, "population").conflicts
+    part = build_conflicts_report(population[0], load_source(population[0], population[1].name))
     assert (len(part.largest), part.not_listed) == (3, part.total - 3)
     assert all(row.left.shortened and len(row.left.reasoning or "") == 20 for row in part.largest)
 
@@ -63,7 +63,7 @@ def test_cases_of_a_task_are_over_items() -> None:
     assert share_by_cell([], []).reason == "nothing to count"
 
 
-def test_conflicts_within_sampling_noise_are_reported(db: Database) -> None:
+def test_conflicts_within_sampling_noise_are_reported(db: Database, report: Report) -> None:
     audit = populate(db)
     rows = results.load_conflicts(db, audit.id)
     marked = [
@@ -73,8 +73,8 @@ def test_conflicts_within_sampling_noise_are_reported(db: Database) -> None:
         for i, c in enumerate(rows)
     ]
     results.replace_conflicts(db, audit.id, marked)
-    report = build_report(db, audit.name)
-    assert report.conflicts.within_noise.value == pytest.approx(0.5, abs=0.05)
+    conflicts = build_conflicts_report(db, load_source(db, audit.name))
+    assert conflicts.within_noise.value == pytest.approx(0.5, abs=0.05)
     majority = sum(c.state is ConflictState.MAJORITY for c in marked if c.kind is not ConflictKind("logic"))
-    assert report.conflicts.settled.value == pytest.approx(majority / len(marked))
-    assert "differ by no more than that noise" in render_report(report, "markdown")
+    assert conflicts.settled.value == pytest.approx(majority / len(marked))
+    assert "differ by no more than that noise" in render_report(change(report, conflicts=conflicts), "markdown")

@@ -12,8 +12,7 @@ import pytest
 from auditor.config import AuditConfig, Price
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose
 from auditor.reports.data.audit_status import load_audit_status
-from auditor.reports.data.build import build_report
-from auditor.reports.data.cost import CostReport, build_cost_report
+from auditor.reports.data.cost import CostReport, build_cost_report, build_savings_rows
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
 from auditor.storage import audits, ledger, results
@@ -102,7 +101,7 @@ def test_the_estimated_part_of_the_cost_is_that_of_all_calls(population: tuple[D
 
 async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_marked(db: Database) -> None:
     audit = populate(db, name="charged")
-    before = build_report(db, "charged").cost.total
+    before = build_cost_report(load_source(db, "charged")).total
     sums_before = before.sums
     call = Call("alder", "openai/alder-1", (Message("user", "hi"),), Purpose.DIRECT)
     charged = (
@@ -112,8 +111,8 @@ async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_mark
     )  # fmt: skip
     failed = Answer(call.key, Outcome.TIMEOUT, cost_usd=0.75, attempts=charged)
     await ledger.record_answer(db, call, failed, audit_id=audit.id)
-    report = build_report(db, "charged")
-    total, sums = report.cost.total, report.cost.total.sums
+    total = build_cost_report(load_source(db, "charged")).total
+    sums = total.sums
     assert total.usd == pytest.approx((before.usd or 0.0) + 0.75)
     assert (total.estimated_usd, sums.estimated_attempts) == (0.5, 1)
     assert (sums.attempts, sums.calls) == (sums_before.attempts + 2, sums_before.calls + 1)
@@ -127,7 +126,7 @@ def test_savings_are_reported_only_for_finished_audits(db: Database, stage: str,
     audit = populate(db, models=3, countries=5, topics=5, samples=3, judges=1)
     assert audit.config is not None
     config = AuditConfig.model_validate_json(audit.config)
-    assert build_report(db, audit.name).savings == []
+    assert build_savings_rows(load_source(db, audit.name)) == []
     panel = config.panel.model_copy(update={"judges_per_trace": 1})
     partial_config = config.model_copy(update={"panel": panel}).model_dump_json()
     audits.save_audit(
@@ -135,9 +134,9 @@ def test_savings_are_reported_only_for_finished_audits(db: Database, stage: str,
         survey=audits.load_audit_survey(db, audit), environment={},
     )  # fmt: skip
     audits.set_stage(db, audit.id, stage)
-    report = build_report(db, audit.name)
-    assert len(report.savings) == is_reported
-    for row in report.savings:
-        n_verdicts = sum(r.ok + sum(r.losses.values()) for r in report.coverage.total if r.stage == "review")
+    savings = build_savings_rows(load_source(db, audit.name))
+    assert len(savings) == is_reported
+    n_verdicts = len(results.load_verdicts(db, audit.id))
+    for row in savings:
         assert (row.stage, row.made, row.means) == ("review", n_verdicts, ["panel.judges_per_trace = 1"])
         assert row.full == pytest.approx(2 * row.made, abs=1)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
 import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import AnswerForm, Capability, CapabilityKey, Purpose
 from auditor.exports.tracker_runs import build_runs
+from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.build import build_report
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.series_pairs import parse_target
@@ -14,6 +18,7 @@ from auditor.reports.data.report_source import load_source
 from auditor.reports.data.requests import (
     RequestFormRow,
     SamplingReport,
+    build_requests_report,
     build_sampling_report,
     build_sampling_rows,
     count_forms,
@@ -24,7 +29,7 @@ from auditor.reports.sections.differences_document import build_difference_docum
 from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.storage.capabilities import Alteration, save_capability
 from auditor.storage.costs import AnswerVersion, CallCounts, CallSums
-from auditor.storage.database import Database
+from auditor.storage.database import Database, open_database
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 from tests.support.request_reports import DEFAULT_LABEL, change_answers, direct_keys
 from tests.support.synthetic_audit import populate
@@ -40,7 +45,7 @@ async def test_the_current_capability_of_each_model_is_listed(db: Database) -> N
     for i, capability in enumerate((Capability(), CAPABILITY)):
         await save_capability(db, audit.id, key, capability, f"evidence {i}", "1.106.2", newer_than=i)
     await save_capability(db, audit.id, CapabilityKey("openai/other", None, None), CAPABILITY, "", "1.106.2")
-    [row] = build_report(db, audit.name).requests.capabilities
+    [row] = build_requests_report(db, load_source(db, audit.name)).capabilities
     assert row.model_dump(mode="json", exclude={"created_at"}) == {
         "name": "birch", "form": "tool", "dropped_params": ["seed", "temperature"],
         "dropped_keywords": ["maxLength", "strict"], "token_limit_param": "max_completion_tokens",
@@ -54,11 +59,12 @@ async def test_a_model_that_was_asked_in_two_forms_is_split(db: Database) -> Non
     await change_answers(db, keys[: len(keys) // 2], form="json_schema")
     await change_answers(db, keys[len(keys) // 2 :], form="tool")
     await change_answers(db, direct_keys(db, "birch"), form="tool")
-    report = build_report(db, audit.name)
-    assert find_mixed_models(report.requests.forms) == {"alder": ["json_schema", "tool"]}
-    first, second = report.requests.form_split
+    source = load_source(db, audit.name)
+    requests = build_requests_report(db, source)
+    assert find_mixed_models(requests.forms) == {"alder": ["json_schema", "tool"]}
+    first, second = requests.form_split
     assert [(row.model, row.form) for row in (first, second)] == [("alder", "json_schema"), ("alder", "tool")]
-    alignment = next(row for row in report.alignment if row.model == "alder")
+    alignment = next(row for row in compute_alignment(source) if row.model == "alder")
     assert first.cells + second.cells == pytest.approx(alignment.n, abs=9)  # some cells are asked in both forms
     assert all(row.answers > row.cells > 0 for row in (first, second))
     assert first.mae.value is not None
@@ -188,16 +194,19 @@ async def test_the_report_says_that_settings_differ(db: Database) -> None:
     assert [row.sampling for row in report.self_consistency] == ["openai’s default temperature", "temperature 0.7"]
 
 
-async def populate_refused(db: Database, name: str = "refused", *, refusing: str = "alder") -> None:
-    """An audit of two models, of which one was asked without the temperature."""
-    populate(db, models=2, name=name)
-    for model in ("alder", "birch"):
-        await change_answers(db, direct_keys(db, model), altered="temperature" if model == refusing else "")
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """An audit of two models, of which one was asked without the temperature; read-only."""
+    with open_database(f"sqlite:///{tmp_path_factory.mktemp('refused')}/audit.db") as db:
+        populate(db, models=2, name="refused")
+        for model in ("alder", "birch"):
+            altered = "temperature" if model == "alder" else ""
+            asyncio.run(change_answers(db, direct_keys(db, model), altered=altered))
+        yield db
 
 
-async def test_a_comparison_of_audits_says_that_settings_differ(db: Database) -> None:
-    await populate_refused(db)
-    comparison = compare_targets(db, [parse_target("refused")])
+def test_a_comparison_of_audits_says_that_settings_differ(refused: Database) -> None:
+    comparison = compare_targets(refused, [parse_target("refused")])
     assert [series.sampling for series in comparison.series] == [DEFAULT_LABEL, "temperature 0.7"]
     assert [pair.sampling_settings_differ for pair in comparison.pairs] == [True]
     opening = text_of(build_difference_document(comparison).opening)
@@ -205,39 +214,38 @@ async def test_a_comparison_of_audits_says_that_settings_differ(db: Database) ->
 
 
 async def test_a_comparison_of_equal_settings_has_no_such_caution(db: Database) -> None:
-    await populate_refused(db, refusing="none")
-    comparison = compare_targets(db, [parse_target("refused")])
+    populate(db, models=2)
+    for model in ("alder", "birch"):
+        await change_answers(db, direct_keys(db, model), altered="")
+    comparison = compare_targets(db, [parse_target("population")])
     assert [pair.sampling_settings_differ for pair in comparison.pairs] == [False]
     assert "sampling settings" not in text_of(build_difference_document(comparison).opening)
 
 
-async def test_an_experiment_has_no_figure_at_a_temperature_that_was_refused(db: Database) -> None:
-    await populate_refused(db)
-    refused, honoured = build_temperature_rows(load_source(db, "refused"), 0.7)
-    assert (refused.r.reason, refused.mae.reason, refused.spread) == (REFUSED_REASON, REFUSED_REASON, None)
+def test_an_experiment_has_no_figure_at_a_temperature_that_was_refused(refused: Database) -> None:
+    refusing, honoured = build_temperature_rows(load_source(refused, "refused"), 0.7)
+    assert (refusing.r.reason, refusing.mae.reason, refusing.spread) == (REFUSED_REASON, REFUSED_REASON, None)
     assert honoured.r.value is not None
     assert honoured.spread is not None
 
 
-async def test_an_experiment_on_samples_marks_the_scatter(db: Database) -> None:
-    await populate_refused(db)
-    experiment = compare_sample_sizes(db, load_source(db, "refused"), [2])
+def test_an_experiment_on_samples_marks_the_scatter(refused: Database) -> None:
+    experiment = compare_sample_sizes(refused, load_source(refused, "refused"), [2])
     assert [row.sampling for row in experiment.rows] == [DEFAULT_LABEL, "temperature 0.7"]
     document = build_sampling_document(experiment)
     assert_consistent(document)
     assert tables_of(document)["settings"].columns[-1].title == "Sampling"
 
 
-async def test_a_tracker_gets_no_self_consistency_of_a_refusing_model(db: Database) -> None:
-    await populate_refused(db)
-    _, [refused, honoured] = build_runs(build_report(db, "refused"))
-    assert "self_consistency" not in refused.metrics
-    assert "sample_variance" not in refused.metrics
-    assert refused.params["sampling"] == DEFAULT_LABEL
+def test_a_tracker_gets_no_self_consistency_of_a_refusing_model(refused: Database) -> None:
+    _, [refusing, honoured] = build_runs(build_report(refused, "refused"))
+    assert "self_consistency" not in refusing.metrics
+    assert "sample_variance" not in refusing.metrics
+    assert refusing.params["sampling"] == DEFAULT_LABEL
     assert honoured.metrics["sample_variance"] > 0
 
 
-@pytest.mark.parametrize("purpose", [Purpose.REVIEW, Purpose.declare("logic")])
-async def test_only_sampled_answers_have_settings(db: Database, purpose: Purpose) -> None:
-    await populate_refused(db)
-    assert build_report(db, "refused").sampling.labels(purpose) == {}
+def test_only_sampled_answers_have_settings(refused: Database) -> None:
+    source = load_source(refused, "refused")
+    sampling = build_sampling_report(source.config, source.call_counts)
+    assert [sampling.labels(purpose) for purpose in (Purpose.REVIEW, Purpose.declare("logic"))] == [{}, {}]

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.reports.data.report_schema import Report
+from auditor.reports.data.agreement.alignment import compute_alignment
+from auditor.reports.data.agreement.baselines import compute_baselines, compute_gains
+from auditor.reports.data.report_source import ReportSource
 from auditor.reports.sections.baselines import describe_gain
 from auditor.storage.database import Database
 from auditor.surveys import load_survey
-from tests.reports.conftest import import_scores
+from tests.reports.conftest import save_scores
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Chile", "France", "Kenya"]
 TOPICS = ["a", "b", "c", "d", "e", "f"]
 
 
-def import_two_models(db: Database, culture: float) -> tuple[Report, np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
-    """A report of two imported models, and the survey's scores as an array (countries, topics).
+def import_two_models(db: Database, culture: float) -> ReportSource:
+    """An audit of two imported models.
 
     `aware` is 0.9 times the survey's score plus noise; `blind` has one score per topic plus noise. `culture` is the
     half-width of the differences between countries.
@@ -31,7 +33,7 @@ def import_two_models(db: Database, culture: float) -> tuple[Report, np.ndarray[
         for j, t in enumerate(TOPICS):
             scores["aware", c, t] = float(0.9 * truth[i, j] + 0.01 * rng.normal())
             scores["blind", c, t] = float(blind[i, j])
-    return import_scores(db, table, scores), truth
+    return save_scores(db, table, scores)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.001])
@@ -40,8 +42,7 @@ def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, nois
     rng = np.random.default_rng(5)
     level = {t: float(np.mean([s for c, s in survey.scores.items() if c.topic == t])) for t in survey.topics}
     scores = {("m", *cell): level[cell.topic] + noise * rng.normal() for cell in survey.scores}
-    report = import_scores(db, {(c.country, c.topic): s for c, s in survey.scores.items()}, scores)
-    [row] = report.gain or []
+    [row] = compute_gains(save_scores(db, {(c.country, c.topic): s for c, s in survey.scores.items()}, scores))
     text = describe_gain(row)
     assert "captures" not in text
     if noise:
@@ -57,22 +58,23 @@ def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, nois
 def test_a_baseline_sees_only_the_cells_that_the_model_has(db: Database) -> None:
     truth = {(c, t): 0.1 * i - 0.2 * j for i, c in enumerate(COUNTRIES) for j, t in enumerate(TOPICS)}
     scores = {("m", c, t): s for (c, t), s in truth.items() if c != "Japan"}
-    report = import_scores(db, truth, scores)
-    assert {row.pearson_r.n for row in report.baselines if row.baseline == "topic mean"} == {len(scores)}
+    baselines = compute_baselines(save_scores(db, truth, scores))
+    assert {row.pearson_r.n for row in baselines if row.baseline == "topic mean"} == {len(scores)}
 
 
 def test_the_difference_from_a_baseline_is_the_models_error_minus_that_of_the_baseline(db: Database) -> None:
-    report, _ = import_two_models(db, 0.8)
-    errors = {row.model: row.mae.value for row in report.alignment}
-    for row in report.baselines:
+    source = import_two_models(db, 0.8)
+    baselines = compute_baselines(source)
+    errors = {row.model: row.mae.value for row in compute_alignment(source)}
+    for row in baselines:
         if row.baseline != "regional mean":  # which has no score for countries without another one in their region
             assert row.mae_difference.value == pytest.approx((errors[row.model] or 0.0) - (row.mae.value or 0.0))
-    aware = [row for row in report.baselines if row.model == "aware"]
+    aware = [row for row in baselines if row.model == "aware"]
     assert all(row.mae_difference.is_significant and (row.mae_difference.ci_high or 0.0) < 0 for row in aware)
     tests = [
         (test.p_value, test.adjusted_p_value)
-        for test in (row.mae_difference for row in report.baselines)
+        for test in (row.mae_difference for row in baselines)
         if test.p_value is not None
     ]
-    assert len(tests) == len(report.baselines)
+    assert len(tests) == len(baselines)
     assert all(p is not None and adjusted is not None and adjusted >= p for p, adjusted in tests)

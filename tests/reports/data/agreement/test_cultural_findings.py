@@ -15,10 +15,9 @@ from auditor.reports.data.agreement.cultural_findings import (
     compute_country_errors,
 )
 from auditor.reports.data.gates.estimates import worst_topic_estimates
-from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import load_source
+from auditor.reports.data.report_source import ReportSource
 from auditor.storage.database import Database
-from tests.reports.conftest import import_scores
+from tests.reports.conftest import import_scores, save_scores
 from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
 PLACES = [f"country {i}" for i in range(8)]
@@ -27,24 +26,25 @@ SUBJECTS = [f"topic {i}" for i in range(8)]
 
 def audit_scores(
     db: Database, seed: int, shifts: dict[str, float], noise: float = 0.03, name: str = "imported"
-) -> Report:
-    """The report of one model whose scores are people's plus noise, shifted in these countries and on these topics."""
+) -> ReportSource:
+    """An audit of one model whose scores are people's plus noise, shifted in these countries and on these topics."""
     rng = np.random.default_rng(seed)
     truth = {(c, t): float(rng.uniform(-0.4, 0.4)) for c in PLACES for t in SUBJECTS}
     scores = {
         ("m", c, t): float(v + rng.normal(0, noise) + shifts.get(c, 0.0) + shifts.get(t, 0.0))
         for (c, t), v in truth.items()
     }
-    return import_scores(db, truth, scores, name=name)
+    return save_scores(db, truth, scores, name=name)
 
 
-def findings_of(report: Report) -> CulturalFindingsReport:
-    assert report.cultural_findings is not None
-    return report.cultural_findings
+def findings_of(source: ReportSource) -> CulturalFindingsReport:
+    findings = build_cultural_findings(source, compute_country_errors(source))
+    assert findings is not None
+    return findings
 
 
-def by_kind(report: Report) -> dict[str, CulturalFinding]:
-    rows = findings_of(report).rows
+def by_kind(report: CulturalFindingsReport) -> dict[str, CulturalFinding]:
+    rows = report.rows
     assert len({(row.model, row.kind) for row in rows}) == len(rows)
     return {row.kind: row for row in rows}
 
@@ -54,7 +54,7 @@ def by_kind(report: Report) -> dict[str, CulturalFinding]:
 def test_a_planted_difference_is_the_only_finding_of_its_kind(
     db: Database, seed: int, kind: str, place: str, shift: float
 ) -> None:
-    report = audit_scores(db, seed, {place: shift})
+    report = findings_of(audit_scores(db, seed, {place: shift}))
     findings = by_kind(report)
     row = findings[kind]
     assert (row.name, row.n_same_sign, row.n_places, row.n_places_same_sign) == (place, 8, 8, 1)
@@ -63,9 +63,8 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
     assert row.bias.ci_high is not None
     assert row.bias.ci_low <= shift <= row.bias.ci_high
     assert row.bias.ci_low * row.bias.ci_high > 0
-    assert findings_of(report).compared == len(PLACES) + len(SUBJECTS)
-    assert findings_of(report).compared_distances == len(PLACES)
-    margins = [row.margin for row in findings_of(report).rows]
+    assert (report.compared, report.compared_distances) == (len(PLACES) + len(SUBJECTS), len(PLACES))
+    margins = [row.margin for row in report.rows]
     assert margins == sorted(margins, reverse=True)
     if kind == "country":
         distance = findings["distance"]
@@ -77,14 +76,15 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_difference_in_every_country_is_one_finding_about_all(db: Database, seed: int) -> None:
-    findings = by_kind(audit_scores(db, seed, dict.fromkeys(PLACES, 0.3)))
+    findings = by_kind(findings_of(audit_scores(db, seed, dict.fromkeys(PLACES, 0.3))))
     assert set(findings) == {"country"}
     country = findings["country"]
     assert (country.n_places, country.n_places_same_sign, country.holds_everywhere) == (8, 8, True)
 
 
 def test_a_difference_in_some_countries_has_their_number(db: Database) -> None:
-    country = by_kind(audit_scores(db, 0, {"country 1": 0.4, "country 2": 0.4, "country 3": -0.35}))["country"]
+    source = audit_scores(db, 0, {"country 1": 0.4, "country 2": 0.4, "country 3": -0.35})
+    country = by_kind(findings_of(source))["country"]
     assert (country.n_places, country.n_places_same_sign, country.holds_everywhere) == (8, 2, False)
 
 
@@ -97,7 +97,7 @@ def test_noise_is_rarely_a_finding(db: Database) -> None:
 
 
 def test_a_distance_is_a_finding_only_at_the_level_of_its_family(db: Database) -> None:
-    source = load_source(db, audit_scores(db, 0, {"country 3": -0.4}).audit.name)
+    source = audit_scores(db, 0, {"country 3": -0.4})
     countries = compute_country_errors(source)
     for adjusted_p_value, is_named in ((0.03, False), (0.004, True)):
         rows = [
@@ -111,7 +111,7 @@ def test_a_distance_is_a_finding_only_at_the_level_of_its_family(db: Database) -
 
 def test_a_small_audit_has_a_reason_and_no_findings(db: Database) -> None:
     truth = {(c, t): 0.1 * i for i, c in enumerate("AB") for t in "xy"}
-    findings = findings_of(import_scores(db, truth, {("m", *cell): 0.9 for cell in truth}))
+    findings = findings_of(save_scores(db, truth, {("m", *cell): 0.9 for cell in truth}))
     assert findings.rows == []
     assert findings.reason == "an interval needs at least 5 topics, but there are 2 topics"
 

@@ -17,7 +17,7 @@ from auditor.storage.database import Database
 from tests.support.audit_configs import config
 
 LANGUAGES = ("en", "de", "es")
-MODELS = [f"m{i}" for i in range(10)]
+MODELS = [f"m{i}" for i in range(6)]
 CELLS = [Cell(f"country {i:02}", f"topic {(i + j) % 40:02}") for i, j in product(range(40), range(3))]
 SURVEY = Survey(
     "own", "t", "s", "{topic} {country}", ("never", "always"), tuple(SurveyCell(cell, 0.0) for cell in CELLS)
@@ -46,7 +46,7 @@ class Answers:
 
 @pytest.fixture
 def answers(db: Database, monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """Answers of an audit of ten models in three languages."""
+    """Answers of an audit of six models in three languages."""
     return Answers(db, monkeypatch)
 
 

@@ -23,11 +23,11 @@ SURVEY = group_countries(
     Survey("own", "t", "s", "{topic} {country}", ("never", "always"), tuple(SurveyCell(cell, 0.0) for cell in CELLS)),
     "western",
 )
-N_MODELS = 20
+N_MODELS = 12
 
 
 def simulate_regions(seed: int, planted_factor: float = 1.0) -> RegionsReport:
-    """The regions of an audit of 20 equal models; errors of the first one outside the West are multiplied."""
+    """The regions of an audit of equal models; errors of the first one outside the West are multiplied."""
     rng = np.random.default_rng(seed)
     is_western = np.array([cell.country in WESTERN for cell in CELLS])
     scores = []

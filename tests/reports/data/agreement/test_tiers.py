@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, build_tier_rankings
 from auditor.reports.sections.agreement import describe_preference
 from auditor.storage.database import Database
-from tests.reports.conftest import import_scores
+from tests.reports.conftest import save_scores
 from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
 CELLS = [(c, t) for c in COUNTRIES[:24] for t in TOPICS[:8]]
@@ -28,7 +28,7 @@ def rank_two_models(db: Database, worse_in: tuple[str, ...], share: float = 1.0)
         scores["fair", *cell] = float(np.clip(people + rng.normal(0, 0.25), -1, 1))
         is_scored = i < share * len(CELLS)
         scores["local", *cell] = float(np.clip(people + rng.normal(0, wide), -1, 1)) if is_scored else None
-    return import_scores(db, dict(truth), scores).tiers
+    return build_tier_rankings(save_scores(db, dict(truth), scores))
 
 
 def test_regions_may_prefer_different_models(db: Database) -> None:
@@ -48,8 +48,8 @@ def test_indistinguishable_models_get_no_preference(db: Database) -> None:
         for model in ("one", "other")
         for cell, people in truth.items()
     }
-    report = import_scores(db, dict(truth), scores)
-    preference = describe_preference(next(p for p in report.tiers if p.scope == ALL_COUNTRIES and p.by == "MAE"))
+    tiers = build_tier_rankings(save_scores(db, dict(truth), scores))
+    preference = describe_preference(next(p for p in tiers if p.scope == ALL_COUNTRIES and p.by == "MAE"))
     assert "may be the best as well" in preference
     assert "prefer" not in preference
 

@@ -16,7 +16,7 @@ from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.reports.output import render_report
 from auditor.storage import audits
 from auditor.storage.audits import Audit
-from auditor.storage.database import Database
+from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 
@@ -122,9 +122,8 @@ EXPECTED_REASONS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def unscaled(db: Database) -> Report:
-    audit = audits.save_audit(db, name="x", config=None, config_hash=None, survey=survey_of(TRUTH), environment={})
+@pytest.fixture(scope="module")
+def unscaled(tmp_path_factory: pytest.TempPathFactory) -> Report:
     rows = [CellScore("level", Cell(*cell), "direct", 0.5, n_ok=1, n_planned=1) for cell in CELLS]
     rows += [CellScore(m, Cell(*cell), "direct", TRUTH[cell], n_ok=1, n_planned=1) for m in RAW for cell in CELLS]
     for model, values in RAW.items():
@@ -133,8 +132,10 @@ def unscaled(db: Database) -> Report:
             CellScore(model, Cell(*cell), "logprob", None, n_ok=0, n_planned=10, raw=value, measure=measure)
             for cell, value in zip(CELLS, values, strict=True)
         ]
-    save_records(db, audit.id, rows)
-    return build_report(db, "x")
+    with open_database(f"sqlite:///{tmp_path_factory.mktemp('unscaled')}/audit.db") as db:
+        audit = audits.save_audit(db, name="x", config=None, config_hash=None, survey=survey_of(TRUTH), environment={})
+        save_records(db, audit.id, rows)
+        return build_report(db, "x")
 
 
 def test_scores_that_could_not_be_scaled_have_the_recorded_reason_in_every_section(unscaled: Report) -> None:

@@ -10,20 +10,26 @@ import pytest
 from auditor.domain import Outcome, Ruling
 from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.metrics.intervals.estimate import ShareEstimate
-from auditor.reports.data.build import build_report
-from auditor.reports.data.panel.build import compute_peer_agreement, compute_peer_alignment
+from auditor.reports.data.agreement.alignment import compute_alignment
+from auditor.reports.data.panel.build import (
+    compute_peer_agreement,
+    compute_peer_alignment,
+    compute_self_consistency,
+)
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
+from auditor.reports.data.requests import build_sampling_report
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
+from tests.reports.data.panel.panel_reports import panel_of
 from tests.support.synthetic_audit import populate
 
 
 def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
     audit = populate(db, countries=5, topics=5, samples=1)
-    assert build_report(db, audit.name).panel.repeated == 0
+    assert panel_of(db, audit.name).repeated == 0
     ok_verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
     first = ok_verdicts[0]
     twin = next(
@@ -32,8 +38,7 @@ def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
         if verdict.judge != first.judge and (verdict.model, verdict.cell) == (first.model, first.cell)
     )
     save_records(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
-    report = build_report(db, audit.name)
-    assert report.panel.repeated == 1
+    assert panel_of(db, audit.name).repeated == 1
 
 
 def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -> None:
@@ -45,16 +50,17 @@ def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -
 
 
 def test_models_of_one_family_are_averaged_in_peer_alignment(db: Database) -> None:
-    report = build_report(db, populate(db, models=6).name)
-    config = load_source(db, "population").config
+    source = load_source(db, populate(db, models=6, samples=1).name)
+    config, peers, alignment = source.config, compute_peer_agreement(source), compute_alignment(source)
     assert config is not None
     pairs = [
         model.model_copy(update={"family": f"family {i // 2}"}) for i, model in enumerate(config.models)
     ]  # three families of two
     families = config.model_copy(update={"models": pairs})
-    [row] = compute_peer_alignment(families, report.peer_agreement, report.alignment)
+    [over_models] = compute_peer_alignment(config, peers, alignment)
+    [row] = compute_peer_alignment(families, peers, alignment)
     assert (row.r.n, row.r.models) == (3, 6)
-    assert row.r.r_over_models == pytest.approx(report.panel.peer_alignment[0].r.value)
+    assert row.r.r_over_models == pytest.approx(over_models.r.value)
 
 
 def test_signs_that_are_not_recorded_have_another_reason_than_single_samples(report: Report, db: Database) -> None:
@@ -62,8 +68,8 @@ def test_signs_that_are_not_recorded_have_another_reason_than_single_samples(rep
         assert row.variance.value is not None
         for figure in (row.sign_agreement, row.straddling):
             assert (figure.value, figure.reason) == (None, "the signs of the samples are not recorded")
-    audit = populate(db, countries=5, topics=5, samples=1)
-    for row in build_report(db, audit.name).self_consistency:
+    source = load_source(db, populate(db, countries=5, topics=5, samples=1).name)
+    for row in compute_self_consistency(source, build_sampling_report(source.config, source.call_counts)):
         assert row.variance.reason == row.sign_agreement.reason == row.straddling.reason
 
 

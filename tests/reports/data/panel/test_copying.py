@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from auditor.domain import AlteredTraceVerdict, Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
 from auditor.reports.data.build import build_report
-from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.panel import build_copying_tables
-from auditor.storage import results
+from auditor.storage import audits, results
 from auditor.storage.audits import Audit
-from auditor.storage.database import Database
+from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
+from tests.reports.data.panel.panel_reports import panel_of
 from tests.reports.sections.node_text import cells_of
 from tests.support.rater_panels import CopyingWorld
 from tests.support.synthetic_audit import populate
@@ -47,18 +49,30 @@ def list_planted_faults(world: CopyingWorld, cells: list[Cell]) -> Iterator[Alte
         yield AlteredTraceVerdict("negated_score", judge, "author", cell, sample, Outcome.OK, ruling)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the database of an audit of five models that judge each other on 8 x 6 cells, two samples each."""
+    folder = tmp_path_factory.mktemp("copying")
+    with open_database(f"sqlite:///{folder}/audit.db") as db:
+        populate(db, models=5, samples=2)
+    return folder
+
+
+@pytest.fixture
+def db(folder: Path, tmp_path: Path) -> Iterator[Database]:
+    """A copy of the database."""
+    shutil.copytree(folder, tmp_path / "copy")
+    with open_database(f"sqlite:///{tmp_path}/copy/audit.db") as db:
+        yield db
+
+
 @pytest.fixture
 def audit(db: Database) -> Audit:
-    """Five models that judge each other on 8 x 6 cells, two samples each."""
-    return populate(db, models=5, samples=2)
-
-
-def panel_of(db: Database, audit: Audit) -> PanelReport:
-    return build_report(db, audit.name).panel
+    return audits.get_audit(db, "population")
 
 
 def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
-    panel = panel_of(db, audit)
+    panel = panel_of(db, audit.name)
     copying = panel.copying
     assert len(copying.pairs) == 10
     assert {pair.verdict for pair in copying.pairs} == {"cannot be told from verdicts"}
@@ -96,7 +110,7 @@ def test_judges_that_agree_on_99_percent_are_copies_and_share_one_vote(db: Datab
 def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
     for copy in ("birch", "cedar"):
         copy_judge(db, audit, copy)
-    panel = panel_of(db, audit)
+    panel = panel_of(db, audit.name)
     assert panel.copying.groups == [["alder", "birch", "cedar"]]
     verdicts = {
         (v.judge, v.model, v.cell, v.sample): v.ruling
@@ -118,7 +132,7 @@ def test_planted_faults_show_errors_that_are_more_alike_and_keep_both_votes(db: 
     world = CopyingWorld(countries=8, topics=6, copies=(1, 2))
     cells = [verdict.cell for verdict in results.load_verdicts(db, audit.id)]
     save_records(db, audit.id, list(list_planted_faults(world, cells)))
-    panel = panel_of(db, audit)
+    panel = panel_of(db, audit.name)
     copying = panel.copying
     assert (copying.label_source, copying.labels) == ("planted faults", 400)
     verdicts = {(pair.first, pair.second): pair.verdict for pair in copying.pairs}
@@ -165,4 +179,4 @@ def test_conflicts_that_copies_settle_alone(db: Database, audit: Audit, other_si
         winner=left,
     )  # fmt: skip
     results.replace_conflicts(db, audit.id, [conflict])
-    assert panel_of(db, audit).copying.conflicts_settled_by_copies == expected
+    assert panel_of(db, audit.name).copying.conflicts_settled_by_copies == expected

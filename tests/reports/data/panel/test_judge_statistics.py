@@ -9,13 +9,13 @@ import pytest
 
 from auditor.domain import AlteredTraceVerdict, Outcome, Ruling
 from auditor.metrics.judges.accuracy import JudgeDifference
-from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.judge_statistics import NO_PADDING_REASON, NO_TRUTH_REASON
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.report_schema import Report
 from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
+from tests.reports.data.panel.panel_reports import panel_of
 from tests.support.synthetic_audit import populate
 
 FIELDS = [name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference]
@@ -31,8 +31,7 @@ def test_each_difference_says_its_evidence_and_what_was_resampled(report: Report
 
 
 def test_fewer_than_five_countries_give_no_interval(db: Database) -> None:
-    report = build_report(db, populate(db, countries=4).name)
-    for row in report.panel.judges:
+    for row in panel_of(db, populate(db, countries=4).name).judges:
         for difference in (row.leniency, row.verbosity):
             assert (difference.ci_low, difference.p_value) == (None, None)
             assert "5 countries" in (difference.reason or "")
@@ -52,7 +51,7 @@ def test_padding_is_compared_with_the_same_traces(db: Database) -> None:
     unusable = replace(padded[0], outcome=Outcome.TIMEOUT, ruling=None)
     stranger = replace(padded[1], judge="stranger")
     save_records(db, audit.id, [unusable, stranger, *padded[1:]])
-    panel = build_report(db, audit.name).panel
+    panel = panel_of(db, audit.name)
     row = next(row for row in panel.judges if row.judge == judge)
     as_written = [float(verdict.ruling is Ruling.VALID) for verdict in verdicts if verdict.judge == judge][1:]
     assert row.padding.evidence == "experiment"
@@ -62,6 +61,6 @@ def test_padding_is_compared_with_the_same_traces(db: Database) -> None:
 
 
 def test_a_panel_of_two_says_why_it_has_no_alpha_without_a_judge(db: Database) -> None:
-    report = build_report(db, populate(db, models=2, countries=3, topics=2, samples=1).name)
-    reasons = {estimate.reason for row in report.panel.judges for estimate in (row.alpha_without, row.alpha_change)}
+    panel = panel_of(db, populate(db, models=2, countries=3, topics=2, samples=1).name)
+    reasons = {estimate.reason for row in panel.judges for estimate in (row.alpha_without, row.alpha_change)}
     assert reasons == {"without this judge there is only one other"}
