@@ -26,12 +26,14 @@ from tests.support.review_answers import rate_aspects
 CELL = Cell("Germany", "divorce")
 JUDGEMENT = {"norms": "a", "reasoning": "b", "score": 0.25}
 REVIEW = {**rate_aspects(logical_consistency=False), "justification": "because", "verdict": "INVALID"}
-MANY = settings(max_examples=1000)
+MANY = settings(max_examples=300)
 
 hundredths = st.integers(-100, 100).map(lambda i: i / 100)
 minus = st.sampled_from("-−–‑﹣")
 point = st.sampled_from([".", ","])
-label = st.sampled_from(["SCORE", "Score", "score", "Final score", "FINAL SCORE", "The score", "My final score"])
+label = st.sampled_from(
+    ["SCORE", "Score", "score", "Final score", "Final Score", "FINAL SCORE", "The score", "My final score"]
+)
 equals = st.sampled_from([" = ", "=", ": ", " is ", " = x = ", "： ", "＝"])
 lead = st.sampled_from(["", "**", "- ", "> ", "### ", "Step 3: ", "STEP 3. ", "Answer: ", "  ", "* ", "`"])
 wrap = st.sampled_from(
@@ -45,7 +47,7 @@ before = st.sampled_from(
         "<think>SCORE = 0.99? or -0.3</think>",
         "SCORE = x\n",
     ]
-)
+) | st.text(st.characters(blacklist_characters="=:", categories=["L", "Zs"]), max_size=30).map(lambda line: line + "\n")
 after = st.sampled_from(["", "\n", "\n\nI hope this helps.", "\nThis is between 0 and 1."])
 
 
@@ -87,28 +89,18 @@ after = st.sampled_from(["", "\n", "\n\nI hope this helps.", "\nThis is between 
         ("SCORE = x", None),
         ("The score would be about 0.5, I think", None),
         ("", None),
+        ("SCORE = ٠٫٥", 0.5),
+        ("SCORE = -۰٫۲۵", -0.25),
+        ("SCORE = −०.७", -0.7),
+        ("ＳＣＯＲＥ＝－０．４。", -0.4),
+        ("SCORE = 0,8", 0.8),
+        ("SCORE = ٥", None),
+        ("SCORE = ०.५%", None),
+        ("SCORE = ٠٫١\nSCORE = ٠٫٢", None),
     ],
 )
 def test_the_papers_form(text: str, score: float | None) -> None:
     assert parse_score(text) == score
-
-
-@given(
-    st.floats(-1, 1).map(lambda x: round(x, 2)),
-    st.sampled_from(["SCORE = {}", "Score: {}", "**SCORE = {}**", "score={}", "> Final Score: {}.", "SCORE = x = {}"]),
-    st.sampled_from(["-", "−"]),
-    st.sampled_from([".", ","]),
-    st.text(st.characters(blacklist_characters="=:", categories=["L", "Zs"]), max_size=30),
-)
-def test_every_way_of_writing_a_score(score: float, form: str, minus: str, point: str, before: str) -> None:
-    written = f"{score:.2f}".replace("-", minus).replace(".", point)
-    assert parse_score(f"{before}\n{form.format(written)}") == score + 0.0
-
-
-@given(st.text(max_size=300))
-def test_no_text_gives_a_score_outside_the_scale(text: str) -> None:
-    score = parse_score(text)
-    assert score is None or -1 <= score <= 1
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
@@ -138,11 +130,6 @@ def test_what_cannot_be_read_is_unparsed_and_keeps_its_words() -> None:
     assert parse_trace(Answer("k", Outcome.OK, text="hm"), "m", CELL, 0, "text").outcome is Outcome.UNPARSED
 
 
-def test_a_text_trace_leaves_the_score_line_out_of_the_reasoning() -> None:
-    trace = parse_trace(Answer("k", Outcome.OK, text="Because.\nSCORE = 0.5"), "m", CELL, 0, "text")
-    assert (trace.score, trace.text) == (0.5, "Because.")
-
-
 ZEROS = {"ascii": "0", "arabic": "٠", "persian": "۰", "devanagari": "०", "full width": "０"}
 SEPARATORS = (".", ",", "٫", "．", "，")
 MINUSES = ("-", "−", "–", "－", "﹣", "‐", "‑")
@@ -165,23 +152,6 @@ def test_any_digits_separator_and_minus(
 ) -> None:
     written = in_digits(f"{hundredths / 100:.2f}".replace(".", separator).replace("-", minus), zero)
     assert parse_score(f"…\nSCORE {equals} {mark}{written}{mark}") == hundredths / 100
-
-
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        ("SCORE = ٠٫٥", 0.5),
-        ("SCORE = -۰٫۲۵", -0.25),
-        ("SCORE = −०.७", -0.7),
-        ("ＳＣＯＲＥ＝－０．４。", -0.4),
-        ("SCORE = 0,8", 0.8),
-        ("SCORE = ٥", None),
-        ("SCORE = ०.५%", None),
-        ("SCORE = ٠٫١\nSCORE = ٠٫٢", None),
-    ],
-)
-def test_by_hand(text: str, score: float | None) -> None:
-    assert parse_score(text) == score
 
 
 def test_the_score_line_leaves_the_reasoning_and_nothing_else_changes() -> None:

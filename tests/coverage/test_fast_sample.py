@@ -46,6 +46,7 @@ from benchmarks.coverage.studies import STUDIES
 from benchmarks.coverage.validity_figures import VALIDITY_STUDY
 from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 from benchmarks.coverage.wording_figures import WORDING_STUDY
+from tests.coverage.small_population import small_population  # noqa: F401 - a fixture
 
 MAX_SAMPLE_WIDTH = 1.7
 """The width is compared with an oracle from few runs."""

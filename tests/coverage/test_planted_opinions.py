@@ -41,6 +41,7 @@ from benchmarks.coverage.worlds.opinion_worlds import (
     OpinionWorld,
     measure_opinion_truth,
 )
+from tests.coverage.small_population import small_population  # noqa: F401 - a fixture
 
 DESIGN = Design(30, 15)
 

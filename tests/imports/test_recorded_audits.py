@@ -26,6 +26,7 @@ from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.probes.logic.comparison_rows import load_item_sets
 from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.semantic.answer_imports import import_answers
+from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.run import open_audit
 from auditor.storage import audit_archive, audits, results
@@ -295,7 +296,7 @@ def test_reports_quote_only_the_question_that_the_importer_states(tmp_path: Path
 
 
 def test_traces_of_some_cells(tmp_path: Path, storage: str) -> None:
-    rows = [f"m,{country},{topic},0,SCORE = 0.1" for country in COUNTRIES for topic in TOPICS]
+    rows = [f"m,{country},{topic},{k},SCORE = 0.1" for country in COUNTRIES for topic in TOPICS for k in range(2)]
     (tmp_path / "t.csv").write_text(
         "\n".join(["model,country,topic,sample,text", *rows, "m,Nowhere,divorce,0,"]) + "\n"
     )
@@ -303,7 +304,9 @@ def test_traces_of_some_cells(tmp_path: Path, storage: str) -> None:
     assert dict(counts.unmatched.countries) == {"Nowhere": 1}
     report = open_audit("a", storage=storage).report()
     [row] = report.coverage.models
-    assert (row.planned, row.ok) == (37, 36)
+    assert (row.planned, row.ok) == (73, 72)
+    with open_database(storage, create=False) as db:
+        assert verify_audit(db, "a").is_consistent
 
 
 def test_judges_that_were_asked_in_one_order_have_usable_answers(tmp_path: Path, storage: str) -> None:

@@ -157,13 +157,13 @@ def test_names_adjectives_and_people_are_all_there(country: str, forms: set[str]
     assert forms <= set(country_name_forms(country))
 
 
-@pytest.mark.parametrize("country", COUNTRIES)
-def test_every_surveyed_country_has_its_name_and_more_longest_first(country: str) -> None:
-    forms = country_name_forms(country)
-    assert country in forms
-    assert len(forms) >= 3
-    assert list(map(len, forms)) == sorted(map(len, forms), reverse=True)
-    assert len({form.casefold() for form in forms}) >= len(forms) - 1
+def test_every_surveyed_country_has_its_name_and_more_longest_first() -> None:
+    for country in COUNTRIES:
+        forms = country_name_forms(country)
+        assert country in forms
+        assert len(forms) >= 3, country
+        assert list(map(len, forms)) == sorted(map(len, forms), reverse=True), country
+        assert len({form.casefold() for form in forms}) >= len(forms) - 1, country
 
 
 def test_a_place_unknown_to_us_still_gives_its_own_name() -> None:

@@ -10,8 +10,12 @@ import pytest
 from auditor.errors import ImportFileError, UsageError
 from auditor.probes.logic.comparison_imports import import_comparisons
 from auditor.probes.logic.figures.schema import LogicReport
+from auditor.reports.data.probe_reports import build_probe_reports
+from auditor.reports.data.report_source import load_source
+from auditor.reports.data.requests import build_sampling_report
 from auditor.reports.output import render_report
 from auditor.run import open_audit
+from auditor.storage.database import open_database
 
 HEAD = "judge,context,item_a,item_b,relation,decision"
 
@@ -23,9 +27,12 @@ def write_rows(path: Path, *rows: str, head: str = HEAD) -> Path:
 
 
 def logic_section(storage: str) -> LogicReport:
-    """The section on logic in the report of the imported audit."""
-    logic_report = open_audit("judged", storage=storage).report().find(LogicReport)
-    assert logic_report is not None
+    """The part on logic of the imported audit's report, built alone."""
+    with open_database(storage, create=False) as db:
+        source = load_source(db, "judged")
+        parts = build_probe_reports(db, source, build_sampling_report(source.config, source.call_counts))
+    logic_report = parts["logic"]
+    assert isinstance(logic_report, LogicReport)
     return logic_report
 
 
@@ -44,12 +51,13 @@ def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Pa
     file = write_rows(tmp_path / "x.csv", *rows_of_consistent_judge("j", wins))
     counts = import_comparisons(file, audit="judged", storage=storage)
     assert (counts.rows, counts.judges, counts.sets, counts.items) == (16, 1, 1, 4)
-    row = logic_section(storage).judges[0]
+    section = logic_section(storage)
+    row = section.judges[0]
     # Each set of three items lacks a comparison, so the share of transitive triples is not known.
     assert [t.share.value for t in row.transitivity if t.k == 3] == [None, None]
     assert all(t.share.reason for t in row.transitivity)
     assert row.commutativity.value == row.negation.value == 1.0
-    contradiction = logic_section(storage).contradictions[0]
+    contradiction = section.contradictions[0]
     assert (contradiction.reversals, contradiction.exact, contradiction.decided) == (1, True, 4)
     assert [cycle.items for cycle in contradiction.cycles] == [["a", "b", "c", "d"]]
     assert "a › b › c › d" in render_report(open_audit("judged", storage=storage).report(), "markdown")
@@ -112,8 +120,8 @@ def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> Non
     import_comparisons(write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A"), audit="judged", storage=storage)
     second_file = write_rows(tmp_path / "x.csv", "k,c,a,d,standard,A", "k,c,d,a,standard,A")
     assert import_comparisons(second_file, audit="judged", storage=storage).replaced
-    assert [r.judge for r in logic_section(storage).judges] == ["k"]
-    assert logic_section(storage).judges[0].commutativity.value == 0.0
+    [row] = logic_section(storage).judges
+    assert (row.judge, row.commutativity.value) == ("k", 0.0)
 
 
 @pytest.mark.parametrize(

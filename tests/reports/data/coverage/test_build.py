@@ -9,7 +9,7 @@ import pytest
 
 from auditor.config import CheckSection
 from auditor.domain import Trace
-from auditor.imports.recorded_audits import import_scores as import_file, import_traces
+from auditor.imports.recorded_audits import import_scores as import_file
 from auditor.reports.data.coverage.build import build_coverage_report
 from auditor.reports.data.coverage.counts import CoverageReport
 from auditor.reports.data.gates.check import check_report
@@ -79,17 +79,6 @@ def test_the_samples_in_an_imported_file_were_planned_for_each_method(db: Databa
     samples_by_method = {row.method: (row.ok, row.planned) for row in coverage_of(db, "own").models}
     n = len(cells)
     assert samples_by_method == {"direct": (3 * n + 2, 3 * n + 2), "other": (4, 4)}
-    assert verify_audit(db, "own").is_consistent
-
-
-def test_imported_traces_of_some_cells_are_an_audit_of_these_cells(db: Database, tmp_path: Path) -> None:
-    survey = load_survey("wvs7-sample")
-    rows = [f'm,{cell.country},"{cell.topic}",{k},"SCORE = 0.2"' for cell in list(survey.scores)[:10] for k in range(2)]
-    traces_path = tmp_path / "traces.csv"
-    traces_path.write_text("model,country,topic,sample,text\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    import_traces(traces_path, survey="wvs7-sample", audit="own", storage=db.url)
-    [row] = [r for r in coverage_of(db, "own").models if r.stage == "direct"]
-    assert (row.ok, row.planned, row.missing) == (20, 20, 0)
     assert verify_audit(db, "own").is_consistent
 
 
