@@ -55,7 +55,7 @@ def test_both_libraries_hold_the_same(handle: AuditHandle, report: Report, monke
 
 def test_report_tables_have_figures_with_their_intervals(handle: AuditHandle, report: Report) -> None:
     frame = handle.frame("alignment")
-    assert {"model", "mae", "mae_low", "mae_high"} <= set(frame.columns)
+    assert {"model", "bias", "bias_low", "bias_high"} <= set(frame.columns)
     assert list(frame["pearson_r"]) == [row.pearson_r.value for row in report.alignment]
 
 
