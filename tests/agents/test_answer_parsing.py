@@ -97,10 +97,18 @@ after = st.sampled_from(["", "\n", "\n\nI hope this helps.", "\nThis is between 
         ("SCORE = ٥", None),
         ("SCORE = ०.५%", None),
         ("SCORE = ٠٫١\nSCORE = ٠٫٢", None),
+        ("Therefore, SCORE = -0.6", -0.6),
+        ("Most people would say so, hence **SCORE = 0.25**.", 0.25),
+        ("I would give a score of 0.4 or so", None),
+        ("SCORE = - 0.4", -0.4),
+        ("</think>\nSCORE = 0.1", 0.1),
+        ("SCORE = 0.9</think>SCORE = 0.1", 0.1),
+        ("<think>\nSCORE = 0.9", None),
+        ("<THINKING>maybe SCORE = 0.9</THINKING>\nSCORE = 0.1", 0.1),
     ],
 )
 def test_the_papers_form(text: str, score: float | None) -> None:
-    assert parse_score(text) == score
+    assert parse_score(strip_thinking(text)) == score
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
@@ -228,23 +236,6 @@ def test_whatever_is_written_a_score_is_in_range_or_none(text: str) -> None:
 @given(st.integers(101, 10**6), st.sampled_from(["", "-"]))
 def test_a_number_outside_the_scale_is_none(hundredths: int, sign: str) -> None:
     assert parse_score(f"SCORE = {sign}{hundredths / 100:.2f}") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        ("Therefore, SCORE = -0.6", -0.6),
-        ("Most people would say so, hence **SCORE = 0.25**.", 0.25),
-        ("I would give a score of 0.4 or so", None),
-        ("SCORE = - 0.4", -0.4),
-        ("</think>\nSCORE = 0.1", 0.1),
-        ("SCORE = 0.9</think>SCORE = 0.1", 0.1),
-        ("<think>\nSCORE = 0.9", None),
-        ("<THINKING>maybe SCORE = 0.9</THINKING>\nSCORE = 0.1", 0.1),
-    ],
-)
-def test_forms_that_were_met(text: str, score: float | None) -> None:
-    assert parse_score(strip_thinking(text)) == score
 
 
 # --- cut off ------------------------------------------------------------------------------------------------------

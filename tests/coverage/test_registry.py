@@ -135,11 +135,6 @@ def test_the_units_of_verdicts_are_of_as_many_kinds_as_the_study_says(study: Stu
     assert {len(labels) for labels in sample.units.values()} == {sample.verdicts.shape[1]}
 
 
-def test_a_path_that_is_nowhere_is_noticed() -> None:
-    assert find_figures(".panel.new_figure") == []
-    assert find_reasons(".panel.new_figure") == []
-
-
 def test_the_stored_schema_has_the_same_paths() -> None:
     schema = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text(encoding="utf-8"))
     assert set(iterate_schema_paths(schema)) <= set(iterate_all_paths())

@@ -282,11 +282,6 @@ def test_each_prompt_of_a_measurement_is_charged() -> None:
     assert charge_usage(echo_call, PRICE, TokenUsage(8, None), 0, has_text=True) == RequestCharge(8, 0, 8.0, False)
 
 
-def test_cached_tokens_are_charged_at_their_own_price() -> None:
-    assert charge_usage(call(), PRICE, TokenUsage(10, 5), 4, has_text=True).usd == 6 + 0.5 * 4 + 2 * 5
-    assert charge_usage(call(), PRICE, TokenUsage(10, 5), 40, has_text=True).usd == 10 + 2 * 5
-
-
 BUDGET = LimitsSection(budget_usd=1.0)
 DEPLOYMENT = ModelSection(name="d", model="azure/our-deployment", api_base="https://ours.openai.azure.com")
 SERVER = ModelSection(name="s", model="openai/local", api_base="http://localhost:8000/v1")

@@ -163,13 +163,6 @@ async def test_with_one_attempt_a_refused_call_is_not_repeated(server: FakeServe
     assert len(server.requests) == 2
 
 
-async def test_a_server_that_recovers_is_retried(server: FakeServer) -> None:
-    server.script = lambda r: error(503, "busy") if r.number < 2 else answer(r)
-    [retried_answer] = await ask(section(server), call())
-    assert retried_answer.outcome is Outcome.OK
-    assert [a.outcome for a in retried_answer.attempts] == [Outcome.SERVER_ERROR, Outcome.SERVER_ERROR, Outcome.OK]
-
-
 @pytest.mark.parametrize("header", [{"retry-after": "1"}, {"retry-after-ms": "1000"}])
 async def test_retry_after_is_obeyed(server: FakeServer, header: dict[str, str]) -> None:
     server.script = lambda r: error(429, "slow", headers=header) if r.number == 0 else answer(r)

@@ -175,12 +175,6 @@ async def test_a_refusal_by_the_server_costs_one_request_that_is_recorded(server
     assert store.evidence == ["HTTP 400: parameter temperature refused"]
 
 
-async def test_steps_are_no_retries(server: FakeServer) -> None:
-    server.script = server_that(refuses("temperature"), refuses("seed"))
-    [answer] = await ask(section(server), call(server), max_attempts=1)
-    assert (answer.outcome, len(answer.attempts)) == (Outcome.OK, 3)
-
-
 async def test_at_most_four_requests_find_out_what_a_server_accepts(server: FakeServer) -> None:
     server.script = server_that(
         refuses("max_tokens"), refuses("temperature"), refuses("seed"), refuses_form("json_schema")
@@ -199,7 +193,7 @@ async def test_refusals_by_litellm_leave_all_requests_to_the_server(server: Fake
     model = "openai/o3"
     params = {"top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1, "stop": ["x"]}
     server.script = server_that(*map(refuses, params))
-    [answer] = await ask(section(server, model), call(server, model=model, params=params))
+    [answer] = await ask(section(server, model), call(server, model=model, params=params), max_attempts=1)
     assert [attempt.http_status for attempt in answer.attempts] == [400] * MAX_DISCOVERY_REQUESTS + [200]
     assert answer.altered == "frequency_penalty, presence_penalty, stop, temperature, top_p"
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Paragraph, Table
+from auditor.reports.document import Paragraph
 from auditor.reports.sections.over_models import build_over_models_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-from tests.reports.sections.node_text import iterate_nodes
 
 PEOPLE = {(country, topic): score for country, scores in (("Ghana", (-0.9, 0.1, 0.4)), ("Japan", (0.2, 0.8, -0.3)))
           for topic, score in zip("abc", scores, strict=True)}  # fmt: skip
 
 
-def import_models(db: Database, factors: dict[str, float], method: str = "direct") -> Report:
+def import_models(db: Database, factors: dict[str, float]) -> Report:
     scores: dict[tuple[str, str, str], float | None] = {
         (model, *cell): factor * score for model, factor in factors.items() for cell, score in PEOPLE.items()
     }
-    return import_scores(db, PEOPLE, scores, method)
+    return import_scores(db, PEOPLE, scores)
 
 
 def test_the_finding_has_the_mean_and_the_range(db: Database) -> None:
@@ -26,13 +25,3 @@ def test_the_finding_has_the_mean_and_the_range(db: Database) -> None:
     finding = section.blocks[0]
     assert isinstance(finding, Paragraph)
     assert finding.content == "Mean r over 2 models by direct scores: 0.00, from −1.00 to 1.00."
-
-
-def test_models_with_equal_log_probability_scores_are_named(db: Database) -> None:
-    section = build_over_models_section(import_models(db, {"birch": 0.5, "cedar": 0.5}, "logprob"))
-    assert section is not None
-    notes = [block.content for block in section.blocks if isinstance(block, Paragraph) and block.role == "note"]
-    [note] = notes
-    assert str(note).startswith("birch and cedar have the same log-probability scores in all cells")
-    tables = {block.id for block in iterate_nodes(section) if isinstance(block, Table)}
-    assert tables == {"over-models", "cut-off-tiers", "error-distribution"}

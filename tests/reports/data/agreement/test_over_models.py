@@ -6,8 +6,10 @@ import pytest
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.over_models import build_over_models_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
+from tests.reports.sections.node_text import text_of
 
 PEOPLE = {("Ghana", "a"): -0.9, ("Ghana", "b"): -0.1, ("Japan", "a"): 0.2, ("Japan", "b"): 0.8}
 NOISE = {"birch": 0.0, "cedar": 0.0, "dogwood": 1.2}
@@ -40,3 +42,6 @@ def test_models_with_equal_scores_are_named_and_counted_once_in_means(db: Databa
     scores = "direct" if method == "direct" else "log-probability"
     sentence = f"birch and cedar have the same {scores} scores in all cells"
     assert [caution for caution in list_cautions(report) if caution.startswith(sentence)]
+    section = build_over_models_section(report)
+    assert section is not None
+    assert sentence in text_of(section)
