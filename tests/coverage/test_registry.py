@@ -59,7 +59,7 @@ def iterate_intervals(report: Report) -> Iterator[tuple[str, Estimate]]:
 
 def test_each_estimate_is_in_one_simulation_or_has_a_reason_why_not_and_each_entry_has_an_estimate() -> None:
     entries = {path: find_figures(path) + find_reasons(path) for path in iterate_all_paths()}
-    not_one = {path: found for path, found in entries.items() if len(found) != 1}
+    not_one = {path: names for path, names in entries.items() if len(names) != 1}
     assert not not_one, "add each path to one figure of benchmarks/coverage/registry.py, which has these"
     unused = {*PATHS_BY_FIGURE, *PATHS_WITHOUT_SIMULATION}.difference(*entries.values())
     assert not unused, f"{unused} are figures of no estimate"
