@@ -105,7 +105,9 @@ def test_litellm_drops_no_parameter_on_its_own() -> None:
     """What is left out is in a capability, and named in `altered`; litellm's `drop_params` would leave no trace."""
     assert litellm_client.load_litellm().drop_params is False
     for path in Path(auditor.__path__[0]).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if "drop_params" not in (text := path.read_text(encoding="utf-8")):  # parsing all modules takes seconds
+            continue
+        for node in ast.walk(ast.parse(text)):
             is_keyword = isinstance(node, ast.keyword) and node.arg in ("drop_params", "additional_drop_params")
             is_text = isinstance(node, ast.Constant) and node.value in ("drop_params", "additional_drop_params")
             assert not is_keyword, path
