@@ -52,7 +52,6 @@ MAX_SAMPLE_WIDTH = 1.7
 """The width is compared with an oracle from few runs."""
 SAMPLE = [
     (SCORE_STUDY, "gaussian", "20 × 10", 80),
-    (SCORE_STUDY, "gaussian", "55 × 19", 40),
     (AGREEMENT_STUDY, "few respondents, error 0.08", "12 × 10", 80),
     (AGREEMENT_STUDY, "unequal range", "12 × 10", 50),
     (HARDER_STUDY, "cultural zones", "12 × 10", 80),
