@@ -121,6 +121,8 @@ async def run_calls(
         calls: the planned calls.
         on_answer: called with the key of a planned call and its answer, as soon as it is there.
     """
+    if not calls:
+        return {}
     unique_calls = {call.key: call for call in calls}
     # Lanes run side by side, and equal texts have equal calls: the first lane gets the answer, the others wait for it.
     shared = {key: context.open_calls[key] for key in unique_calls if key in context.open_calls}
@@ -162,8 +164,8 @@ async def _run_own_calls(
         unique_calls: the calls by key.
         n_shared: number of further planned calls, whose answers another stage gets.
     """
-    answers |= await asyncio.to_thread(ledger.load_answers, context.db, unique_calls)
-    retakes = await asyncio.to_thread(_follow_retakes, context, unique_calls, answers)
+    recorded, retakes = await asyncio.to_thread(_load_recorded, context, unique_calls)
+    answers |= recorded
     # They have been counted, and those that failed are not repeated in this run.
     sent_ahead = {key: context.answers_ahead.pop(key) for key in unique_calls if key in context.answers_ahead}
     answers |= sent_ahead
@@ -184,6 +186,12 @@ async def _run_own_calls(
             for _ in range(min(len(model_calls), context.max_concurrent_calls(name)))
         )
     )
+
+
+def _load_recorded(context: RunContext, calls: Mapping[str, Call]) -> tuple[dict[str, Answer], dict[str, Call]]:
+    """Load recorded answers, and plan the retakes of truncated ones; see `_follow_retakes`."""
+    answers = ledger.load_answers(context.db, calls)
+    return answers, _follow_retakes(context, calls, answers)
 
 
 def _follow_retakes(context: RunContext, calls: Mapping[str, Call], answers: dict[str, Answer]) -> dict[str, Call]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from langgraph.graph import END, START, StateGraph
@@ -39,15 +39,10 @@ class CellState(TypedDict, total=False):
     reached: int
 
 
-class LaneState(TypedDict, total=False):
-    """State of a lane: its model and role, and its present step; the task is `__end__` when there are no more."""
+class LaneState(TypedDict):
+    """State of a lane: its model."""
 
     model: str
-    role: str
-    task: str
-    author: str
-    start: int
-    stop: int
 
 
 def build_cell_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
@@ -55,26 +50,16 @@ def build_cell_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     graph = StateGraph(CellState, context_schema=RunContext, output_schema=BranchResult)
     graph.add_node(check_precision)
     graph.add_node(read_recorded_cells)
-    graph.add_node("lane", _build_lane_graph(), input_schema=LaneState)
+    graph.add_node(answer_batches, input_schema=LaneState)
+    graph.add_node(review_batches, input_schema=LaneState)
     graph.add_node(ask_adaptive_panels, input_schema=Batch)
     graph.add_conditional_edges(START, route_start, ["check_precision", "read_recorded_cells"])
     graph.add_conditional_edges("read_recorded_cells", route_adaptive_panels, ["ask_adaptive_panels", END])
-    graph.add_conditional_edges("check_precision", route_lanes, ["lane", "ask_adaptive_panels", END])
-    graph.add_edge("lane", "check_precision")
+    graph.add_conditional_edges("check_precision", route_lanes, [*LANE_NODES.values(), "ask_adaptive_panels", END])
+    for node in LANE_NODES.values():
+        graph.add_edge(node, "check_precision")
     graph.add_edge("ask_adaptive_panels", END)
     return graph.compile(name="cells")
-
-
-def _build_lane_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
-    """Build the loop of a lane."""
-    graph = StateGraph(LaneState, context_schema=RunContext, output_schema=BranchResult)
-    graph.add_node(take_step)
-    graph.add_edge(START, "take_step")
-    for task, work in WORK.items():
-        graph.add_node(task.value, _make_step_node(work))
-        graph.add_edge(task.value, "take_step")
-    graph.add_conditional_edges("take_step", route_step, [*WORK, END])
-    return graph.compile(name="lane")
 
 
 def route_start(state: CellState, runtime: Runtime[RunContext]) -> Literal["check_precision", "read_recorded_cells"]:
@@ -134,7 +119,7 @@ def route_lanes(
     if context.stop_event.is_set():
         context.schedule.answers_complete.set()
         return "__end__"
-    if lanes := [Send("lane", {"model": lane.model, "role": lane.role.value}) for lane in context.schedule.lanes()]:
+    if lanes := [Send(LANE_NODES[lane.role], LaneState(model=lane.model)) for lane in context.schedule.lanes()]:
         return lanes
     return route_adaptive_panels(state, runtime)
 
@@ -147,50 +132,43 @@ def route_adaptive_panels(state: CellState, runtime: Runtime[RunContext]) -> lis
     return [Send("ask_adaptive_panels", batch) for batch in batches] or "__end__"
 
 
-async def take_step(state: LaneState, runtime: Runtime[RunContext]) -> LaneState:
-    """Wait for the lane's next step."""
-    step = await runtime.context.schedule.take(Lane(state["model"], Role(state["role"])))
-    if step is None:
-        return {"task": END}
-    return {"task": step.task.value, "author": step.author, "start": step.start, "stop": step.stop}
+async def answer_batches(state: LaneState, runtime: Runtime[RunContext]) -> CellState:
+    """Ask a model about one batch of cells after another."""
+    return await _work_in_lane(runtime.context, Lane(state["model"], Role.ANSWER))
 
 
-def route_step(state: LaneState) -> str:
-    """Go on to the node of the present step."""
-    return state["task"]
+async def review_batches(state: LaneState, runtime: Runtime[RunContext]) -> CellState:
+    """Have a model review one batch of others' traces after another, and check that they are blinded."""
+    return await _work_in_lane(runtime.context, Lane(state["model"], Role.REVIEW))
 
 
-StepWork: TypeAlias = Callable[[RunContext, ModelSection, Step], Awaitable[None]]
+LANE_NODES = {Role.ANSWER: answer_batches.__name__, Role.REVIEW: review_batches.__name__}
+"""Nodes of the lanes. Each is one node for all of its steps: a graph of its own would take 2 ms of CPU a lane."""
 
 
-class StepNode(Protocol):
-    """Node of a lane that works on its present step."""
+async def _work_in_lane(context: RunContext, lane: Lane) -> CellState:
+    """Work on the steps of a lane until there are no more."""
+    model = context.config.model(lane.model)
+    while (step := await context.schedule.take(lane)) is not None:
+        await _work_on_step(context, model, step)
+    return {}
 
-    async def __call__(self, state: LaneState, runtime: Runtime[RunContext]) -> LaneState:
-        """Work on the step."""
-        ...
 
+async def _work_on_step(context: RunContext, model: ModelSection, step: Step) -> None:
+    """Work on a step, and let those follow that depend on it.
 
-def _make_step_node(work: StepWork) -> StepNode:
-    """Make the node of a task; an error stops the run when all calls in flight have ended, as with `branch_node`."""
-
-    async def work_on_step(state: LaneState, runtime: Runtime[RunContext]) -> LaneState:
-        """Work on the present step, and let those follow that depend on it."""
-        context = runtime.context
-        step = Step(Task(state["task"]), state["author"], state["start"], state["stop"])
-        try:
-            if context.schedule.begins(step.task) and step.task in STAGES:
-                await record_stage(context, STAGES[step.task])
-            await work(context, context.config.model(state["model"]), step)
-        except AuditorError as error:
-            context.stop_with(error)
-        finally:
-            is_last = context.schedule.complete(step)
-        if is_last and can_settle_cells(context):
-            await _settle(context, step)
-        return {}
-
-    return work_on_step
+    An error stops the run when all calls in flight have ended, as with `branch_node`.
+    """
+    try:
+        if context.schedule.begins(step.task) and step.task in STAGES:
+            await record_stage(context, STAGES[step.task])
+        await WORK[step.task](context, model, step)
+    except AuditorError as error:
+        context.stop_with(error)
+    finally:
+        is_last = context.schedule.complete(step)
+    if is_last and can_settle_cells(context):
+        await _settle(context, step)
 
 
 async def _settle(context: RunContext, step: Step) -> None:
@@ -226,7 +204,7 @@ async def _review_restated(context: RunContext, judge: ModelSection, step: Step)
     await review_restated_traces(context, judge, await load_traces_for_review(context, step))
 
 
-WORK: Mapping[Task, StepWork] = {
+WORK: Mapping[Task, Callable[[RunContext, ModelSection, Step], Awaitable[None]]] = {
     Task.ANSWER: answer_step,
     Task.REVIEW: _review,
     Task.GUESS: _guess,

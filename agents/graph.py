@@ -70,7 +70,7 @@ def draw_mermaid(*, xray: bool = False) -> str:
 
 
 RUNNABLE_CONFIG: RunnableConfig = {"configurable": {"thread_id": "audit"}, "recursion_limit": sys.maxsize}
-"""The only thread of a checkpointer in memory, and no limit on steps, since lanes loop over batches."""
+"""The only thread of a checkpointer in memory, and no limit on steps: rounds of answers have no fixed number."""
 
 
 async def run_graph(context: RunContext) -> None:
