@@ -368,14 +368,20 @@ def link_unreturned(connection: Connection, audit_id: int) -> None:
 @contextmanager
 def record_imported(connection: Connection, audit_id: int, record_class: type) -> Iterator[None]:
     """Do what `record_changes` does if the audit's results were imported, so that no answer is recorded for them."""
-    kind, audit = table_of(record_class).name, table_of(Audit).c
-    if kind in derived_kinds() and not connection.info.get(_IS_RECORDING):
-        stored = connection.execute(select(audit.name).where(audit.id == audit_id, audit.config.is_(None))).first()
-        if stored is not None:
-            with record_changes(connection, audit_id, [kind, *EXPERIMENT_KINDS]):
-                yield
-            return
+    kind = table_of(record_class).name
+    is_derived = kind in derived_kinds() and not connection.info.get(_IS_RECORDING)
+    if is_derived and connection.execute(_imported_audit_statement(), {"id": audit_id}).first() is not None:
+        with record_changes(connection, audit_id, [kind, *EXPERIMENT_KINDS]):
+            yield
+        return
     yield
+
+
+@functools.cache
+def _imported_audit_statement() -> Select[Any]:
+    """Statement that selects the audit bound to `id` if its results were imported. Cached: each batch executes it."""
+    c = table_of(Audit).c
+    return select(c.name).where(c.id == bindparam("id"), c.config.is_(None))
 
 
 @contextmanager

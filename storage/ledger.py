@@ -41,12 +41,10 @@ def utc_now() -> str:
 def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
     """Load the recorded answers of calls by key, without their attempts; calls without an answer are left out."""
     answers: dict[str, Answer] = {}
-    c, to_record = table_of(StoredAnswer).c, conversion_of(Answer).to_record
-    query = sa.select(*(c[name] for name in _ANSWER_FIELDS))
-    remaining_keys = iter(keys)
+    to_record, remaining_keys = conversion_of(Answer).to_record, iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
-            for row in connection.execute(query.where(c.key.in_(chunk))).all():
+            for row in connection.execute(_answers_statement(connection.dialect.name), {"keys": chunk}).all():
                 answer = to_record(row)
                 answers[answer.key] = answer
     return answers
@@ -241,6 +239,20 @@ def _delete_dispatches_statement(dialect: str) -> sa.Delete:
 
 
 @functools.cache
+def _answers_statement(dialect: str) -> sa.Select[Any]:
+    """Statement that selects the answers of the calls bound to `keys`."""
+    c = table_of(StoredAnswer).c
+    return sa.select(*(c[name] for name in _ANSWER_FIELDS)).where(_is_among_keys(c.key, dialect))
+
+
+@functools.cache
+def _attempt_id_statements() -> tuple[sa.Select[Any], sa.Select[Any]]:
+    """Statements that select the last id of an attempt, and the ids after `last_id` in order."""
+    c = table_of(StoredAttempt).c
+    return sa.select(sa.func.max(c.id)), sa.select(c.id).where(c.id > sa.bindparam("last_id")).order_by(c.id)
+
+
+@functools.cache
 def _known_keys_statement(row_class: type, key_column: str, dialect: str) -> sa.Select[Any]:
     """Statement that selects which of the values bound to `keys` a key column already holds."""
     column = table_of(row_class).c[key_column]
@@ -283,10 +295,10 @@ def _insert_attempts(connection: sa.Connection, attempts: Sequence[dict[str, Any
     """Insert attempts; returns their rows with the ids that they got, which rise since nobody else writes."""
     if not attempts:
         return []
-    c = table_of(StoredAttempt).c
-    last_id = connection.execute(sa.select(sa.func.max(c.id))).scalar_one() or 0
+    last_id_query, new_ids_query = _attempt_id_statements()
+    last_id = connection.execute(last_id_query).scalar_one() or 0
     _insert_rows(connection, StoredAttempt, list(attempts))
-    ids = connection.execute(sa.select(c.id).where(c.id > last_id).order_by(c.id)).scalars()
+    ids = connection.execute(new_ids_query, {"last_id": last_id}).scalars()
     return [{**row, "id": row_id} for row_id, row in zip(ids, attempts, strict=True)]
 
 
