@@ -106,8 +106,8 @@ def settle_cells(context: RunContext, cells: Sequence[Cell]) -> None:
         for (model, cell), traces in traces_by_model_cell.items()
     ]
     conflicts, _ = _find_score_conflicts(context, cells, scores)
-    verdicts = results.load_verdicts(context.db, context.audit_id, cells)
-    save_records(context.db, context.audit_id, resolve_conflicts(context.config, conflicts, verdicts))
+    rulings = results.load_rulings(context.db, context.audit_id, cells)
+    save_records(context.db, context.audit_id, resolve_conflicts(context.config, conflicts, rulings))
 
 
 async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
@@ -140,17 +140,30 @@ async def _complete_adaptive_panels(context: RunContext) -> None:
 
 
 def resolve_by_vote(context: RunContext) -> list[Conflict]:
-    """Count the votes on the conflicts that have any; store and return these with the other conflicts of scores."""
-    verdicts = results.load_verdicts(context.db, context.audit_id)
+    """Count the votes on the conflicts that have any; store and return these with the other conflicts of scores.
+
+    The rulings on the cells of some conflicts are in memory at a time; all of them for `dawid_skene`, which estimates
+    the judges' error rates from them.
+    """
     counts_in_conflicts = _verdict_filter(context)
-    verdicts = [verdict for verdict in verdicts if counts_in_conflicts((verdict.model, verdict.cell, verdict.sample))]
     model_conflicts, assigned_judges = results.load_voted_conflicts(context.db, context.audit_id), None
     if context.config.panel.judges_per_trace is not None:
         scored_keys = (TraceKey(*key) for key in results.load_scored_trace_keys(context.db, context.audit_id))
         assigned_judges = context.panel_assignment.judges_by_cell(
             filter(counts_in_conflicts, select_reviewed(context.config, scored_keys))
         )
-    conflicts = resolve_conflicts(context.config, model_conflicts, verdicts, assigned_judges)
+    conflicts: list[Conflict] = []
+    needs_all = context.config.panel.vote == "dawid_skene"
+    batch_size = max(1, len(model_conflicts)) if needs_all else CONFLICTS_PER_BATCH
+    for start in range(0, len(model_conflicts), batch_size):
+        batch = model_conflicts[start : start + batch_size]
+        cells = None if needs_all else {conflict.cell for conflict in batch}
+        rulings = [
+            ruling
+            for ruling in results.load_rulings(context.db, context.audit_id, cells)
+            if counts_in_conflicts((ruling.model, ruling.cell, ruling.sample))
+        ]
+        conflicts += resolve_conflicts(context.config, batch, rulings, assigned_judges)
     conflicts += results.load_unvoted_conflicts(context.db, context.audit_id)
     results.replace_conflicts(context.db, context.audit_id, conflicts)
     return conflicts

@@ -33,6 +33,7 @@ from auditor.metrics.judges.votes import (
     weighted_majority,
 )
 from auditor.metrics.people.conflict import auto_threshold, find_conflicts, is_within_noise, third_quartile
+from auditor.storage.results import JudgeRuling
 
 
 def find_answer_conflicts(scores: Iterable[CellScore], models: Sequence[str], cells: Sequence[Cell]) -> list[Conflict]:
@@ -184,7 +185,7 @@ AssignedJudges = Mapping[tuple[str, Cell], Collection[str]]
 def resolve_conflicts(
     config: AuditConfig,
     conflicts: Iterable[Conflict],
-    verdicts: Iterable[Verdict],
+    verdicts: Iterable[Verdict | JudgeRuling],
     assigned_judges: AssignedJudges | None = None,
 ) -> list[Conflict]:
     """Count the votes on conflicts, and settle those with a winner.
@@ -213,7 +214,7 @@ class TraceValidity:
     the other.
     """
 
-    def __init__(self, verdicts: Iterable[Verdict]) -> None:
+    def __init__(self, verdicts: Iterable[Verdict | JudgeRuling]) -> None:
         """Estimate the judges' error rates from all verdicts of an audit; those without a ruling are ignored."""
         usable_verdicts = [
             verdict for verdict in verdicts if verdict.outcome is Outcome.OK and verdict.ruling is not None
@@ -254,7 +255,7 @@ class TraceValidity:
 def collect_votes(
     config: AuditConfig,
     conflicts: Iterable[Conflict],
-    verdicts: Iterable[Verdict],
+    verdicts: Iterable[Verdict | JudgeRuling],
     assigned_judges: AssignedJudges | None = None,
 ) -> Iterator[tuple[Conflict, dict[str, VoteSide | None]]]:
     """Yield each conflict with the vote of each eligible judge; None if it abstains, failed or was not asked.

@@ -185,6 +185,22 @@ def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
+def load_columns(
+    db: Database, audit_id: int, record_class: type, part_class: type[R], cells: Iterable[tuple[str, ...]] | None
+) -> list[R]:
+    """Load those columns of an audit's records that the fields of another class name, in no particular order.
+
+    Args:
+        part_class: of what is returned; its fields have the names and types of the record's.
+        cells: as in `load_records`.
+    """
+    table, conversion = table_of(record_class), conversion_of(part_class)
+    query = sa.select(*(table.c[name] for name in conversion.column_names)).where(table.c.audit_id == audit_id)
+    with db.read() as connection:
+        rows = connection.execute(query) if cells is None else _select_cells(connection, query, table, cells)
+        return list(map(conversion.to_record, rows))
+
+
 def count_records(
     db: Database, audit_id: int, record_class: type, column_names: Sequence[str]
 ) -> dict[tuple[Any, ...], int]:
