@@ -114,6 +114,12 @@ def _key_names(table: Table) -> tuple[str, ...]:
 
 
 @functools.cache
+def _has_number_as_key(table: Table) -> bool:
+    """Whether the first column of a table's key is an integer."""
+    return next(iter(table.primary_key)).type.python_type is int
+
+
+@functools.cache
 def _binary_columns(kind: str) -> tuple[str, ...]:
     """Names of the columns of a kind that hold bytes."""
     table = _find_table(kind)
@@ -694,12 +700,12 @@ def _load_rows(connection: Connection, kind: str, names: Sequence[str]) -> dict[
 
 def _parse_name(table: Table, name: str) -> Sequence[Any] | None:
     """The values of a row's key that its name says; None for a name that no row of the table can have."""
-    columns = list(table.primary_key)
+    n_columns = len(_key_names(table))
     try:
-        if len(columns) > 1:
+        if n_columns > 1:
             values = json.loads(name)
-            return values if isinstance(values, list) and len(values) == len(columns) else None
-        return [int(name) if columns[0].type.python_type is int else name]
+            return values if isinstance(values, list) and len(values) == n_columns else None
+        return [int(name) if _has_number_as_key(table) else name]
     except ValueError:
         return None
 
