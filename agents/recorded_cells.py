@@ -17,6 +17,9 @@ from auditor.config import ModelSection
 from auditor.domain import Trace
 from auditor.storage import results
 
+MAX_CALLS_PER_BATCH = 2_000
+"""Answers and reviews of a batch of cells, unless one cell has more: each takes some 5 KB of memory."""
+
 
 async def read_recorded_slice(context: RunContext, number: int, n_slices: int) -> None:
     """Read the answers about one of several parts of the cells, and all that was asked about them.
@@ -33,9 +36,11 @@ async def read_recorded_slice(context: RunContext, number: int, n_slices: int) -
 
 def split_into_steps(context: RunContext, start: int, stop: int) -> list[tuple[ModelSection, Step]]:
     """Split a range of cells into batches of each model."""
+    calls_per_cell = context.config.direct.guaranteed_samples * (1 + len(context.config.judge_models))
+    cells_per_batch = max(1, min(MAX_CELLS_PER_BATCH, MAX_CALLS_PER_BATCH // calls_per_cell))
     return [
-        (model, Step(Task.ANSWER, model.name, first, min(first + MAX_CELLS_PER_BATCH, stop)))
-        for first in range(start, stop, MAX_CELLS_PER_BATCH)
+        (model, Step(Task.ANSWER, model.name, first, min(first + cells_per_batch, stop)))
+        for first in range(start, stop, cells_per_batch)
         for model in context.config.models
     ]
 
