@@ -32,6 +32,8 @@ from auditor.storage.probe_results import apply_vote_weights
 from auditor.storage.records import save_records
 
 CONFLICTS_PER_BATCH = 500
+CONFLICTS_PER_COUNT = 50
+"""Conflicts whose votes are counted together: the rulings on their cells are in memory at once."""
 
 
 async def detect(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
@@ -154,7 +156,7 @@ def resolve_by_vote(context: RunContext) -> list[Conflict]:
         )
     conflicts: list[Conflict] = []
     needs_all = context.config.panel.vote == "dawid_skene"
-    batch_size = max(1, len(model_conflicts)) if needs_all else CONFLICTS_PER_BATCH
+    batch_size = max(1, len(model_conflicts)) if needs_all else CONFLICTS_PER_COUNT
     for start in range(0, len(model_conflicts), batch_size):
         batch = model_conflicts[start : start + batch_size]
         cells = None if needs_all else {conflict.cell for conflict in batch}
