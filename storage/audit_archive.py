@@ -68,26 +68,37 @@ def list_tables() -> list[DumpTable]:
     ]
 
 
-def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
+ColumnBatch = Mapping[str, Sequence[Any]]
+"""Rows of a table as columns: the values of each column by its name, all of the same length."""
+
+
+def dump_columns(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[ColumnBatch]:
     """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
     table = table_of(_list_audit_record_classes()[table_name])
     query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
         result = connection.execution_options(yield_per=batch_size).execute(query)
         names = tuple(result.keys())
-        for batch in result.partitions(batch_size):
-            rows = [dict(zip(names, row, strict=True)) for row in batch]
+        for rows in result.partitions(batch_size):
+            columns: dict[str, Sequence[Any]] = dict(zip(names, zip(*rows, strict=True), strict=True))
             if table_name in ASPECT_TABLES:
-                for values in rows:
-                    values |= _read_aspects(values.pop("aspects"))
-            yield rows
+                ratings = zip(*map(_read_aspects, columns.pop("aspects")), strict=True)
+                columns |= zip((aspect.name for aspect in REVIEW_ASPECTS), ratings, strict=True)
+            yield columns
+
+
+def iterate_rows(batches: Iterable[ColumnBatch]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of batches of columns, each as its values by name of the column."""
+    for columns in batches:
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
 
 
 @functools.lru_cache(maxsize=1000)  # few combinations differ
-def _read_aspects(ratings_json: str) -> dict[str, bool | None]:
+def _read_aspects(ratings_json: str) -> tuple[bool | None, ...]:
     """A value for each review aspect by a row's JSON: True, False, or None if not rated."""
     ratings = json.loads(ratings_json)
-    return {aspect.name: ratings.get(aspect.name) for aspect in REVIEW_ASPECTS}
+    return tuple(ratings.get(aspect.name) for aspect in REVIEW_ASPECTS)
 
 
 def list_excluded_tables() -> dict[str, str]:

@@ -13,7 +13,7 @@ from auditor.atomic_files import MANIFEST, NewFolder, hash_file, make_folder, re
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method
 from auditor.lazy_imports import import_when_used
-from auditor.reports.data.build import build_report
+from auditor.reports.data.build import build_report, garbage_collection_paused
 from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.markdown import render_markdown
@@ -22,7 +22,7 @@ from auditor.reports.render.tables import name_table_file
 from auditor.reports.sections.probe_sections import build_exported_tables
 from auditor.reports.sections.report import build_report_document
 from auditor.storage import audit_archive, audits, results
-from auditor.storage.audit_archive import DumpColumn, DumpTable
+from auditor.storage.audit_archive import ColumnBatch, DumpColumn, DumpTable, iterate_rows
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.count_queries import count_verdicts_by_cell
@@ -68,28 +68,21 @@ CELL_TABLE = DumpTable(
 )
 
 
-def iterate_cell_rows(db: Database, audit: Audit, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
+def iterate_cell_batches(db: Database, audit: Audit, batch_size: int = 10_000) -> Iterator[ColumnBatch]:
     """Yield the rows of `CELL_TABLE` by model, country, topic and method, in batches of at most `batch_size`."""
     people = {cell.cell: cell.score for cell in audits.load_audit_survey(db, audit).cells}
     conflicts, verdicts = _load_conflict_statuses(db, audit), count_verdicts_by_cell(db, audit.id)
     scores = results.load_scores(db, audit.id)
+    names = [column.name for column in CELL_TABLE.columns]
     for start in range(0, len(scores), batch_size):
-        rows: list[dict[str, Any]] = []
+        rows: list[tuple[Any, ...]] = []
         for score in scores[start : start + batch_size]:
             is_judged = score.method == Method.DIRECT
             status = conflicts.get((score.model, score.cell)) if is_judged else None
-            n_verdicts, n_valid = verdicts.get((score.model, score.cell), (0, 0)) if is_judged else (None, None)
-            values: list[Any] = [
-                score.model,
-                *score.cell,
-                score.method,
-                score.score,
-                people.get(score.cell),
-                score.n_planned,
-            ]
-            values += [score.n_ok, status and status.value, n_verdicts, n_valid]
-            rows.append(dict(zip((column.name for column in CELL_TABLE.columns), values, strict=True)))
-        yield rows
+            verdict_counts = verdicts.get((score.model, score.cell), (0, 0)) if is_judged else (None, None)
+            values = (score.score, people.get(score.cell), score.n_planned, score.n_ok, status and status.value)
+            rows.append((score.model, *score.cell, score.method, *values, *verdict_counts))
+        yield dict(zip(names, zip(*rows, strict=True), strict=True))
 
 
 def _load_conflict_statuses(db: Database, audit: Audit) -> dict[tuple[str, Cell], ConflictStatus]:
@@ -247,7 +240,7 @@ def export_tables(
         "schema_version": SCHEMA_VERSION,
     }
     file_metadata |= {"auditor": metadata.version("auditor"), "form": file_format, "config_hash": audit.config_hash}
-    with replace_folder(folder, MANIFEST_FORMAT) as new_folder:
+    with garbage_collection_paused(), replace_folder(folder, MANIFEST_FORMAT) as new_folder:
         export = TableExport(folder)
         rename_rater = _rater_renamer(keep_rater_names)
         table_entries = [
@@ -288,12 +281,14 @@ def _write_table(
 ) -> dict[str, Any]:
     """Write the rows of one table, and return its entry of the manifest."""
     file = f"{table.name}.{file_metadata['form']}"
-    batches = iterate_cell_rows(db, audit) if table is CELL_TABLE else audit_archive.dump_rows(db, audit.id, table.name)
-    rows = (_prepare_rows(batch, rename_rater) for batch in batches)
+    stored = (
+        iterate_cell_batches(db, audit) if table is CELL_TABLE else audit_archive.dump_columns(db, audit.id, table.name)
+    )
+    batches = (_rename_raters(batch, rename_rater) for batch in stored)
     if file_metadata["form"] == "parquet":
-        n_rows = _write_parquet(folder.path / file, table, rows, file_metadata)
+        n_rows = _write_parquet(folder.path / file, table, batches, file_metadata)
     else:
-        n_rows = _write_jsonl(folder, file, rows)
+        n_rows = _write_jsonl(folder, file, batches)
     columns = [column._asdict() for column in table.columns]
     return {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
 
@@ -331,10 +326,8 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
 
 # --- tables -----------------------------------------------------------------------------------------------------
 
-RowBatches = Iterable[list[dict[str, Any]]]
 
-
-def _write_parquet(path: Path, table: DumpTable, batches: RowBatches, file_metadata: dict[str, Any]) -> int:
+def _write_parquet(path: Path, table: DumpTable, batches: Iterable[ColumnBatch], file_metadata: dict[str, Any]) -> int:
     """Write a table as Parquet, with `file_metadata` as JSON under `auditor.NAME`; return the number of rows."""
     arrow_types = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
     fields = [pa.field(column.name, arrow_types[column.kind], nullable=column.nullable) for column in table.columns]
@@ -345,18 +338,19 @@ def _write_parquet(path: Path, table: DumpTable, batches: RowBatches, file_metad
     n_rows = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-            n_rows += len(batch)
+            rows = pa.Table.from_pydict(batch, schema=schema)
+            writer.write_table(rows)
+            n_rows += rows.num_rows
     return n_rows
 
 
-def _write_jsonl(folder: NewFolder, name: str, batches: RowBatches) -> int:
+def _write_jsonl(folder: NewFolder, name: str, batches: Iterable[ColumnBatch]) -> int:
     """Write a table as one JSON object per line; return the number of rows."""
-    n_rows = 0
+    encode, n_rows = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode, 0
     with folder.open(name) as file:
-        for batch in batches:
-            file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in batch)
-            n_rows += len(batch)
+        for row in iterate_rows(batches):
+            file.write(encode(row) + "\n")
+            n_rows += 1
     return n_rows
 
 
@@ -370,16 +364,7 @@ def _rater_renamer(keep_rater_names: bool) -> Callable[[str], str]:
     )
 
 
-def _prepare_rows(batch: list[dict[str, Any]], rename_rater: Callable[[str], str]) -> list[dict[str, Any]]:
-    """Rename raters, and escape lone surrogates, which UTF-8 cannot encode."""
-    return [
-        {
-            name: rename_rater(value)
-            if name == "rater" and value
-            else value.encode("utf-8", "backslashreplace").decode("utf-8")
-            if isinstance(value, str) and not value.isascii()
-            else value
-            for name, value in row.items()
-        }
-        for row in batch
-    ]
+def _rename_raters(batch: ColumnBatch, rename_rater: Callable[[str], str]) -> ColumnBatch:
+    """Replace the names of raters, where a table has them; a row without a name stays without."""
+    raters = {"rater": [name and rename_rater(name) for name in batch["rater"]]} if "rater" in batch else {}
+    return {**batch, **raters}

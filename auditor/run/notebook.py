@@ -76,7 +76,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return _create_frame(library, rows, columns, {})
     audit = audits.get_audit(db, audit_name)
-    rows = [row for batch in audit_archive.dump_rows(db, audit.id, stored_name) for row in batch]
+    rows = list(audit_archive.iterate_rows(audit_archive.dump_columns(db, audit.id, stored_name)))
     column_kinds = {column.name: column.kind for column in stored_tables[stored_name].columns}
     return _create_frame(library, rows, list(column_kinds), column_kinds)
 

@@ -403,7 +403,7 @@ def dump_results(storage: str) -> dict[str, list[Any]]:
     with open_database(storage, create=False) as db:
         audit_id = audits.get_audit(db, "a").id
         return {
-            table.name: [row for batch in audit_archive.dump_rows(db, audit_id, table.name) for row in batch]
+            table.name: list(audit_archive.iterate_rows(audit_archive.dump_columns(db, audit_id, table.name)))
             for table in audit_archive.list_tables()
             if table.name != "audit"
         }

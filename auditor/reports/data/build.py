@@ -95,15 +95,16 @@ def build_report(db: Database, audit_name: str) -> Report:
     Raises:
         StorageError: there is no such audit.
     """
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         return _assemble_report(db, load_source(db, audit_name))
 
 
 @contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
+def garbage_collection_paused() -> Iterator[None]:
     """Pause Python's cyclic garbage collector.
 
-    A report creates millions of rows, none of them in a reference cycle, which the collector would scan repeatedly.
+    A report and an export create millions of rows, none of them in a reference cycle, which the collector would scan
+    repeatedly.
     """
     if not gc.isenabled():
         yield
