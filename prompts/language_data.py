@@ -163,11 +163,13 @@ def addresses_judge(text: str, language: str) -> bool:
             the other languages in a text with letters that English lacks: to look for all of them takes nine times as
             long.
     """
-    text = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFKC", text))
-    if _VERDICT_IN_CAPITALS.search(text):
+    is_ascii = text.isascii()  # such a text has none of the other characters, for which searches take time
+    if not is_ascii:
+        text = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFKC", text))
+    if "VALID" in text and _VERDICT_IN_CAPITALS.search(text):
         return True
     lower_case = text.lower()
-    languages = (language, ENGLISH, *(LANGUAGES if _OTHER_LETTER.search(text) else ()))
+    languages = (language, ENGLISH, *(LANGUAGES if not is_ascii and _OTHER_LETTER.search(text) else ()))
     return any(_load_rule(code).marks(lower_case) for code in dict.fromkeys(languages))
 
 
