@@ -1,4 +1,4 @@
-"""The document of an audit's report has its sections in order, for audits of every size."""
+"""The document of an audit's report has its sections in order, for audits of every size; each interval is simulated."""
 
 from __future__ import annotations
 
@@ -7,23 +7,31 @@ import json
 import os
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+from auditor.metrics.intervals.estimate import Estimate, Tested
+from auditor.metrics.intervals.multiple_testing import MaxGap
+from auditor.metrics.people.alignment import TwoWayEstimate
+from auditor.metrics.people.survey_error import CorrectedCorrelation
 from auditor.reports import sections
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Name, Paragraph, Section
 from auditor.reports.sections.probe_sections import build_probe_sections
 from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
 from auditor.storage.database import Database
-from benchmarks.coverage.registry import iterate_all_paths
+from benchmarks.coverage.paths import iterate_estimates
+from benchmarks.coverage.registry import find_figures, iterate_all_paths
+from benchmarks.coverage.unit_kinds import find_simulation
 from tests.e2e.test_golden_reports import DEMO_SEEDS, iter_differences, write_report
 from tests.reports.hostile_report import NAME, hostile_report
 from tests.reports.sections.node_text import assert_consistent, iterate_nodes, text_of
-from tests.support.document_figures import NOT_SHOWN, assert_estimates_are_shown
+from tests.support.document_figures import NOT_SHOWN, assert_estimates_are_shown, iterate_values
 from tests.support.table_cells import list_cells
 from tests.support.whole_reports import WHOLE_REPORTS
 
@@ -143,3 +151,90 @@ def test_hostile_names_are_nodes_of_their_own(db: Database) -> None:
     assert_consistent(document)
     ids = [node.id for node in iterate_nodes(document) if isinstance(node, Section)]
     assert not [name for name in ids if not name.replace("-", "").isalnum()]
+
+
+# --- the estimates of whole reports and the simulations of their intervals -----------------------------------------
+
+AUDIT_KINDS = ("survey", "judges", "logic", "semantic", "task")
+"""Whole reports in which every table is filled."""
+STATED_BY_ROWS = (Tested, TwoWayEstimate, MaxGap, CorrectedCorrelation)
+"""Classes whose further figures rows state in fields of their own, such as `p_value` and `reliability`."""
+
+
+def iterate_rows(row: ReportModel) -> Iterator[ReportModel]:
+    """A part of a report and all parts in it."""
+    yield row
+    for name in type(row).model_fields:
+        for value in iterate_values(getattr(row, name)):
+            if isinstance(value, ReportModel):
+                yield from iterate_rows(value)
+
+
+def list_classes(annotation: Any) -> list[Any]:
+    """The classes that an annotation such as `list[Estimate | None]` names."""
+    return [annotation, *(c for argument in get_args(annotation) for c in list_classes(argument))]
+
+
+def iterate_intervals(report: Report) -> Iterator[tuple[str, Estimate]]:
+    """The estimates of a report that have an interval, with their paths."""
+    return ((path, estimate) for path, estimate in iterate_estimates(report) if estimate.ci_low is not None)
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_the_estimates_of_a_full_report_are_those_of_its_schema(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
+    paths = {path for path, _ in iterate_estimates(whole_report(kind))}
+    assert len(paths) > 15
+    assert paths <= set(iterate_all_paths())
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_a_field_has_the_type_of_its_estimates_so_that_json_has_all_their_figures(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
+    narrowed = {
+        f"{type(row).__name__}.{name}": type(estimate).__name__
+        for row in iterate_rows(whole_report(kind))
+        for name, field in type(row).model_fields.items()
+        for estimate in iterate_values(getattr(row, name))
+        if isinstance(estimate, Estimate) and type(estimate) not in {*list_classes(field.annotation), *STATED_BY_ROWS}
+    }
+    assert narrowed == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "section"),
+    [
+        *((name, name) for name in ("logic", "semantic", "task", "languages", "designs")),
+        ("labels", "judge_quality"), ("designs", "attributes"), ("two methods", "methods"), ("people", "population"),
+    ],
+)  # fmt: skip
+def test_a_full_report_has_each_estimate_of_its_section(
+    kind: str, section: str, whole_report: Callable[[str], Report]
+) -> None:
+    paths = {path for path in iterate_all_paths() if path.startswith(f".{section}") and not path.endswith("ci_low")}
+    paths = {path for path in paths if not path.startswith(".semantic.people.")}  # those of `judgements`
+    assert paths
+    assert paths <= {path for path, _ in iterate_estimates(whole_report(kind))}
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_each_interval_of_a_full_report_says_what_was_resampled(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
+    silent = {path for path, estimate in iterate_intervals(whole_report(kind)) if not estimate.resampled}
+    assert silent == set()
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
+    other_kinds = {
+        path: (figure, estimate.resampled)
+        for path, estimate in iterate_intervals(whole_report(kind))
+        for figure in find_figures(path)
+        if find_simulation(figure, len(estimate.resampled)) is None
+    }
+    assert other_kinds == {}, "add them to benchmarks/coverage/unit_kinds.py, or map them to another figure"
