@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import importlib.metadata
+import json
 import os
 import shutil
 import tempfile
@@ -14,17 +15,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores already
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from filelock import FileLock
 
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, unhandled_errors
 from auditor.redaction import Redactor
 from auditor.storage.database import Database, open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer
 from tests.support.inspect_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running
@@ -111,6 +115,22 @@ def whole_report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Re
     from tests.support.whole_reports import WHOLE_REPORTS  # loads the program
 
     return cache(lambda kind: WHOLE_REPORTS[kind](tmp_path_factory.mktemp("report")))
+
+
+@pytest.fixture(scope="session")
+def worked_example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CommandOutput]:
+    """A folder after `auditor demo`, without keys or models of this machine, and what it printed: for reading only.
+
+    It takes ten seconds, and is run once for all workers of pytest-xdist.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "worked-example"
+    record = folder.with_suffix(".json")
+    with FileLock(folder.with_suffix(".lock")):
+        if not record.exists():
+            folder.mkdir(exist_ok=True)
+            record.write_text(json.dumps(asdict(auditor("demo", cwd=folder, COLUMNS="200", HF_HUB_OFFLINE="1"))))
+    return folder, CommandOutput(**json.loads(record.read_text()))
 
 
 @pytest.fixture

@@ -38,22 +38,13 @@ ABSENT = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Figure of a model or judge without the property; the sign agreement of a consistent model is 1."""
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CommandOutput]:
-    """An empty folder after `auditor demo`, without keys and without a sentence encoder or a language model."""
-    folder = tmp_path_factory.mktemp("demo")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("AUDITOR_STORAGE", raising=False)
-        return folder, auditor("demo", cwd=folder, COLUMNS="200", HF_HUB_OFFLINE="1")
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_planted_property_is_found_where_it_was_planted_and_nowhere_else(
-    seed: int, demo: tuple[Path, CommandOutput], storage: str
+    seed: int, worked_example: tuple[Path, CommandOutput], storage: str
 ) -> None:
     config = build_demo_config(seed)
     if seed == DEFAULT_SEED:
-        report = open_audit(config.name, storage=f"sqlite:///{demo[0]}/auditor.db").report()
+        report = open_audit(config.name, storage=f"sqlite:///{worked_example[0]}/auditor.db").report()
     else:
         report = run_worked_example(config, storage)
     findings = list(find_planted_properties(report))
@@ -70,8 +61,8 @@ def test_each_planted_property_is_found_where_it_was_planted_and_nowhere_else(
     assert report.cost.total.usd == 0.0
 
 
-def test_the_command_writes_the_report_and_says_what_was_found(demo: tuple[Path, CommandOutput]) -> None:
-    folder, result = demo
+def test_the_command_writes_the_report_and_says_what_was_found(worked_example: tuple[Path, CommandOutput]) -> None:
+    folder, result = worked_example
     assert result.returncode == 0, result.stderr
     assert "all models are simulated" in result.stderr.lower()
     assert result.stderr.count("as planted") == len(EXPECTED)
@@ -119,9 +110,9 @@ HOW_TO_FIX = "the picture is out of date. How to fix: make pictures"
 
 
 @pytest.fixture(scope="module")
-def example(demo: tuple[Path, CommandOutput]) -> tuple[str, str]:
+def example(worked_example: tuple[Path, CommandOutput]) -> tuple[str, str]:
     """URL of the database with the worked example, and the HTML of its report."""
-    storage = f"sqlite:///{demo[0]}/auditor.db"
+    storage = f"sqlite:///{worked_example[0]}/auditor.db"
     return storage, render_report(open_audit(build_demo_config().name, storage=storage).report(), "html")
 
 

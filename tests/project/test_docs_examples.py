@@ -62,11 +62,14 @@ def docs_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
 
 
 @pytest.fixture(scope="module")
-def demo(docs_workspace: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CommandOutput]:
-    """The reader's folder after `auditor demo`, with which several pages begin, and what the command printed."""
+def demo_workspace(
+    docs_workspace: tuple[Path, str],
+    worked_example: tuple[Path, CommandOutput],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """The reader's folder after `auditor demo`, with which several pages begin."""
     folder = shutil.copytree(docs_workspace[0], tmp_path_factory.mktemp("demo") / "here")
-    with contextlib.chdir(folder):
-        return folder, run(["demo"])
+    return shutil.copytree(worked_example[0], folder, dirs_exist_ok=True)
 
 
 @pytest.mark.slow
@@ -84,7 +87,7 @@ def test_the_commands_of_a_page_run(
     completed: CommandOutput | None = None
     folder, url = docs_workspace
     if commands[0].line == DEMO:
-        folder, completed = request.getfixturevalue("demo")
+        folder, (_, completed) = map(request.getfixturevalue, ("demo_workspace", "worked_example"))
     reader_folder = shutil.copytree(folder, tmp_path / "here")
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
