@@ -30,12 +30,11 @@ def test_the_benchmark_prints_time_and_memory_of_an_import() -> None:
     assert 0 < measurements["memory_of_allowed"] < 1
 
 
-@pytest.mark.parametrize("samples", ["9", "0", "-1"])
-def test_the_benchmark_of_scale_refuses_too_few_samples(samples: str) -> None:
-    command = [sys.executable, str(SCALE_BENCHMARK), "--samples", samples]
+def test_the_benchmark_of_scale_refuses_too_few_samples() -> None:
+    command = [sys.executable, str(SCALE_BENCHMARK), "--samples", "9"]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
     assert process.returncode == 2
-    assert f"--samples: {samples} is too few. How to fix: Give at least 10." in process.stderr
+    assert "--samples: 9 is too few. How to fix: Give at least 10." in process.stderr
 
 
 def test_every_benchmark_is_in_the_suite_or_run_apart() -> None:

@@ -39,11 +39,7 @@ def loaded_by(program: str) -> set[str]:
 @pytest.mark.parametrize(
     "program",
     [
-        "import auditor",
         "from auditor import load_config",
-        "import auditor.__main__, auditor.cli.app",
-        "sys.argv = ['auditor', '--help']\nfrom auditor.cli.app import build_app\ntry: build_app()()\n"
-        "except SystemExit: pass",
         "sys.argv = ['auditor', 'experiment', '--help']\nfrom auditor.cli.app import build_app\ntry: build_app()()\n"
         "except SystemExit: pass",
     ],
@@ -57,12 +53,19 @@ def test_importing_the_core_touches_no_environment() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("name", ["agents", "prompts", "storage", "tui"])
-def test_the_root_folders_have_one_name_each(name: str) -> None:
-    code = f"import importlib\nimportlib.import_module('auditor.{name}')\nimportlib.import_module('{name}')"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert process.returncode != 0
-    assert f"import auditor.{name}, not {name}" in process.stderr or "No module named" in process.stderr
+def test_the_root_folders_have_one_name_each() -> None:
+    program = """
+from importlib import import_module
+for name in ("agents", "prompts", "storage", "tui"):
+    import_module(f"auditor.{name}")
+    try:
+        import_module(name)
+    except ImportError as error:
+        assert f"import auditor.{name}, not {name}" in str(error) or "No module named" in str(error), error
+    else:
+        raise AssertionError(f"{name} can be imported")
+"""
+    loaded_by(program)
 
 
 def test_public_names_exist() -> None:
