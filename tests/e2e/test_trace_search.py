@@ -60,7 +60,7 @@ def choose(chromium: Chromium, expected_status: str, **options: str) -> list[str
     chromium.evaluate(f"{STATUS} = ''" if options else "0")
     for label, option in options.items():
         chromium.evaluate(CHOOSE % json.dumps([label, option]))
-    chromium.wait_for(f"{STATUS} === {json.dumps(expected_status)}", limit_s=10)
+    chromium.wait_for(f"{STATUS} === {json.dumps(expected_status)}")
     rows: list[str] = chromium.evaluate(ROWS)
     return rows
 
@@ -93,11 +93,11 @@ def test_verdicts_are_filtered_and_a_result_leads_to_its_page(chromium: Chromium
     chromium.open(folder / "pages" / INDEX_FILE, 1280)
     chromium.wait_for(f"{STATUS}.startsWith('Found')")
     chromium.evaluate(CHOOSE % json.dumps(["Verdicts", "all INVALID"]))
-    chromium.wait_for(f"{ROWS}.length > 0 && {ROWS}.every(row => row.includes('0 of 1 VALID'))", limit_s=10)
+    chromium.wait_for(f"{ROWS}.length > 0 && {ROWS}.every(row => row.includes('0 of 1 VALID'))")
     targets = chromium.evaluate("[...document.querySelectorAll('#search-results a')].map(a => a.getAttribute('href'))")
     assert {target.split("#")[0] for target in targets} <= {path.name for path in (folder / "pages").iterdir()}
     chromium.evaluate("document.querySelector('#search-results a').click()")
-    chromium.wait_for("document.querySelector('h2:target, section:target h2') !== null", limit_s=10)
+    chromium.wait_for("document.querySelector('h2:target, section:target h2') !== null")
 
 
 def test_hostile_texts_are_shown_and_none_runs(chromium: Chromium, folder: Path) -> None:

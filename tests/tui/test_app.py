@@ -52,8 +52,7 @@ def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:
     assert not any(key.startswith("alt+") for key in keys)
 
 
-@pytest.mark.parametrize("screen", list(PAGES))
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+@pytest.mark.parametrize(("screen", "size"), [*((screen, (80, 24)) for screen in PAGES), ("queue", (200, 50))], ids=str)
 async def test_help_shows_every_key_of_the_screen(run: Run, screen: str, size: tuple[int, int]) -> None:
     async with run(size=size) as driver:
         await driver.press(*KEYS_TO_SCREEN[screen])
@@ -190,7 +189,7 @@ async def test_the_callback_runs_at_once_when_all_is_resolved(run: Run, db: Data
     notified = threading.Event()
     async with run("one", on_decided=lambda name: notified.set()) as driver:
         await driver.press("enter", "1")
-        assert await asyncio.to_thread(notified.wait, 5)
+        assert await asyncio.to_thread(notified.wait, 60)
 
 
 async def test_an_error_of_the_callback_is_shown(run: Run, db: Database) -> None:

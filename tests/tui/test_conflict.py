@@ -12,7 +12,6 @@ from textual.widgets import Input, Static
 
 from auditor.domain import Cell, Decision, Outcome, RatingAction, Trace
 from auditor.storage import audits, results
-from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
 from auditor.storage.records import save_records
@@ -33,8 +32,7 @@ async def open_first_conflict(driver: Driver) -> Driver:
     return driver
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=True)), ids=str)
 async def test_both_sides_are_shown_side_by_side_and_blind(
     run: Run, db: Database, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
@@ -67,19 +65,6 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
         for words in ("alder", "birch", "Survey", "survey ◆", "VALID", "is closer"):
             assert words in driver.text
         assert [(entry.rating.act, entry.rating.rater) for entry in driver.log] == [(RatingAction.DECIDE, "ada")]
-
-
-@pytest.mark.parametrize(
-    ("key", "decision"), [("1", Decision.LEFT), ("2", Decision.RIGHT), ("3", Decision.BOTH), ("4", Decision.NEITHER)]
-)
-async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
-        await driver.press(key)
-        item = driver.conflict.item
-        assert item is not None
-        assert item.decision is decision
-        assert item.row.status is ConflictStatus.PERSON
 
 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
@@ -207,9 +192,9 @@ async def test_history(run: Run) -> None:
         await driver.press("h")
         assert "You have done nothing here yet." in driver.text
         await driver.press("escape", "1", "f", "u", "h")
-        assert re.search(
-            r"left answer chosen.*\n.*flagged \(not blind\).*\n.*undone; now: left answer chosen", driver.text
-        )
+        # An action that took a second or more has its duration.
+        actions = r"left answer chosen.*\n.*flagged .*\(not blind\).*\n.*undone; now: left answer chosen"
+        assert re.search(actions, driver.text)
 
 
 async def test_sample_keys_change_both_sides(run: Run) -> None:
@@ -303,14 +288,6 @@ async def test_scrolling_moves_both_sides_and_the_evidence(run: Run) -> None:
         assert all(panel.scroll_offset.y > 3 for panel in panels)
         await driver.press("pageup", "k", "up")
         assert [panel.scroll_offset.y for panel in panels] == [1, 1, 1]
-
-
-async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
-        await driver.press("1", "escape")
-        assert "◀ left" in driver.text
-        assert "● 1 decided by people" in driver.text
 
 
 async def test_an_unblinded_review_shows_everything_at_once(run: Run) -> None:

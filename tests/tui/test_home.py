@@ -134,12 +134,6 @@ async def test_an_empty_database_explains_how_to_run_an_audit(run: Run, db: Data
         assert isinstance(driver.page, HomeScreen)
 
 
-async def test_q_quits(run: Run, db: Database) -> None:
-    async with run(None) as driver:
-        await driver.pilot.press("q")
-        assert not driver.app.is_running or driver.app._exit
-
-
 def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
     save_review_audit(db)
     (overview,) = load_overviews(db)

@@ -16,7 +16,6 @@ from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.database import Database
 from auditor.tui.conflict import ConflictScreen
-from auditor.tui.home import HomeScreen
 from auditor.tui.queue import ROWS_PER_FETCH, QueueScreen, compute_column_widths, format_cells, format_header
 from auditor.tui.settings import ReviewSettings
 from auditor.tui.text_screens import AgreementScreen
@@ -30,8 +29,9 @@ def visible_rows(driver: Driver) -> list[str]:
     return [row for row in driver.text.splitlines() if "┼" in row and "open" in row]
 
 
-@pytest.mark.parametrize("theme", ["auditor-dark", "auditor-light"])
-@pytest.mark.parametrize(("size", "n"), [((80, 24), 18), ((200, 50), 20)])
+@pytest.mark.parametrize(
+    ("size", "n", "theme"), [((80, 24), 18, "auditor-dark"), ((200, 50), 20, "auditor-light")], ids=str
+)
 async def test_conflicts_are_listed_in_aligned_rows(
     run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object
 ) -> None:
@@ -182,18 +182,6 @@ async def test_decisions_of_others_are_shown_after_a_reload(run: Run, db: Databa
         other_session.decide(other_session.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
         await driver.press("R")
         assert "● 1 decided by people" in driver.text
-
-
-async def test_leaving_and_other_screens(run: Run) -> None:
-    async with run() as driver:
-        await driver.press("a")
-        assert isinstance(driver.page, AgreementScreen)
-        await driver.press("q")
-        assert isinstance(driver.page, QueueScreen)
-        await driver.press("enter")
-        assert isinstance(driver.page, ConflictScreen)
-        await driver.press("q", "escape")
-        assert isinstance(driver.page, HomeScreen)
 
 
 async def test_an_audit_without_conflicts(run: Run, db: Database) -> None:

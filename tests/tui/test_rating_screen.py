@@ -58,7 +58,7 @@ async def test_a_decided_conflict_stays_hidden_until_it_is_revealed(run: Run) ->
 async def test_a_second_key_press_decides_nothing_unseen(
     run: Run, monkeypatch: pytest.MonkeyPatch, db: Database
 ) -> None:
-    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 60.0)
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 3600.0)
     async with run(open_next=True) as driver:
         await driver.press("enter")
         gate = threading.Event()
@@ -70,7 +70,7 @@ async def test_a_second_key_press_decides_nothing_unseen(
         assert await driver.reaches(lambda d: d.conflict.last_saved != "")
         await driver.press("3", "s")
         assert len(driver.log) == 1
-        assert await driver.reaches(lambda d: 0 < d.conflict.accepts_decisions_at - time.monotonic() <= 60)
+        assert await driver.reaches(lambda d: 0 < d.conflict.accepts_decisions_at - time.monotonic() <= 3600)
         driver.conflict.accepts_decisions_at = time.monotonic()
         await driver.press("3")
         assert driver.log[1].rating.decision is Decision.BOTH
