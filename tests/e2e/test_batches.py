@@ -46,9 +46,15 @@ DISCOVERIES = 3
 """Calls that are sent individually, one to each model: they find out what it accepts."""
 
 
+class BatchServer(FakeServer):
+    """A server with the batch APIs of all providers."""
+
+    batches: FakeVertex
+
+
 @pytest.fixture
-def server() -> Iterator[FakeServer]:
-    with FakeServer(batches=FakeVertex()) as running:
+def server() -> Iterator[BatchServer]:
+    with BatchServer(batches=FakeVertex()) as running:
         yield running
 
 
@@ -75,16 +81,14 @@ def small(server: FakeServer, provider: str = "openai", **changes: Any) -> Audit
     return audit.model_copy(update={"models": models})
 
 
-def count_single_requests(server: FakeServer) -> int:
+def count_single_requests(server: BatchServer) -> int:
     """Number of calls that were sent individually, in either protocol."""
-    assert server.batches
     return len(server.requests) + len(server.batches.messages)
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "vertex_ai"])
 @pytest.mark.usefixtures("google")
-def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
-    assert server.batches
+def test_batches_give_the_same_results_as_single_calls(server: BatchServer, tmp_path: Path, provider: str) -> None:
     usual_storage, batch_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
     run_audit(small(server, provider), storage=usual_storage)
     server.requests.clear()
@@ -107,9 +111,8 @@ if ALL_FAULTS:
 @pytest.mark.parametrize(("provider", "point"), KILLED_AT)
 @pytest.mark.usefixtures("google")
 def test_killed_at_any_place_nothing_is_submitted_twice(
-    server: FakeServer, storage: str, provider: str, point: str
+    server: BatchServer, storage: str, provider: str, point: str
 ) -> None:
-    assert server.batches
     audit = small(server, provider, judges=[], batch=BATCH)
     code, _ = run_until(audit, storage, point)
     assert code == -9
@@ -126,14 +129,13 @@ def test_killed_at_any_place_nothing_is_submitted_twice(
 
 
 def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_them(
-    server: FakeServer, storage: str, tmp_path: Path
+    server: BatchServer, storage: str, tmp_path: Path
 ) -> None:
-    assert server.batches
     server.batches.held = True
     config_path = config_file(tmp_path, small(server, batch=BATCH))
     running = start("run", config_path, "--storage", storage)
-    wait_until(lambda: len(server.batches.keys) == 15 if server.batches else False, running)
-    wait_until(lambda: "batch_2" in " ".join(path for _, path, _ in server.batches.asked), running)  # type: ignore[union-attr]
+    wait_until(lambda: len(server.batches.keys) == 15, running)
+    wait_until(lambda: "batch_2" in " ".join(path for _, path, _ in server.batches.asked), running)
     running.send_signal(signal.SIGINT)
     _, stderr = running.communicate()
     assert running.returncode == 130, stderr
@@ -153,18 +155,12 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
 @pytest.mark.parametrize("provider", ["openai", "vertex_ai"])
 @pytest.mark.usefixtures("google")
 def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitted(
-    server: FakeServer, storage: str, provider: str
+    server: BatchServer, storage: str, provider: str
 ) -> None:
-    assert server.batches
     server.batches.fate = lambda batch, line: [COMPLETED, EXPIRED, CANCELLED][line % 3] if batch < 3 else COMPLETED
-    notices: list[str] = []
-
-    class Progress(SilentProgress):
-        def on_notice(self, text: str) -> None:
-            notices.append(text)
-
-    run_audit(small(server, provider, batch=BATCH), storage=storage, progress=Progress())
-    assert any(re.search(r"the answers to \d+ of \d+ calls were collected", notice) for notice in notices)
+    progress = NoticeRecorder()
+    run_audit(small(server, provider, batch=BATCH), storage=storage, progress=progress)
+    assert any(re.search(r"the answers to \d+ of \d+ calls were collected", note) for note in progress.notes)
     submissions_by_key = Counter(server.batches.keys)
     assert len(submissions_by_key) == CALLS - DISCOVERIES
     assert sorted(submissions_by_key.values()) == [1] * (CALLS - DISCOVERIES - 9) + [2] * 9
@@ -172,8 +168,7 @@ def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitte
     assert (cost.total.sums.answers, cost.total.sums.attempts, cost.lost) == (CALLS, CALLS + 9, 0)
 
 
-def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: FakeServer, storage: str) -> None:
-    assert server.batches
+def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: BatchServer, storage: str) -> None:
     rate_limited_texts: set[str] = set()
 
     def fail_sometimes(request: Request) -> Reply:
@@ -197,10 +192,9 @@ def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: Fa
 
 
 def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_stops(
-    server: FakeServer, storage: str
+    server: BatchServer, storage: str
 ) -> None:
     """The provider refuses the second batch completely, which ends the run."""
-    assert server.batches
     replies: Iterator[Script] = itertools.chain([answer], itertools.repeat(lambda _: Reply(body={"outputs": []})))
     server.script = lambda request: next(replies)(request)
     server.batches.refuse = lambda number: {"message": "no more", "code": "no"} if number else None
@@ -215,8 +209,7 @@ def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_
 
 
 @pytest.mark.parametrize("page", [b"<html>maintenance</html>", b"", b"null"])
-def test_a_batch_status_that_is_an_html_page_is_requested_again(server: FakeServer, storage: str, page: bytes) -> None:
-    assert server.batches
+def test_a_batch_status_that_is_an_html_page_is_requested_again(server: BatchServer, storage: str, page: bytes) -> None:
     pages_sent = 0
 
     def send_page(method: str, path: str) -> web.Response | None:
@@ -232,8 +225,7 @@ def test_a_batch_status_that_is_an_html_page_is_requested_again(server: FakeServ
     assert status(storage)["batches"] == []
 
 
-def test_a_retry_after_beyond_the_limit_stops_the_run(server: FakeServer, storage: str) -> None:
-    assert server.batches
+def test_a_retry_after_beyond_the_limit_stops_the_run(server: BatchServer, storage: str) -> None:
     error_body, headers = {"error": {"message": "later"}}, {"retry-after": "86400"}
     server.batches.instead = lambda method, path: (
         web.json_response(error_body, status=429, headers=headers)
@@ -246,9 +238,8 @@ def test_a_retry_after_beyond_the_limit_stops_the_run(server: FakeServer, storag
 
 
 def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(
-    server: FakeServer, storage: str
+    server: BatchServer, storage: str
 ) -> None:
-    assert server.batches
     price = {"input": 10.0, "output": 100.0}  # an answer costs $0.003 by itself
     audit = small(server, judges=[], batch=BATCH, limits={"budget_usd": 0.2})
     models = [m.model_copy(update={"price": Price.model_validate(price)}) for m in audit.models]
@@ -261,8 +252,7 @@ def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(
     assert report.cost.total.usd == pytest.approx(DISCOVERIES * 0.003 + len(server.batches.keys) * 0.0015)
 
 
-def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    assert server.batches
+def test_result_lines_of_no_call_in_the_batch_are_ignored(server: BatchServer, storage: str, tmp_path: Path) -> None:
     foreign_line = {
         "custom_id": "f" * 64,
         "response": {"status_code": 200, "body": completion("1").body},
@@ -286,8 +276,7 @@ def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, st
         assert len(ledger.find_answered_keys(db, server.batches.keys)) == 18 - DISCOVERIES
 
 
-def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    assert server.batches
+def test_a_model_without_batches_is_asked_by_single_calls(server: BatchServer, storage: str, tmp_path: Path) -> None:
     with FakeServer(batches=FakeBatches(is_available=False)) as unbatched_server:
         audit = small(server, batch=BATCH)
         first, second, third = audit.models
@@ -307,9 +296,8 @@ def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, st
 
 @pytest.mark.usefixtures("google")
 def test_vertex_ai_without_a_bucket_is_asked_by_single_calls_unless_calls_wait_in_one(
-    server: FakeServer, storage: str, tmp_path: Path
+    server: BatchServer, storage: str, tmp_path: Path
 ) -> None:
-    assert server.batches
     audit, progress = small(server, "vertex_ai", judges=[], batch=BATCH), NoticeRecorder()
     without_bucket = small(server, "vertex_ai", judges=[], batch=BATCH | {"bucket": None})
     run_audit(without_bucket, storage=f"sqlite:///{tmp_path}/single.db", progress=progress)
@@ -329,9 +317,8 @@ def test_vertex_ai_without_a_bucket_is_asked_by_single_calls_unless_calls_wait_i
 
 
 def test_an_access_token_that_expires_while_a_batch_is_processed_is_renewed(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: BatchServer, storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert isinstance(server.batches, FakeVertex)
     tokens = ["ya29.first"]
 
     def expire_at_first_poll(method: str, path: str) -> None:
@@ -351,21 +338,19 @@ def test_an_access_token_that_expires_while_a_batch_is_processed_is_renewed(
 
 
 @pytest.mark.usefixtures("google")
-def test_a_bucket_that_does_not_exist_is_reported(server: FakeServer, storage: str) -> None:
+def test_a_bucket_that_does_not_exist_is_reported(server: BatchServer, storage: str) -> None:
     audit = small(server, "vertex_ai", judges=[], batch=BATCH | {"bucket": "gs://another-bucket"})
     with pytest.raises(ModelSetupError, match="The specified bucket does not exist"):
         run_audit(audit, storage=storage)
 
 
-def test_calls_are_split_into_batches_that_are_not_too_large(server: FakeServer, storage: str) -> None:
-    assert server.batches
+def test_calls_are_split_into_batches_that_are_not_too_large(server: BatchServer, storage: str) -> None:
     run_audit(small(server, judges=[], batch=BATCH | {"most": 4}), storage=storage)
     assert max(len(b.bodies) for b in server.batches.batches) == 4
     assert len(set(server.batches.keys)) == len(server.batches.keys) == 18 - DISCOVERIES
 
 
-def test_few_calls_are_sent_singly(server: FakeServer, storage: str) -> None:
-    assert server.batches
+def test_few_calls_are_sent_singly(server: BatchServer, storage: str) -> None:
     run_audit(small(server, judges=[], batch=BATCH | {"least": 7}), storage=storage)
     assert not server.batches.batches
     assert len(server.requests) == 18
@@ -374,16 +359,14 @@ def test_few_calls_are_sent_singly(server: FakeServer, storage: str) -> None:
 @pytest.mark.parametrize("provider", ["openai", "vertex_ai"])
 @pytest.mark.usefixtures("google")
 def test_a_batch_that_arrived_despite_an_error_reply_is_not_sent_again(
-    server: FakeServer, storage: str, provider: str
+    server: BatchServer, storage: str, provider: str
 ) -> None:
-    assert server.batches
     server.batches.deaf = 2
     run_audit(small(server, provider, judges=[], batch=BATCH), storage=storage)
     assert len(set(server.batches.keys)) == len(server.batches.keys) == 18 - DISCOVERIES
 
 
-def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeServer, storage: str) -> None:
-    assert server.batches
+def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: BatchServer, storage: str) -> None:
     limit_error = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
     server.batches.looks = 3
     server.batches.refuse = lambda number: limit_error if number == 1 else None
@@ -394,8 +377,7 @@ def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeSer
     assert len(server.batches.keys) == 10 + len(server.batches.batches[1].bodies)
 
 
-def test_a_refused_batch_is_reported_and_resubmitted_by_the_next_run(server: FakeServer, storage: str) -> None:
-    assert server.batches
+def test_a_refused_batch_is_reported_and_resubmitted_by_the_next_run(server: BatchServer, storage: str) -> None:
     server.batches.refuse = lambda number: {"code": "invalid_model", "message": "There is no such model."}
     audit = small(server, judges=[], batch=BATCH)
     with pytest.raises(ModelSetupError, match="rejected a batch: There is no such model"):
@@ -414,9 +396,8 @@ def test_redirects_of_a_batch_server_are_not_followed(storage: str) -> None:
 
 
 def test_without_batch_in_the_config_waiting_calls_are_reported_and_asked_again(
-    server: FakeServer, storage: str
+    server: BatchServer, storage: str
 ) -> None:
-    assert server.batches
     audit = small(server, judges=[], batch=BATCH)
     assert run_until(audit, storage, "batch_submitted:3")[0] == -9
     progress = NoticeRecorder()
@@ -427,12 +408,12 @@ def test_without_batch_in_the_config_waiting_calls_are_reported_and_asked_again(
     assert status(storage)["batches"] == []
 
 
-def test_batch_settings_do_not_change_the_config_hash(server: FakeServer) -> None:
+def test_batch_settings_do_not_change_the_config_hash(server: BatchServer) -> None:
     usual_config, batch_config = small(server), small(server, batch=BATCH)
     assert usual_config.hash == batch_config.hash
 
 
-def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
+def test_the_estimate_shows_the_price_of_batches(server: BatchServer) -> None:
     price = Price(input=1.0, output=2.0)
     forecasts = []
     for batch in (None, BATCH):
@@ -449,9 +430,8 @@ def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
 
 
 def test_a_batch_goes_out_only_after_a_live_call_and_under_what_that_found_out(
-    server: FakeServer, storage: str
+    server: BatchServer, storage: str
 ) -> None:
-    assert server.batches
     run_audit(small(server, batch=BATCH), storage=storage, preflight=False)
     assert len(server.requests) == DISCOVERIES
     with open_database(storage, create=False) as db, db.read() as connection:
@@ -469,9 +449,8 @@ def test_a_batch_goes_out_only_after_a_live_call_and_under_what_that_found_out(
 
 
 def test_an_answer_that_a_later_run_collects_is_read_under_what_it_was_submitted_under(
-    server: FakeServer, storage: str
+    server: BatchServer, storage: str
 ) -> None:
-    assert server.batches
     audit = small(server, judges=[], batch=BATCH)
     assert run_until(audit, storage, "batch_submitted:3")[0] == -9
     with open_database(storage) as db:
@@ -518,10 +497,9 @@ def wait_until(condition: Callable[[], bool], running: RunningCommand) -> None:
 
 
 def test_a_model_whose_lines_all_fail_alike_is_asked_nothing_more_of_that_purpose(
-    server: FakeServer, storage: str
+    server: BatchServer, storage: str
 ) -> None:
     """Its repairs and later stages would only fail again; the other models' batches go on."""
-    assert server.batches
 
     def script(request: Request) -> Reply:
         return error(400, f"bad value {request.number}") if request.body["model"].endswith("-a") else answer(request)

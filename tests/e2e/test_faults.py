@@ -14,6 +14,7 @@ from subprocess import TimeoutExpired
 
 import pytest
 
+from auditor.agents.run_context import SilentProgress
 from auditor.config import LimitsSection
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
@@ -75,7 +76,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_pat
 
 def test_a_damaged_database_is_reported_in_one_line(server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
-    run_audit(config(server.url), storage=url(path))
+    run_audit(config(server.url, 1, judges=[]), storage=url(path))
     content = bytearray(path.read_bytes())
     for page in range(8192, len(content), 4096):
         content[page : page + 2000] = b"\xff" * 2000
@@ -123,20 +124,8 @@ async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkey
     assert all(0 <= attempt.latency_s < 100 for a in answers for attempt in a.attempts)
 
 
-class BrokenProgress:
+class BrokenProgress(SilentProgress):
     """A progress display that raises on every answer."""
-
-    def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
-        """Ignore."""
-
-    def on_stage_entered(self, stage: str) -> None:
-        """Ignore."""
-
-    def on_steps_completed(self, stage: str, steps: int) -> None:
-        """Ignore."""
-
-    def on_notice(self, text: str) -> None:
-        """Ignore."""
 
     def on_answer(self, stage: str, answer: Answer) -> None:
         """Raise RuntimeError."""
