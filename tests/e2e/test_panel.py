@@ -23,6 +23,8 @@ from auditor.storage.database import open_database
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 
+JAPAN = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["homosexuality", "divorce", "abortion"]}
+
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
     """All verdicts and conflicts of the audit."""
@@ -120,7 +122,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
         )
 
     server.script = script
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
     verdicts, _ = stored(storage)
     second_requests = [r for r in server.requests if r.schema == SURVEY_REVIEW and len(r.body["messages"]) == 4]
     assert len(second_requests) == len(verdicts)
@@ -129,7 +131,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
         assert v.justification is not None
         assert len(v.justification.split()) <= 61
     requests_before = len(server.requests)
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
     assert len(server.requests) == requests_before
 
 
@@ -164,7 +166,7 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
 
 
 def test_traces_within_the_limit_are_not_shortened(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
     assert open_audit("scripted", storage=storage).report().coverage.shortened_traces == {}
     assert not any("characters left out" in r.text for r in server.requests)
 
@@ -188,7 +190,7 @@ You are a stern reviewer.
 def write(folder: Path, url: str, prompt: str) -> Path:
     """Write a config with two judges, one of which has the prompt of its own, and return the path."""
     (folder / "stern.md").write_text(prompt, encoding="utf-8")
-    audit = config(url).model_dump(mode="json", exclude_none=True)
+    audit = config(url, survey=JAPAN).model_dump(mode="json", exclude_none=True)
     judges = [
         {**audit["models"][0], "name": "stern", "model": "openai/stern", "review_prompt": "stern.md"},
         {**audit["models"][0], "name": "mild", "model": "openai/mild", "system": "Be mild."},
@@ -232,9 +234,6 @@ def test_a_prompt_that_cannot_be_used_is_an_error_before_the_first_call(
 def test_a_prompt_path_is_relative_to_the_config(tmp_path: Path) -> None:
     judges = load_config(write(tmp_path, "http://localhost", STERN_PROMPT)).judge_models
     assert judges[0].review_prompt == str(tmp_path / "stern.md")
-
-
-JAPAN = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["homosexuality", "divorce", "abortion"]}
 
 
 def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServer, storage: str) -> None:

@@ -151,7 +151,8 @@ def test_verdicts_that_follow_accuracy_and_those_that_do_not(
 
 
 def test_an_audit_of_a_survey_has_no_right_answers(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url), storage=storage)
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
+    run_audit(config(server.url, survey=survey), storage=storage)
     with pytest.raises(UsageError, match="is of a survey, which has no right answers"):
         validity(ExperimentContext(storage), "scripted")
 

@@ -103,11 +103,9 @@ def test_a_moved_database_stops_the_run_which_names_the_new_path_and_can_resume(
         assert verify_audit(db, "scripted").is_consistent
 
 
-def test_a_replaced_database_is_not_written_to(server: FakeServer, tmp_path: Path) -> None:
-    path, other = tmp_path / "audits.db", tmp_path / "other.db"
-    run_audit(config(server.url), storage=url(other))
-    before, first = stored(url(other)), len(server.requests)
-    server.script = with_event(first + 20, lambda: other.replace(path))
+def test_a_replaced_database_is_not_written_to(server: FakeServer, finished: Path, tmp_path: Path) -> None:
+    path, before = tmp_path / "audits.db", stored(url(finished))
+    server.script = with_event(20, lambda: finished.replace(path))
     line = error_line(run(server, tmp_path), 1)
     assert f"was replaced by another file while it was in use: its data were at {path}." in line
     assert stored(url(path)) == before
@@ -127,13 +125,11 @@ def test_a_folder_that_is_moved_is_noticed(server: FakeServer, tmp_path: Path) -
     assert auditor("run", file, "--storage", url(folder / "audits.db")).returncode == 0
 
 
-def test_a_rating_in_a_deleted_database_is_an_error(server: FakeServer, tmp_path: Path) -> None:
-    path = tmp_path / "audits.db"
-    run_audit(config(server.url), storage=url(path))
-    with open_database(url(path)) as db:
+def test_a_rating_in_a_deleted_database_is_an_error(finished: Path, tmp_path: Path) -> None:
+    with open_database(url(finished)) as db:
         audit = audits.get_audit(db, "scripted")
         key, _ = next(iter(review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())))
-        shutil.move(path, tmp_path / "elsewhere.db")
+        shutil.move(finished, tmp_path / "elsewhere.db")
         with pytest.raises(StorageError, match=r"not saved: the database audits\.db was deleted or moved"):
             rating_log.append_rating(
                 db, audit.id, key, "ada", RatingChange(RatingAction.DECIDE, decision=Decision.LEFT)
@@ -276,7 +272,7 @@ def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finish
 # --- file permissions of databases -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
+@pytest.mark.parametrize("umask", [0o000, 0o277])
 def test_all_files_of_a_new_database_are_private_to_their_owner(server: FakeServer, tmp_path: Path, umask: int) -> None:
     file = config_file(tmp_path, config(server.url))
     folder = tmp_path / "audits"
@@ -425,10 +421,10 @@ def test_an_answer_that_no_database_can_store_does_not_stop_the_run(
         return replace(reply, body=reply.body | odd_fields) if request.number == 20 else reply
 
     server.script = script
-    run_command = run(server, tmp_path)
+    run_command = run(server, tmp_path, judges=[])
     assert "Traceback" not in run_command.stderr
     assert run_command.returncode == 0, run_command.stderr
-    assert len(server.requests) >= CALLS - 2  # if that call fails, its two reviews are not requested
+    assert len(server.requests) >= CALLS / 3  # without judges
     with open_database(url(tmp_path / "audits.db")) as db:
         assert verify_audit(db, "scripted").is_consistent
     verify_command = auditor("verify", "scripted", "--storage", url(tmp_path / "audits.db"))

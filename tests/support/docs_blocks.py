@@ -99,7 +99,7 @@ def _base(shown: Table) -> Table:
         "survey": {"source": "wvs7-sample", "countries": list(COUNTRIES[:2]), "topics": list(TOPICS[:2])},
         "embedding": {"model": "none"},
         "models": [{"name": name, "model": f"openai/{name}"} for name in ("gpt", "mine", "third")],
-        "probes": {"direct": {"samples": 2}, "review": {"traces": 1}},
+        "probes": {"direct": {"samples": 1}, "review": {"traces": 1}},
     }
     if "task" in shown:
         del base["survey"]
