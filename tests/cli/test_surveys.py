@@ -136,11 +136,6 @@ def test_preview_exits_with_1_where_an_import_would_stop(tmp_path: Path) -> None
     assert "row 4, column 'Q182': '11'" in preview.stderr
 
 
-@pytest.mark.parametrize("command", ["import", "preview", "show", "check", "list", "regions"])
-def test_every_command_has_an_example(command: str) -> None:
-    assert f"Example: auditor surveys {command}" in " ".join(auditor("surveys", command, "--help").stdout.split())
-
-
 def test_an_unknown_survey_or_country_is_one_line(folder: Path) -> None:
     for arguments in (("show", "wvs9"), ("check", "none.csv"), ("show", "wvs7-sample", "--country", "Japn")):
         failed_command = auditor("surveys", *arguments, cwd=folder)
