@@ -20,6 +20,7 @@ from auditor.storage.database import open_database, run_lock
 from tests.e2e.test_killed import CALLS, small
 from tests.e2e.test_run import config_file, question, stored
 from tests.storage.test_database_errors_outages import end_sessions, hold_lock, restart_later
+from tests.support.browser_review import wait_until
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.forked_commands import start
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running
@@ -154,9 +155,9 @@ def test_a_second_signal_ends_a_run_that_waits_for_its_server(
     try:
         assert stopped.wait(120)
         time.sleep(2)  # the run waits by now, or soon
-        for _ in range(2):
-            run.send_signal(signal.SIGINT)
-            time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        assert wait_until(lambda: run.has_said("Stopping:"))
+        run.send_signal(signal.SIGINT)
         _, stderr = run.communicate(timeout=60)
     finally:
         run.kill()

@@ -53,6 +53,10 @@ class RunningCommand:
             raise AssertionError(f"the command had ended with code {self.returncode}: {self.communicate()}")
         os.kill(self._process.pid, number)
 
+    def has_said(self, words: str) -> bool:
+        """Whether the command has written these words to standard error by now."""
+        return words in (Path(self._streams.name) / STREAMS[1]).read_text(encoding="utf-8")
+
     def kill(self) -> None:
         """Kill the process."""
         self._process.kill()
