@@ -146,7 +146,7 @@ def recover_difference_with_p_value(
     near_end = 0 if statistics[0] > statistics[1] else 1
     if (compute_ends(MAX_QUANTILE)[near_end] > 0) == (near_end == 0):
         return (*ends, 0.0)
-    quantile = float(find_root(lambda q: compute_ends(q)[near_end], 0.0, MAX_QUANTILE, tolerance=1e-10))
+    quantile = float(find_root(lambda q: compute_ends(q)[near_end], 0.0, MAX_QUANTILE, tolerance=1e-15))
     return (*ends, float(2 * stdtr(df, -quantile)))
 
 
