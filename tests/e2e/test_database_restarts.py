@@ -156,7 +156,7 @@ def test_a_second_signal_ends_a_run_that_waits_for_its_server(
         assert stopped.wait(120)
         time.sleep(2)  # the run waits by now, or soon
         run.send_signal(signal.SIGINT)
-        assert wait_until(lambda: run.has_said("Stopping:"))
+        assert wait_until(lambda: run.has_written("Stopping:"))
         run.send_signal(signal.SIGINT)
         _, stderr = run.communicate(timeout=60)
     finally:

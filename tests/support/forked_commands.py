@@ -53,7 +53,7 @@ class RunningCommand:
             raise AssertionError(f"the command had ended with code {self.returncode}: {self.communicate()}")
         os.kill(self._process.pid, number)
 
-    def has_said(self, words: str) -> bool:
+    def has_written(self, words: str) -> bool:
         """Whether the command has written these words to standard error by now."""
         return words in (Path(self._streams.name) / STREAMS[1]).read_text(encoding="utf-8")
 
