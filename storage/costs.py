@@ -206,8 +206,8 @@ def _read_counts(row: Iterable[Any]) -> CallCounts:
 
 
 def _sum_or_zero(column: sa.ColumnElement[Any]) -> Any:
-    """The sum of a column; 0 where every value is NULL."""
-    return sa.func.coalesce(sa.func.sum(column), 0)
+    """The sum of a column of whole numbers; 0 where every value is NULL. PostgreSQL adds up sums as decimals."""
+    return sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
 
 
 def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:

@@ -26,6 +26,7 @@ from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import table_of
 from auditor.storage.tables import SCHEMA_VERSION
+from tests.support.postgres_server import Postgres
 from tests.support.synthetic_audit import populate
 
 
@@ -73,6 +74,18 @@ def test_the_tables_of_the_report_are_exported_with_all_their_rows(
         name = name_table_file(table)
         assert name in export.file_hashes
         assert (tmp_path / "out" / name).read_text(encoding="utf-8") == render_csv(table)
+
+
+def test_a_server_gives_the_same_tables(two_audits: tuple[Database, Audit], postgres: Postgres, tmp_path: Path) -> None:
+    db, audit = two_audits
+    export = export_tables(db, audit.name, tmp_path / "file")
+    with open_database(postgres.schema()) as server_db:
+        populate(server_db, models=2, countries=5, topics=5, name="other", seed=4)
+        populate(server_db, models=2, countries=6, topics=5)
+        server_export = export_tables(server_db, audit.name, tmp_path / "server")
+    assert server_export.row_counts == export.row_counts
+    names = [name for name in export.file_hashes if name.endswith(".csv") and name != "report_environment.csv"]
+    assert {name: server_export.file_hashes[name] for name in names} == {n: export.file_hashes[n] for n in names}
 
 
 def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
