@@ -43,7 +43,7 @@ from slow_server import Admission, Connection, build_response
 from turns import summarize
 
 from tests.support.postgres_server import PASSWORD, Postgres, PostgresUnavailable, running as running_postgres
-from tests.support.ray_nodes import ADDRESS, Host, Node, descendants, environment, head, hosts_of_network, node
+from tests.support.ray_nodes import ADDRESS, STARTED, Host, Node, descendants, environment, head, hosts_of_network, node
 from tests.support.review_answers import rate_aspects
 
 KEY = "MACHINES_KEY"
@@ -169,7 +169,7 @@ def cluster(hosts: Machines, driver: Host) -> Iterator[Cluster]:
             nodes.append(
                 stack.enter_context(node(hosts.folder, f"{name}-{number}", host, f"--address={address}", **changes))
             )
-            nodes[-1].wait_for_output("(Ray runtime started)")
+            nodes[-1].wait_for_output(f"({STARTED})")
         yield Cluster(address, head_node, nodes)
 
 

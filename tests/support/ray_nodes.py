@@ -40,6 +40,9 @@ HOST_ENVIRONMENT = {
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "2000",
 }
+STARTED = "Ray runtime started"
+START_AGAIN = f'for _ in 1 2 3; do "$@"; grep -q "{STARTED}" "$0" && exit; done'
+"""Ray gives a node up that is not registered after 30 s, as on a busy machine, and that limit cannot be set."""
 NODE_OPTIONS = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")
 
 
@@ -162,9 +165,10 @@ class Node:
 def node(folder: Path, name: str, host: Host, *words: str, **changes: str) -> Iterator[Node]:
     """Start a node, and kill it at the end."""
     log = folder / f"{name}.log"
+    start = (*RAY, "start", f"--node-ip-address={host.address}")
     with log.open("w") as output:
         process = subprocess.Popen(
-            host.command(*RAY, "start", f"--node-ip-address={host.address}", *NODE_OPTIONS, *words),
+            host.command("sh", "-c", START_AGAIN, str(log), *start, *NODE_OPTIONS, *words),
             env=environment(**changes), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True,
             start_new_session=True,
         )  # fmt: skip
@@ -212,7 +216,7 @@ def clusters() -> Iterator[Clusters]:
             locked = stack.enter_context(head(folder, "locked", hosts[0]))
             address = locked.wait_for_output(ADDRESS)
             second = stack.enter_context(node(folder, "second", hosts[1], f"--address={address}"))
-            second.wait_for_output("(Ray runtime started)")
+            second.wait_for_output(f"({STARTED})")
             yield Clusters(address, locked, second, folder, gateway)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
