@@ -62,9 +62,10 @@ def verify(
             derivation = derive_again(db, stored_audit)
             verification = get_verification()
         is_known = head is None or hash_chain.contains_head(db, head)
-    holds = verification.is_consistent and derivation.is_consistent and is_known
+    is_consistent = verification.is_consistent and derivation.is_consistent and is_known
+    exit_code = 1 if not is_consistent else 4 if derivation.lacks_results else 0
     if as_json:
-        print_json(asdict(verification) | {"derived": asdict(derivation), "holds": holds})
+        print_json(asdict(verification) | {"derived": asdict(derivation), "holds": exit_code == 0})
     else:
         _print_verification(verification, is_unchanged=head is not None and is_known)
         _print_derivation(derivation)
@@ -73,10 +74,8 @@ def verify(
                 f"The checksum {head} is not among this audit's records: some were deleted or changed since it was "
                 "printed. Restore a backup of the database, or do not rely on this audit."
             )
-    if not holds:
-        raise typer.Exit(1)
-    if derivation.lacks_results:
-        raise typer.Exit(4)
+    if exit_code:
+        raise typer.Exit(exit_code)
 
 
 def _verify_evidence(path: Path, head: str | None, *, as_json: bool) -> None:

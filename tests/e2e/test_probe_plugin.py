@@ -244,6 +244,8 @@ def test_the_audit_opens_after_the_package_was_removed(
     assert sentence in call("export", "tables", *options, "-o", str(tmp_path / "tables"))
     assert sentence in call("export", "evidence", *options, "-o", str(tmp_path / "evidence.zip"))
     assert sentence in call("verify", str(tmp_path / "evidence.zip"), exit_code=4)
+    for audit in (options, (str(tmp_path / "evidence.zip"),)):  # it was not shown that all results hold
+        assert json.loads(call("verify", *audit, "--json", exit_code=4))["holds"] is False
     assert sentence in call("compare", NAME, "simulated-later", "--storage", storage)
     checked = open_audit(NAME, storage=storage).check()
     assert {gate.message for gate in checked.gates if gate.name.startswith("confidence.")} == {
