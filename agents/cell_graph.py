@@ -8,7 +8,7 @@ answers are recorded, nobody waits, and a single node takes one batch after anot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -22,12 +22,13 @@ from auditor.agents.blinding_checks import ask_for_guesses, restate_traces, revi
 from auditor.agents.call_builders import select_traces_for_review
 from auditor.agents.cell_schedule import MAX_CELLS_PER_BATCH, Lane, Role, Step, Task
 from auditor.agents.conflict_nodes import can_settle_cells, settle_cells
-from auditor.agents.elicitation import find_surplus_samples
+from auditor.agents.elicitation import elicit_traces, find_surplus_samples
 from auditor.agents.peer_review import review_adaptively, review_traces
-from auditor.agents.recorded_cells import answer_step, load_traces_for_review, review_recorded, split_into_steps
+from auditor.agents.recorded_cells import load_traces_for_review, review_recorded, split_by_model
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage
 from auditor.config import ModelSection
+from auditor.domain import Cell, Trace
 from auditor.errors import AuditorError
 from auditor.metrics.people.savings import is_narrow, next_interim_look
 from auditor.storage import results
@@ -100,14 +101,14 @@ async def read_recorded_cells(state: CellState, runtime: Runtime[RunContext]) ->
     n_reached = 0
     while (n_next := _plan_round(context, n_reached)) > n_reached:
         if not context.has_cells:
-            for model, step in split_into_steps(context, n_reached, n_next):
-                await answer_step(context, model, step)
+            for model, batch in split_by_model(context, context.cells_in_elicitation_order[n_reached:n_next]):
+                await elicit_traces(context, model, batch)
         n_reached = n_next
     _drop_surplus_samples(context, n_reached)
     context.schedule.answers_complete.set()  # probes that need all answers wait for this
     if not context.has_cells:
-        for _, step in split_into_steps(context, 0, n_reached):
-            await review_recorded(context, step)
+        for model, batch in split_by_model(context, context.cells_in_elicitation_order[:n_reached]):
+            await review_recorded(context, model.name, batch)
     return {"reached": n_reached}
 
 
@@ -174,8 +175,7 @@ async def _work_on_step(context: RunContext, model: ModelSection, step: Step) ->
 async def _settle(context: RunContext, step: Step) -> None:
     """Store the conflicts on cells whose answers and reviews are complete."""
     try:
-        cells = context.cells_in_elicitation_order[step.start : step.stop]
-        await asyncio.to_thread(settle_cells, context, cells)
+        await asyncio.to_thread(settle_cells, context, _cells_of(context, step))
     except AuditorError as error:
         context.stop_with(error)
 
@@ -184,28 +184,42 @@ STAGES = {Task.ANSWER: "elicit", Task.REVIEW: "review"}
 """Stages that begin with the first step of a task."""
 
 
+async def _answer(context: RunContext, model: ModelSection, step: Step) -> None:
+    """Ask a model about every cell of the batch, with k samples in every language."""
+    await elicit_traces(context, model, _cells_of(context, step))
+
+
 async def _review(context: RunContext, judge: ModelSection, step: Step) -> None:
     """Have a judge review the traces of the batch."""
-    await review_traces(context, judge, await load_traces_for_review(context, step))
+    await review_traces(context, judge, await _load_traces(context, step))
 
 
 async def _guess(context: RunContext, judge: ModelSection, step: Step) -> None:
     """Have a judge guess where the traces of the batch come from."""
-    await ask_for_guesses(context, judge, await load_traces_for_review(context, step))
+    await ask_for_guesses(context, judge, await _load_traces(context, step))
 
 
 async def _restate(context: RunContext, rewriter: ModelSection, step: Step) -> None:
     """Have the traces of the batch restated."""
-    await restate_traces(context, rewriter, await load_traces_for_review(context, step))
+    await restate_traces(context, rewriter, await _load_traces(context, step))
 
 
 async def _review_restated(context: RunContext, judge: ModelSection, step: Step) -> None:
     """Have a judge review the restated traces of the batch."""
-    await review_restated_traces(context, judge, await load_traces_for_review(context, step))
+    await review_restated_traces(context, judge, await _load_traces(context, step))
+
+
+async def _load_traces(context: RunContext, step: Step) -> list[Trace]:
+    """Load the author's traces of the batch that judges review."""
+    return await load_traces_for_review(context, step.author, _cells_of(context, step))
+
+
+def _cells_of(context: RunContext, step: Step) -> Sequence[Cell]:
+    return context.cells_in_elicitation_order[step.start : step.stop]
 
 
 WORK: Mapping[Task, Callable[[RunContext, ModelSection, Step], Awaitable[None]]] = {
-    Task.ANSWER: answer_step,
+    Task.ANSWER: _answer,
     Task.REVIEW: _review,
     Task.GUESS: _guess,
     Task.RESTATE: _restate,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
@@ -16,14 +15,12 @@ from langgraph.graph.state import CompiledStateGraph
 from auditor.agents import nodes
 from auditor.agents.audit_state import AuditState
 from auditor.agents.cell_graph import build_cell_graph
-from auditor.agents.conflict_nodes import detect, detect_conflicts, resolve, resolve_by_vote
+from auditor.agents.conflict_nodes import detect, resolve
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
-from auditor.agents.nodes import save_scores
 from auditor.agents.preflight import preflight
 from auditor.agents.probe_stage import build_probe_stage, build_stage_graph
 from auditor.agents.run_context import RunContext
 from auditor.config.installed_probes import list_built_in_names, load_built_in
-from auditor.storage.probe_results import apply_vote_weights
 
 AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
@@ -88,13 +85,3 @@ async def resume_graph(context: RunContext) -> None:
     graph = build_graph(InMemorySaver(), installed_probes=context.config.probes.plugins)
     await graph.aupdate_state(RUNNABLE_CONFIG, AuditState(open=0), as_node="await_human")
     await graph.ainvoke(None, RUNNABLE_CONFIG, context=context, durability="exit")
-
-
-def recompute_results(context: RunContext) -> None:
-    """Compute scores, conflicts and votes from the stored answers and verdicts; no model is called."""
-    save_scores(context)
-    for name in context.config.probes.stages:
-        load_built_in(name).recompute_results(context)
-    detect_conflicts(context)
-    weighted_config = apply_vote_weights(context.db, context.audit_id, context.config)
-    resolve_by_vote(replace(context, config=weighted_config))

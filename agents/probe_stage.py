@@ -16,7 +16,7 @@ from langgraph.types import Send
 
 from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
-from auditor.agents.nodes import save_scores
+from auditor.agents.derived_results import save_scores
 from auditor.agents.probe_questions import build_probe_call, open_probe_audit, read_answer
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage, wait_for_answers

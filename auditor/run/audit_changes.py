@@ -133,7 +133,7 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
     load_encoder, encoder_loaders = direct_encoder_loader(config), probe_encoder_loaders(config)
 
     def recompute() -> None:
-        from auditor.agents.graph import recompute_results  # loads langgraph (2 s)
+        from auditor.agents.derived_results import recompute_results  # loads numpy
 
         stop_event = threading.Event()
         survey = audits.load_audit_survey(db, audit)

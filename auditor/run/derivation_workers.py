@@ -22,6 +22,7 @@ from auditor.storage.derived_rows import open_scratch_database
 from auditor.storage.ledger import count_answers
 
 if TYPE_CHECKING:
+    from auditor.config import AuditConfig
     from auditor.reports.data.verification import AuditVerification
 
 MIN_ANSWERS = 20_000
@@ -84,13 +85,14 @@ def _verify_at(url: str, audit_name: str) -> AuditVerification:
         return _verify(db, audit_name)
 
 
-def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int) -> set[str]:
+def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int, config: AuditConfig) -> set[str]:
     """Derive an audit's traces and verdicts in several processes, and store them in the copy.
 
     Args:
         db, copy: as in `derived_rows.open_copy`.
         audit_name: of the audit.
         n_workers: number of processes.
+        config: of the audit.
 
     Returns:
         Keys of calls of which nothing is recorded.
@@ -103,9 +105,12 @@ def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int) ->
             pool.submit(_read_slice, _url_of(db), _url_of(copy), audit_name, number, n_workers)
             for number in range(n_workers)
         ]
-        from auditor.agents.graph import build_graph
+        from auditor.agents.recorded_cells import has_only_cells  # loads numpy
 
-        build_graph()  # loads meanwhile what the graph needs (1 s)
+        if not has_only_cells(config):
+            from auditor.agents.graph import build_graph
+
+            build_graph()  # loads meanwhile what the graph needs (1 s)
         return set[str]().union(*(part.result() for part in slices))
 
 

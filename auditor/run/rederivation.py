@@ -132,7 +132,7 @@ def open_derivation(
         # Queries of other processes are not noted, and a round of answers depends on those before.
         is_divisible = queried_hashes is None and config.probes.direct and config.direct.target_width is None
         if is_divisible and (n_workers := derivation_workers.count_workers(copy)) > 1:
-            client.unasked |= derivation_workers.read_cells(db, copy, audit.name, n_workers)
+            client.unasked |= derivation_workers.read_cells(db, copy, audit.name, n_workers, config)
             context = replace(context, has_cells=True)
         with derivation_workers.collect_garbage_rarely():
             asyncio.run(_derive(db, context))
@@ -207,8 +207,9 @@ def _require_inputs(config: AuditConfig) -> None:
 
 
 async def _derive(db: Database, context: RunContext) -> None:
-    """Run the audit's graph on the copy, then apply the exclusions in force as the commands that declare them do."""
-    from auditor.agents.graph import recompute_results, run_graph  # loads langgraph (2 s)
+    """Do on the copy what a run does, then apply the exclusions in force as the commands that declare them do."""
+    from auditor.agents.derived_results import recompute_results  # loads numpy
+    from auditor.agents.recorded_cells import has_only_cells, read_recorded_slice
 
     if context.consistency is None:  # no vectors are stored; a run keeps what was measured for unchanged texts, too
         measured = [
@@ -220,8 +221,16 @@ async def _derive(db: Database, context: RunContext) -> None:
             if score.self_consistency is not None
         ]
         save_records(context.db, context.audit_id, measured)
-    await run_graph(context)
-    context.raise_if_stopped()
+    if has_only_cells(context.config):
+        if not context.has_cells:
+            await read_recorded_slice(context, 0, 1)
+        context.raise_if_stopped()
+        await asyncio.to_thread(recompute_results, context)
+    else:
+        from auditor.agents.graph import run_graph  # loads langgraph (2 s)
+
+        await run_graph(context)
+        context.raise_if_stopped()
     if exclusions.load_exclusions(db, context.audit_id):
         await asyncio.to_thread(apply_copied_exclusions, db, context.db, context.audit_id)
         await asyncio.to_thread(recompute_results, context)

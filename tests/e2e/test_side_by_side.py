@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents import conflict_nodes
+from auditor.agents import conflict_nodes, derived_results
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig
 from auditor.domain import Conflict
@@ -139,7 +139,7 @@ def test_conflicts_are_settled_when_their_cell_is_complete(
 ) -> None:
     """Before the stages that wait for all cells, which store the same again, in a second run too."""
     early: list[list[Conflict]] = []
-    detect_conflicts = conflict_nodes.detect_conflicts
+    detect_conflicts = derived_results.detect_conflicts
 
     def keep_stored(context: RunContext) -> list[Conflict]:
         early.append(results.load_conflicts(context.db, context.audit_id))

@@ -20,7 +20,7 @@ from auditor import bootstrap, failpoints
 from auditor.agents import background_consistency
 from auditor.agents.background_consistency import BackgroundConsistency, CellKey, CellTexts
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
-from auditor.agents.nodes import CELLS_PER_BATCH
+from auditor.agents.derived_results import CELLS_PER_BATCH
 from auditor.config import AuditConfig
 from auditor.domain import CellScore, Method
 from auditor.errors import RunInterrupted

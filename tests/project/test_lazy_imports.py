@@ -42,7 +42,7 @@ NEEDED_BY_NO_QUICK_COMMAND = {
     "httpx",
 }
 NEEDED_BY_GRAPHS = {"langgraph", "langchain_core", "langsmith", "httpx"}
-"""Loaded by `verify`, which runs the audit's graph on the recorded answers."""
+"""Loaded by `verify` of an audit with probes, which runs the audit's graph on the recorded answers."""
 RUN_COMMAND = """
 import json, sys
 sys.argv = ["auditor", *json.loads(sys.argv[1])]
@@ -120,7 +120,7 @@ def make_audit_of_everything(storage: str) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with databases: of an audit that lacks answers, and of one with everything.
+    """A folder with databases: of an audit that lacks answers, of one with everything, and of one without probes.
 
     Besides, a config of two providers' models.
     """
@@ -130,6 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_database(f"sqlite:///{path}/auditor.db") as db:
         populate(db, models=3, countries=6, topics=6, samples=2, judges=2)
     make_audit_of_everything(f"sqlite:///{path}/everything.db")
+    run_audit(AuditConfig.model_validate(SIMULATED_CONFIG), storage=f"sqlite:///{path}/cells.db")
     (path / "estimated.toml").write_text(CONFIG)
     return path
 
@@ -143,6 +144,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (MARKDOWN_REPORT, set()),
         (["status", *EVERYTHING], set()),
         (["verify", *EVERYTHING], NEEDED_BY_GRAPHS),
+        (["verify", "--storage", "sqlite:///cells.db"], set()),
         (["report", "--format", "json", "-o", "report.json", *EVERYTHING], set()),
         (["report", "--brief", "--format", "text", *EVERYTHING], set()),
         (["report", "-o", "report.html", *EVERYTHING], {"vl_convert"}),

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, event
 
 from auditor import run_audit
+from auditor.agents import recorded_cells
 from auditor.agents.cell_scoring import evidence_hash
 from auditor.cli.exports import export_app
 from auditor.config import AuditConfig
@@ -127,6 +128,33 @@ def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.
     execute(db, "UPDATE answer SET text = 'other' WHERE rowid = 3")
     with derivation_workers.start_verification(db, NAME) as get_verification:
         assert get_verification() == verify_audit(db, NAME)
+
+
+def test_answers_about_cells_are_derived_again_alike_with_and_without_the_graph(
+    storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probes = {"direct": {"samples": 2}, "review": {"guess": True, "rewrite": "neutral", "rewriter": "a"}}
+    with word_encoder():
+        run_audit(AuditConfig.model_validate(CONFIG | {"probes": probes}), storage=storage)
+        exclude_answers(NAME, AnswerSelection(model="c", country="Nigeria"), "test", storage=storage)
+    with open_database(storage) as opened:
+        assert derive(opened).is_consistent
+        for table, change in (
+            ("trace", "score = 9"),
+            ("verdict", "turn = 9"),
+            ("score", "n_ok = 9"),
+            ("conflict", "seats = 9"),
+        ):
+            execute(opened, f"UPDATE {table} SET {change} WHERE rowid = 1")
+        without_graph = derive(opened)
+        assert without_graph.check is not None
+        assert without_graph.check.changed == {"trace": 1, "verdict": 1, "score": 1, "conflict": 1}
+        assert {"guess", "excluded_content"} <= set(without_graph.check.compared)
+        with monkeypatch.context() as patch:
+            patch.setattr(recorded_cells, "has_only_cells", lambda _: False)
+            assert derive(opened) == without_graph
+        monkeypatch.setattr(derivation_workers, "count_workers", lambda _: 2)
+        assert derive(opened) == without_graph
 
 
 CHANGES = [
