@@ -10,7 +10,6 @@ import typer
 
 from auditor.console.options import AuditArgument, JsonOption, StorageOption
 from auditor.console.output import print_json, print_message, print_table
-from auditor.exports.evidence import check_evidence
 from auditor.reports.number_format import pluralize
 from auditor.run import open_stored_audit
 from auditor.run.derivation_workers import start_verification
@@ -80,6 +79,8 @@ def verify(
 
 def _verify_evidence(path: Path, head: str | None, *, as_json: bool) -> None:
     """Check an archive of evidence, and exit with its code if not everything is equal."""
+    from auditor.exports.evidence import check_evidence  # loads what reports need
+
     check = check_evidence(path, head)
     if as_json:
         print_json(asdict(check) | {"holds": check.exit_code == 0})

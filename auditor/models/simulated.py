@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import NormalDist, fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor.config.installed_probes import list_built_in_names, load_built_in, load_probe
 from auditor.domain import (
@@ -34,6 +34,7 @@ from auditor.domain import (
 from auditor.domain.decisions import SURVEY_REVIEWS, TASK_REVIEWS, aspect_questions
 from auditor.domain.personas import Persona, find_persona
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX, split_model_id
+from auditor.lazy_imports import import_when_used
 from auditor.models.answer_schemas import (
     AuthorGuess,
     BlindGuess,
@@ -45,7 +46,11 @@ from auditor.models.answer_schemas import (
     StepwiseJudgement,
 )
 from auditor.models.endpoint import DEFAULT_CAPABILITY
-from auditor.models.provider_request import ProviderReply
+
+if not TYPE_CHECKING:
+    provider_request = import_when_used("auditor.models.provider_request")  # loads httpx
+else:
+    from auditor.models import provider_request
 
 WORLD_PARAM = "simulated_world"
 """Request parameter that names the survey and the seed, so that another survey is never answered from the ledger."""
@@ -409,7 +414,7 @@ class SimulatedDispatcher:
         attempt_number: int,
         total_timeout_s: float | None,
         capability: Capability = DEFAULT_CAPABILITY,
-    ) -> ProviderReply:
+    ) -> provider_request.ProviderReply:
         """Answer a call; see `Dispatcher.send`."""
         started_at = datetime.now(UTC)
         text = answer_text(self._world, call)
@@ -439,7 +444,7 @@ class SimulatedDispatcher:
             capability=capability.id,
             form=None if call.schema is None else AnswerForm.JSON_SCHEMA,
         )
-        return ProviderReply(answer, None)
+        return provider_request.ProviderReply(answer, None)
 
     async def close(self) -> None:
         """Close nothing: there is no connection."""
