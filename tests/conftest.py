@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+import sqlalchemy as sa
 from filelock import FileLock
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.util import LRUCache
 
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, unhandled_errors
 from auditor.redaction import Redactor
@@ -53,6 +56,17 @@ hypothesis.settings.load_profile("auditor")
 
 importlib.metadata.version = functools.cache(importlib.metadata.version)
 """Each run of an audit records versions of packages, which are parsed from files each time."""
+
+COMPILED_STATEMENTS: LRUCache[object, object] = LRUCache(2_000)
+setattr(SQLiteDialect_pysqlite, "__hash__", lambda dialect: hash(type(dialect)))  # noqa: B010 - mypy
+setattr(SQLiteDialect_pysqlite, "__eq__", lambda dialect, other: type(dialect) is type(other))  # noqa: B010 - mypy
+
+
+@sa.event.listens_for(sa.Engine, "engine_connect")
+def share_compiled_statements(connection: sa.Connection) -> None:
+    """Compile a statement once for all SQLite databases, not once for each: it took an eighth of a small run's time."""
+    if isinstance(connection.dialect, SQLiteDialect_pysqlite):
+        connection.execution_options(compiled_cache=COMPILED_STATEMENTS)
 
 
 def pytest_collection_finish() -> None:
