@@ -169,13 +169,18 @@ def test_a_second_run_makes_no_call_and_its_csv_file_has_all_figures_of_the_firs
             assert float(row["published_value"]) == pytest.approx(float(row["ours"]) - float(row["difference"]))
 
 
-def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment) -> None:
-    result = replicate(
-        experiment.folder, "--json", "--as", "western-everywhere=GPT-4o", "--as", "inconsistent=Claude-3-Opus"
-    )
+@pytest.fixture(scope="module")
+def mapped(experiment: Experiment) -> Experiment:
+    """The experiment with two models compared with published ones; its page is `replication.html`."""
+    pairs = ("--as", "western-everywhere=GPT-4o", "--as", "inconsistent=Claude-3-Opus")
+    result = replicate(experiment.folder, "--json", *pairs, "-o", str(experiment.folder / "replication.html"))
+    assert result.returncode == 0, result.stderr
+    return Experiment(experiment.folder, json.loads(result.stdout))
+
+
+def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment, mapped: Experiment) -> None:
     report = open_audit(experiment.audits["PEW"], storage=experiment.storage).report()
     [agreement] = [row.agreement.value for row in report.peer_agreement if row.model == "western-everywhere"]
-    mapped = Experiment(experiment.folder, json.loads(result.stdout))
     assert mapped.value("peer", "GPT-4o", "A", "PEW, western-everywhere") == agreement
     r = {
         survey: [
@@ -192,10 +197,8 @@ def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experim
     assert highest == best.agreement.value != agreement
 
 
-def test_the_document_has_a_mark_in_every_row_and_the_heat_maps(experiment: Experiment) -> None:
-    page = experiment.folder / "replication.html"
-    assert replicate(experiment.folder, "-o", str(page)).returncode == 0
-    text = page.read_text("utf-8")
+def test_the_document_has_a_mark_in_every_row_and_the_heat_maps(experiment: Experiment, mapped: Experiment) -> None:
+    text = (mapped.folder / "replication.html").read_text("utf-8")
     for phrase in ("other definition", "Worked example: simulated models", "Distribution of absolute errors"):
         assert phrase in text
     results = [cell for cell in experiment.output["cells"] if not cell["published"]["is_definition"]]
