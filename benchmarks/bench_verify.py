@@ -49,8 +49,11 @@ def verify(url: str) -> None:
     from auditor.run.derivation_workers import start_verification
     from auditor.run.rederivation import derive_again
 
-    with open_stored_audit(NAME, url) as (db, audit), start_verification(db, audit.name) as get_verification:
-        assert derive_again(db, audit).is_consistent
+    with (
+        open_stored_audit(NAME, url) as (db, audit),
+        start_verification(db, audit) as (unknown, get_verification),
+    ):
+        assert derive_again(db, audit, unknown=unknown).is_consistent
         assert get_verification().is_consistent
 
 

@@ -57,8 +57,8 @@ def verify(
         _verify_evidence(Path(audit), head, as_json=as_json)
         return
     with open_stored_audit(audit, storage) as (db, stored_audit):
-        with start_verification(db, stored_audit.name) as get_verification:
-            derivation = derive_again(db, stored_audit)
+        with start_verification(db, stored_audit) as (unknown, get_verification):
+            derivation = derive_again(db, stored_audit, unknown=unknown)
             verification = get_verification()
         is_known = head is None or hash_chain.contains_head(db, head)
     is_consistent = verification.is_consistent and derivation.is_consistent and is_known

@@ -37,7 +37,7 @@ from auditor.storage.audit_archive import KEPT_PATHS, AuditRows, is_withheld, li
 from auditor.storage.audits import Audit
 from auditor.storage.costs import load_call_keys
 from auditor.storage.database import Database
-from auditor.storage.derived_rows import is_equal_value, open_temporary_database
+from auditor.storage.derived_rows import find_unknown_values, is_equal_value, open_temporary_database
 from auditor.storage.schema import has_current_tables
 from auditor.storage.tables import REVISION
 from auditor.surveys.description import DESCRIPTION_SUFFIX
@@ -403,7 +403,9 @@ def _check_results(
         problems.append(f"{CONFIG} is not the configuration of the recorded audit.")
     if _read_json(folder / PROMPTS) != _describe_prompts(audit):
         (reasons if reasons else problems).append(f"{PROMPTS} does not have the prompts of this installation.")
-    verification, derivation = verify_audit(db, audit.name, records), derive_again(db, audit)
+    unknown = find_unknown_values(db, audit.id)
+    verification = verify_audit(db, audit.name, records, unknown)
+    derivation = derive_again(db, audit, unknown=unknown)
     if derivation.is_hindered:
         reasons.append(f"Results cannot be derived: {derivation.reason}")
     reported = dict(_iterate_figures(_read_json(folder / REPORT)))

@@ -10,15 +10,16 @@ import asyncio
 import gc
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_all_start_methods, get_context
 from typing import TYPE_CHECKING, Literal
 
+from auditor.domain.audit_records import Audit
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database
-from auditor.storage.derived_rows import open_scratch_database
+from auditor.storage.derived_rows import RowDifference, find_unknown_values, open_scratch_database
 from auditor.storage.ledger import count_answers
 
 if TYPE_CHECKING:
@@ -45,16 +46,23 @@ def count_workers(db: Database) -> int:
 
 
 @contextmanager
-def start_verification(db: Database, audit_name: str) -> Iterator[Callable[[], AuditVerification]]:
-    """Begin `verify_audit`, of a large database in a process, and yield a function that waits for its outcome.
+def start_verification(
+    db: Database, audit: Audit
+) -> Iterator[tuple[Sequence[RowDifference], Callable[[], AuditVerification]]]:
+    """Begin `verify_audit`, of a large database in a process.
 
-    The function raises AuditorError if the database cannot be read.
+    Yields:
+        The audit's rows with unknown values, and a function that waits for the outcome. It raises AuditorError if the
+        database cannot be read.
     """
     if count_workers(db) == 1:
-        yield lambda: _verify(db, audit_name)
+        unknown = find_unknown_values(db, audit.id)
+        yield unknown, lambda: _verify(db, audit.name, unknown)
         return
     with _start_workers(1) as pool:
-        yield pool.submit(_verify_at, _url_of(db), audit_name).result
+        pool.submit(os.getpid)  # the process starts meanwhile
+        unknown = find_unknown_values(db, audit.id)
+        yield unknown, pool.submit(_verify_at, _url_of(db), audit.name, unknown).result
 
 
 def _select_start_method() -> Literal["forkserver", "spawn"]:
@@ -74,15 +82,15 @@ def _start_workers(n_workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(n_workers, mp_context=context)
 
 
-def _verify(db: Database, audit_name: str) -> AuditVerification:
+def _verify(db: Database, audit_name: str, unknown: Sequence[RowDifference]) -> AuditVerification:
     from auditor.reports.data.verification import verify_audit  # loads numpy
 
-    return verify_audit(db, audit_name)
+    return verify_audit(db, audit_name, unknown=unknown)
 
 
-def _verify_at(url: str, audit_name: str) -> AuditVerification:
+def _verify_at(url: str, audit_name: str, unknown: Sequence[RowDifference]) -> AuditVerification:
     with open_database(url, create=False) as db, collect_garbage_rarely():
-        return _verify(db, audit_name)
+        return _verify(db, audit_name, unknown)
 
 
 def read_cells(db: Database, copy: Database, audit_name: str, n_workers: int, config: AuditConfig) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +35,7 @@ from auditor.storage.database import Database, run_lock
 from auditor.storage.derived_rows import (
     RowCallback,
     RowCheck,
+    RowDifference,
     apply_copied_exclusions,
     compare_derived_rows,
     find_unknown_values,
@@ -78,7 +79,12 @@ class Rederivation:
         return self.is_hindered if self.check is None else bool(self.check.left_out)
 
 
-def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = None) -> Rederivation:
+def derive_again(
+    db: Database,
+    audit: Audit,
+    queried_hashes: set[str] | None = None,
+    unknown: Sequence[RowDifference] | None = None,
+) -> Rederivation:
     """Derive all results of an audit again from its recorded answers, and compare them with the stored rows.
 
     An audit of imported results has no answers: nothing is derived. Nor is it where rows cannot be read.
@@ -87,10 +93,11 @@ def derive_again(db: Database, audit: Audit, queried_hashes: set[str] | None = N
         db: the audit's database.
         audit: the audit.
         queried_hashes: a set to which the keys of calls and of embeddings are added that the results depend on.
+        unknown: what `find_unknown_values` returns, if it was called before.
     """
     if not hash_chain.is_audit_intact(db, audit.id):
         return Rederivation(None, "the audit's configuration, survey or environment is not as it was written")
-    if find_unknown_values(db, audit.id):
+    if find_unknown_values(db, audit.id) if unknown is None else unknown:
         return Rederivation(None, "rows have values that no version of auditor writes")
     try:
         with open_derivation(db, audit, queried_hashes) as compare:

@@ -126,8 +126,15 @@ def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.
     assert expected.check is not None
     assert expected.check.changed.keys() >= {"trace", "verdict"}
     execute(db, "UPDATE answer SET text = 'other' WHERE rowid = 3")
-    with derivation_workers.start_verification(db, NAME) as get_verification:
-        assert get_verification() == verify_audit(db, NAME)
+    with derivation_workers.start_verification(db, audits.get_audit(db, NAME)) as (unknown, get_verification):
+        assert (list(unknown), get_verification()) == ([], verify_audit(db, NAME))
+    execute(db, "UPDATE trace SET outcome = 'odd' WHERE rowid = 3")
+    for n_workers in (1, 2):
+        monkeypatch.setattr(derivation_workers, "count_workers", lambda _, n=n_workers: n)
+        with derivation_workers.start_verification(db, audits.get_audit(db, NAME)) as (unknown, get_verification):
+            assert [difference.table for difference in unknown] == ["trace"]
+            assert get_verification() == verify_audit(db, NAME)
+            assert derive_again(db, audits.get_audit(db, NAME), unknown=unknown) == derive(db)
 
 
 def test_answers_about_cells_are_derived_again_alike_with_and_without_the_graph(

@@ -74,20 +74,27 @@ class AuditVerification:
         return is_balanced and not self.unfounded and not self.records.breaks and not self.unknown
 
 
-def verify_audit(db: Database, audit_name: str, records: hash_chain.ChainCheck | None = None) -> AuditVerification:
+def verify_audit(
+    db: Database,
+    audit_name: str,
+    records: hash_chain.ChainCheck | None = None,
+    unknown: Sequence[RowDifference] | None = None,
+) -> AuditVerification:
     """Check the calls of one audit, and the hash chain over the records of the whole database.
 
     Args:
         db: the database.
         audit_name: the audit's name.
         records: outcome of `hash_chain.verify_chain`, if it was checked before.
+        unknown: what `find_unknown_values` returns, if it was called before.
 
     Raises:
         StorageError: there is no such audit.
     """
     audit = audits.get_audit(db, audit_name)
     records, uncovered = records or hash_chain.verify_chain(db), hash_chain.find_uncovered(db, audit.id)
-    if (unknown := find_unknown_values(db, audit.id)) or not hash_chain.is_audit_intact(db, audit.id):
+    unknown = find_unknown_values(db, audit.id) if unknown is None else unknown
+    if unknown or not hash_chain.is_audit_intact(db, audit.id):
         return AuditVerification([], 0, records, unknown, uncovered)
     # The cost and the single votes are not checked, and take most of the time.
     source = load_source(db, audit_name, left_out=["call_counts", "votes"])
