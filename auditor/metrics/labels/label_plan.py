@@ -237,8 +237,9 @@ def stratified_confidence_sequence(
         raise ValueError("samples and sizes must have the same strata, each with at most as many labels as units")
     if any(((y < 0) | (y > 1)).any() for y in labels):
         raise ValueError("labels must be from 0 to 1, or nan where a rater is unsure")
-    low = _find_ends([np.nan_to_num(y, nan=0.0) for y in labels], sizes, alpha)[0]
-    high = _find_ends([np.nan_to_num(y, nan=1.0) for y in labels], sizes, alpha)[1]
+    low, high = _find_ends([np.nan_to_num(y, nan=0.0) for y in labels], sizes, alpha)
+    if any(np.isnan(y).any() for y in labels):
+        _, high = _find_ends([np.nan_to_num(y, nan=1.0) for y in labels], sizes, alpha)
     shares = np.asarray(sizes) / sum(sizes)
     known = [y[~np.isnan(y)] for y in labels]
     value = float(shares @ [y.mean() for y in known]) if all(len(y) for y in known) else None
