@@ -459,7 +459,7 @@ def load_source(db: Database, audit_name: str, left_out: Collection[str] = ()) -
     Args:
         db: the database.
         audit_name: the audit's name.
-        left_out: names of `SOURCE_QUERIES` whose fields stay empty, for what does not use them.
+        left_out: names of fields that are not read and stay empty, for what does not use them.
 
     Raises:
         StorageError: there is no such audit.
@@ -467,7 +467,7 @@ def load_source(db: Database, audit_name: str, left_out: Collection[str] = ()) -
     audit = audits.get_audit(db, audit_name)
     config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
-    queries = {field_name: query for field_name, query in SOURCE_QUERIES.items() if field_name not in left_out}
+    queries = dict(SOURCE_QUERIES)
     if survey.task:
         queries["task_answers"] = audits.load_answers
     if survey.n_wordings > 1:
@@ -479,10 +479,11 @@ def load_source(db: Database, audit_name: str, left_out: Collection[str] = ()) -
         queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
             db, audit_id, max_trace_chars
         )
+    queries = {field_name: query for field_name, query in queries.items() if field_name not in left_out}
     with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
         futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
         records = {field_name: future.result() for field_name, future in futures.items()}
-    records |= dict.fromkeys(left_out, ())
+    records |= {field_name: () for field_name in left_out if field_name in SOURCE_QUERIES}
     if survey.task and survey.task.people:
         people = set(survey.task.people)
         records["trace_counts"] = [count for count in records["trace_counts"] if count.model not in people]

@@ -96,8 +96,8 @@ def verify_audit(
     unknown = find_unknown_values(db, audit.id) if unknown is None else unknown
     if unknown or not hash_chain.is_audit_intact(db, audit.id):
         return AuditVerification([], 0, records, unknown, uncovered)
-    # The cost and the single votes are not checked, and take most of the time.
-    source = load_source(db, audit_name, left_out=["call_counts", "votes"])
+    # The cost, the single votes and what judges were shown are not checked, and take most of the time.
+    source = load_source(db, audit_name, left_out=["call_counts", "votes", "n_shortened_traces"])
     probe_reports = build_probe_reports(db, source, build_sampling_report(source.config, source.call_counts))
     balances = [_balance_stage(stage, model) for stage in measure_coverage(source) for model in source.models]
     balances += [
