@@ -75,8 +75,9 @@ ColumnBatch = Mapping[str, Sequence[Any]]
 def dump_columns(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[ColumnBatch]:
     """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
     table = table_of(_list_audit_record_classes()[table_name])
-    query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
+        query = _audit_rows_query(table, audit_id, is_only_audit=_has_one_audit(connection))
+        query = query.order_by(*table.primary_key)
         result = connection.execution_options(yield_per=batch_size).execute(query)
         names = tuple(result.keys())
         for rows in result.partitions(batch_size):
@@ -130,13 +131,35 @@ def _list_audit_record_classes() -> dict[str, type]:
     }
 
 
-def _audit_rows_query(table: sa.Table, audit_id: int) -> sa.Select[Any]:
-    """Select an audit's rows of a table; of a shared table, the rows of the calls that its other rows refer to."""
+def _has_one_audit(connection: sa.Connection) -> bool:
+    """Whether a database has one audit only."""
+    return bool(connection.execute(sa.select(sa.func.count()).select_from(table_of(Audit))).scalar_one() == 1)
+
+
+def _audit_rows_query(table: sa.Table, audit_id: int, *, is_only_audit: bool) -> sa.Select[Any]:
+    """Select an audit's rows of a table; of a shared table, the rows of the calls that its other rows refer to.
+
+    Args:
+        table: one of the tables of `list_tables`.
+        audit_id: the audit's id.
+        is_only_audit: whether the database has no other audit. Shared tables are then read in the order of their keys.
+            Otherwise SQLite looks up the rows of each call, and sorts them.
+    """
     if table.name == "audit":
         return sa.select(table).where(table.c.id == audit_id)
-    if table.name in SHARED_TABLES:
-        return sa.select(table).where(table.c.key.in_(sa.union(*_call_key_queries(audit_id))))
-    return sa.select(table).where(table.c.audit_id == audit_id)
+    if table.name not in SHARED_TABLES:
+        return sa.select(table).where(table.c.audit_id == audit_id)
+    is_referred_to = table.c.key.in_(sa.union(*_call_key_queries(audit_id)))
+    if not is_only_audit:
+        return sa.select(table).where(is_referred_to)
+    attempt = table_of(StoredAttempt)
+    has_own_attempt = (
+        attempt.c.audit_id == audit_id
+        if table is attempt
+        else sa.exists().where(attempt.c.key == table.c.key, attempt.c.audit_id == audit_id)
+    )
+    # Nearly all rows have one, so that SQLite does not have to collect the keys of all calls.
+    return sa.select(table).where(sa.case((has_own_attempt, sa.true()), else_=is_referred_to))
 
 
 def is_call_key(column_name: str) -> bool:
@@ -208,8 +231,7 @@ class AuditRows:
         """
         self._db, self._audit, self._hashes, self._models = db, audit, hashes, models
         with db.read() as connection:
-            n_audits = connection.execute(sa.select(sa.func.count()).select_from(table_of(Audit))).scalar_one()
-        self._is_only_audit = n_audits == 1
+            self._is_only_audit = _has_one_audit(connection)
         self._append_only: set[tuple[str, str]] = set()
 
     def iterate(self, kind: str) -> Iterator[dict[str, Any]]:

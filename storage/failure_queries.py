@@ -144,7 +144,8 @@ def _failed_requests_query(audit_id: int, *, has_nameless: bool) -> sa.Select[An
         .scalar_subquery()
     )
     group = (name, attempt.model, attempt.purpose, attempt.outcome, attempt.http_status, attempt.error)
-    is_unusable = (attempt.id == last_attempt_id) & (sa.func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
+    # SQLite looks up the last attempt only where the condition before it holds: most failures were retried.
+    is_unusable = (sa.func.coalesce(answers.c.outcome, "") != Outcome.OK.value) & (attempt.id == last_attempt_id)
     return (
         sa.select(
             *group,

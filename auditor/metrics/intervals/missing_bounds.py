@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -79,7 +80,13 @@ def extreme_correlation_scores(low: ArrayLike, high: ArrayLike, truth: ArrayLike
     Returns:
         The scores; None where r is undefined for some scores of the box: all could be equal, or the truth is constant.
     """
-    lows, highs, y = (np.asarray(column, dtype=np.float64) for column in (low, high, truth))
+    return _find_extreme_scores(*(np.asarray(column, dtype=np.float64).tobytes() for column in (low, high, truth)))
+
+
+@functools.lru_cache(maxsize=8)  # a region's own bounds and those of its gap to another one rest on the same scores
+def _find_extreme_scores(low: bytes, high: bytes, truth: bytes) -> ExtremeScores | None:
+    """The result of `extreme_correlation_scores`, from the bytes of its arrays."""
+    lows, highs, y = map(np.frombuffer, (low, high, truth))
     centred = y - y.mean()
     if lows.max() <= highs.min() or centred @ centred <= 1e-12:
         return None

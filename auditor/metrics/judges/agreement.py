@@ -326,9 +326,13 @@ def krippendorff_alpha(
     Raises:
         ValueError: not a table, an infinite rating, an unknown level, or another number of labels than of items.
     """
+    return _estimate_alpha(*_count_by_category(as_ratings(ratings)), level, units)
+
+
+def _estimate_alpha(counts: Floats, values: Floats, level: MeasurementLevel, units: RatingUnits | None) -> Agreement:
+    """Krippendorff's alpha of the counts and values of `_count_by_category`. ValueError for an unknown level."""
     if level not in get_args(MeasurementLevel):
         raise ValueError(f"level must be one of {', '.join(get_args(MeasurementLevel))}, but got {level!r}")
-    counts, values = _count_by_category(as_ratings(ratings))
     return _estimate_agreement(counts, lambda c: make_alpha(c, values, level), units)
 
 
@@ -367,12 +371,13 @@ def leave_one_rater_out(
     """
     table = as_ratings(ratings)
     unit_labels = _select_units(units, np.ones(table.shape[1], dtype=np.bool_))
-    panel = krippendorff_alpha(table, level, units=units)
+    counts, values = _count_by_category(table)
+    panel = _estimate_alpha(counts, values, level, units)
     results = []
-    panel_replicates = None if panel.value is None else _alpha_replicates(table, level, unit_labels)
-    for i in range(len(table)):
-        others = np.delete(table, i, axis=0)
-        without = krippendorff_alpha(others, level, units=units)
+    panel_replicates = None if panel.value is None else _alpha_replicates(counts, values, level, unit_labels)
+    for rater_ratings in table:
+        others, other_values = _subtract_rater(counts, values, rater_ratings)
+        without = _estimate_alpha(others, other_values, level, units)
         if panel.value is None or without.value is None or panel_replicates is None:
             reason = panel.reason if panel.value is None else without.reason
             results.append(LeftOutRater(without, Tested(None, 0, reason=reason)))
@@ -381,10 +386,23 @@ def leave_one_rater_out(
         if reason is not None:
             results.append(LeftOutRater(without, Tested(value, without.n, reason=reason)))
             continue
-        replicates = _alpha_replicates(others, level, unit_labels).minus(panel_replicates)
+        replicates = _alpha_replicates(others, other_values, level, unit_labels).minus(panel_replicates)
         df = max(1, _count_units_with_rarer(others, unit_labels) - 1)
         results.append(LeftOutRater(without, _estimate_difference(value, without.n, replicates, df)))
     return tuple(results)
+
+
+def _subtract_rater(counts: Floats, values: Floats, rater_ratings: Floats) -> tuple[Floats, Floats]:
+    """Counts and values of `_count_by_category` without one rater, who is counted in them.
+
+    Args:
+        rater_ratings: shape (items,), nan where the rater gave none.
+    """
+    items = np.flatnonzero(~np.isnan(rater_ratings))
+    others = counts.copy()
+    others[items, np.searchsorted(values, rater_ratings[items])] -= 1
+    occurs = others.any(axis=0)
+    return (others, values) if occurs.all() else (np.compress(occurs, others, axis=1), values[occurs])
 
 
 def _estimate_difference(value: float, n: int, replicates: UnitReplicates, df: int) -> Tested:
@@ -397,19 +415,17 @@ def _estimate_difference(value: float, n: int, replicates: UnitReplicates, df: i
     return Tested(value, n, max(-2.0, low), min(2.0, high), resampled=tuple(replicates.units), p_value=p_value)
 
 
-def _count_units_with_rarer(ratings: Floats, units: RatingUnits) -> int:
+def _count_units_with_rarer(counts: Floats, units: RatingUnits) -> int:
     """The number of units, of the kind with fewest, that have a rating other than the most common one.
 
     The other units hardly change how much raters agree, so they are no degrees of freedom.
     """
-    counts = _count_by_category(ratings)[0]
     is_rarer = np.delete(counts, counts.sum(axis=0).argmax(), axis=1).any(axis=1)
     return min(len(np.unique(np.asarray(labels)[is_rarer])) for labels in units.values())
 
 
-def _alpha_replicates(ratings: Floats, level: MeasurementLevel, units: RatingUnits) -> UnitReplicates:
+def _alpha_replicates(counts: Floats, values: Floats, level: MeasurementLevel, units: RatingUnits) -> UnitReplicates:
     """Krippendorff's alpha without each unit; items with fewer than two ratings add nothing to its sums."""
-    counts, values = _count_by_category(ratings)
     is_pairable = counts.sum(axis=1) >= 2
     coefficient = make_alpha(counts[is_pairable], values, level)
     moments = np.zeros((len(counts), coefficient.moments.shape[1]))

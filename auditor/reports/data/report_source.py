@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ from auditor.storage.records import load_records
 from auditor.storage.review_queue import ReviewedConflict, load_reviewed_conflicts
 from auditor.storage.votes import VoteArrays, load_votes
 from auditor.surveys.regions import get_zones
+
+if TYPE_CHECKING:
+    from auditor.reports.data.coverage.lost_samples import SampleCounts
 
 CHANGED_REASON = (
     "traces were added, removed or changed since the random sample was drawn, so it is no random sample of them. "
@@ -360,6 +363,11 @@ class ReportSource:
         """
         values: FloatArray = self._matrix(field_name)[column]
         return values
+
+    @cached_property
+    def sample_counts(self) -> list[SampleCounts]:
+        """What `count_samples` has counted: empty until its first call."""
+        return []
 
     @cached_property
     def _matrices(self) -> dict[str, FloatArray]:

@@ -65,20 +65,21 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
     region_names = [region.name for region in grouping.regions if region.name in by_country.values()]
     region_by_cell = np.array([by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
     n_countries = {name: list(by_country.values()).count(name) for name in region_names}
-    counts = count_samples(source)
-    gaps = [
-        _build_gap_row(source, column, counts[column], pair, region_by_cell)
-        for column in range(len(source.columns))
-        for pair in _compare_regions(source, column, region_names, region_by_cell)
-    ]
+    rows: list[RegionRow] = []
+    gaps: list[RegionGapRow] = []
+    for column, counts in enumerate(count_samples(source)):
+        rows += [
+            _build_region_row(source, column, counts, name, region_by_cell == name, n_countries[name])
+            for name in region_names
+        ]
+        gaps += [
+            _build_gap_row(source, column, counts, pair, region_by_cell)
+            for pair in _compare_regions(source, column, region_names, region_by_cell)
+        ]
     return RegionsReport(
         grouping=grouping.name,
         title=grouping.title,
-        rows=[
-            _build_region_row(source, column, counts[column], name, region_by_cell == name, n_countries[name])
-            for column in range(len(source.columns))
-            for name in region_names
-        ],
+        rows=rows,
         gaps=adjust_rows(
             adjust_rows(gaps, "mae_gap", "gaps between regions"), "bias_gap", "gaps in bias between regions"
         ),
