@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
-from auditor.agents.audit_state import AuditState, Batch
 from auditor.agents.call_runner import repeat_calls, run_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.sentence_pairs import SentencePair, build_sentence_pairs, parse_sentence_pair_score
-from auditor.agents.stages import branch_node
+from auditor.agents.stages import AuditState, Batch, branch_node
 from auditor.config import ModelSection
 from auditor.domain import Answer, Cell, LogprobMeasure, Outcome, SentencePairScore
 from auditor.models.continuation import check_scoring_weights

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
-from auditor.agents.audit_state import AuditState
 from auditor.agents.call_builders import build_direct_call, plan_stand_ins
 from auditor.agents.localization import first_samples
 from auditor.agents.logprob_scoring import find_measures
 from auditor.agents.run_context import RunContext
-from auditor.agents.stages import enter_stage
+from auditor.agents.stages import AuditState, enter_stage
 from auditor.config import REPLAY, ModelSection
 from auditor.domain import Call, Purpose
 from auditor.errors import AuditorError, ModelSetupError, UnusableModelsError

@@ -14,12 +14,19 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.derived_results import save_scores
 from auditor.agents.probe_questions import build_probe_call, open_probe_audit, read_answer
 from auditor.agents.run_context import RunContext
-from auditor.agents.stages import branch_node, record_stage, wait_for_answers
+from auditor.agents.stages import (
+    AuditState,
+    Batch,
+    BranchResult,
+    branch_node,
+    record_stage,
+    split_into_batches,
+    wait_for_answers,
+)
 from auditor.config.installed_probes import InstalledProbe, load_probe
 from auditor.domain import Outcome
 from auditor.models.reasoning import strip_thinking

@@ -1,11 +1,14 @@
-"""Recording the current stage of an audit in storage, reporting it as progress, and ending branches of the graph."""
+"""State and stages of the graph: batches of positions, entering a stage, and branches that run beside others.
+
+The state holds ids and counts, never texts: answers are kept in the ledger.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from langgraph.runtime import Runtime
 
@@ -13,6 +16,40 @@ from auditor.agents.run_context import RunContext
 from auditor.errors import AuditorError
 from auditor.failpoints import failpoint
 from auditor.storage import audits
+
+
+class Batch(TypedDict):
+    """A range of positions, [start, stop), in a list of the audit: of cells, questions or pairs of items."""
+
+    start: int
+    stop: int
+
+
+def split_into_batches(n: int, size: int, start: int = 0) -> list[Batch]:
+    """Split the positions from `start` up to `n`, exclusive, into batches of at most `size`."""
+    return [Batch(start=first, stop=min(first + size, n)) for first in range(start, n, size)]
+
+
+class AuditState(TypedDict, total=False):
+    """State of one audit's graph.
+
+    Keys:
+        config_hash: hash of the configuration at the start of the run.
+        cells: number of cells in the audit.
+        measures: how log-probabilities are obtained, by model name (None: not available); empty without the probe.
+        conflicts, open: number of conflicts, and of those left to a person.
+    """
+
+    config_hash: str
+    cells: int
+    measures: dict[str, str | None]
+    conflicts: int
+    open: int
+
+
+class BranchResult(TypedDict):
+    """What a branch returns that runs beside others: nothing, since all results are stored."""
+
 
 N = TypeVar("N", bound=Callable[..., Awaitable[Any]])
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.providers import SIMULATED
 from auditor.domain import Cell, Survey, Trace, derive_seed
-from auditor.metrics.judges.panel_design import balanced_panels
+from auditor.metrics.judges.panels import balanced_panels
 from auditor.metrics.people.savings import stratified_order
 from auditor.surveys.regions import get_grouping
 

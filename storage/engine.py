@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from auditor.config.credential_bindings import is_loopback
+from auditor.config.credential_hosts import is_loopback
 from auditor.errors import ConfigError, UsageError
 from auditor.redaction import register_secrets
 from auditor.storage.sqlite_file import connect_immutable, refuse_unread_log

@@ -15,7 +15,7 @@ from auditor.bootstrap import redirecting_variables
 from auditor.cli.doctor import DoctorCheck, check_environment
 from auditor.config import EMBEDDED, AuditConfig, ModelSection, load_config, resolve_secret
 from auditor.config.installed_probes import load_built_in
-from auditor.config.trust import describe_destinations, require_trust, secret_header_variables
+from auditor.config.trust import describe_destinations, require_trust, secret_header_variables, short_secrets_warning
 from auditor.console.output import print_message, print_table
 from auditor.cost_estimation.audit_estimate import build_forecast_row
 from auditor.cost_estimation.planned_calls import PlannedCalls
@@ -38,7 +38,6 @@ from auditor.run import (
     open_audit,
     resolve_storage_url,
 )
-from auditor.run.api_keys import short_secrets_warning
 from auditor.run.ping import ping_models, plan_pings
 from auditor.run.ray_cluster import describe_cluster
 

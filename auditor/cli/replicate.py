@@ -54,6 +54,7 @@ from auditor.reports.sections.provenance import build_simulation_note, label_kin
 from auditor.reports.sections.replication import (
     build_check_document,
     build_figure_list_document,
+    build_figures_table,
     build_paper_list_document,
     build_published_document,
 )
@@ -64,7 +65,6 @@ from auditor.reports.sections.replication_run import (
     build_replication_document,
     prefix_ids,
 )
-from auditor.reports.sections.replication_table import build_figures_table
 from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
 from auditor.run import finish_audit, resolve_storage_url, store_audit
 from auditor.surveys import builtin_surveys

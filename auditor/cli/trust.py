@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.config import load_config
-from auditor.config.credential_bindings import display_host, is_loopback
+from auditor.config.credential_hosts import display_host, is_loopback
 from auditor.config.providers import describe_owner
 from auditor.config.trust import (
     add_trusted_bindings,
@@ -24,7 +24,7 @@ from auditor.storage.engine import remote_servers
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
-    from auditor.config.credential_bindings import CredentialBinding
+    from auditor.config.credential_hosts import CredentialBinding
 
 
 def trust(

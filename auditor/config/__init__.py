@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from auditor.lazy_imports import import_on_first_use
 
 if TYPE_CHECKING:
-    from auditor.config.audit import AuditConfig as AuditConfig
+    from auditor.config.audit import AuditConfig as AuditConfig, load_stored_config as load_stored_config
     from auditor.config.loader import (
         MAX_CONFIG_BYTES as MAX_CONFIG_BYTES,
         MODEL_PATH_KEYS as MODEL_PATH_KEYS,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         TelemetrySection as TelemetrySection,
         UnitFloat as UnitFloat,
     )
-    from auditor.config.stored import load_stored_config as load_stored_config
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = import_on_first_use(__name__, __file__)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from auditor.config.base import ConfigSection
-from auditor.config.credential_bindings import is_private_address
+from auditor.config.credential_hosts import is_private_address
 from auditor.config.providers import EMBEDDED, Credentials, Prefill, Provider, provider_of
 from auditor.config.value_checks import check_attributes, check_base_url, check_json_serializable, check_unique
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings

@@ -1,4 +1,4 @@
-"""To which servers keys may go: the trust file, and headers that hold secrets."""
+"""To which servers keys may go: the trust file, headers that hold secrets, and the check of an audit's keys."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from auditor.config import AuditConfig
-from auditor.config.credential_bindings import (
+from auditor.config import AuditConfig, resolve_secret
+from auditor.config.credential_hosts import (
     CredentialBinding,
     binding_for_url,
     encode_host,
@@ -20,6 +20,7 @@ from auditor.config.providers import PROVIDERS, REPLAY, unsupported_reason
 from auditor.config.value_checks import check_base_url
 from auditor.errors import ConfigError
 from auditor.input_files import read_text
+from auditor.redaction import MIN_SECRET_CHARS, register_secrets
 
 SECRET_NAME = re.compile(r"key|token|secret|auth|cookie|password|credential", re.IGNORECASE)
 """Words in the names of headers that hold a secret."""
@@ -301,3 +302,53 @@ def _parse_trust_line(line: str) -> CredentialBinding:
             "Correct or remove it.",
         )
     return binding
+
+
+def list_secret_variables(config: AuditConfig) -> tuple[str, ...]:
+    """Names of all environment variables that hold a key of the audit, without duplicates."""
+    references = [reference for model in config.models_by_name.values() for reference in _list_references(model)]
+    if config.telemetry is not None:
+        references += config.telemetry.headers.values()
+    return tuple(dict.fromkeys(reference.removeprefix(ENV_PREFIX) for reference in references))
+
+
+def _list_references(model: ModelSection) -> list[str]:
+    """References of a model's keys and of the secrets in its headers."""
+    header_references = [f"{ENV_PREFIX}{variable}" for variable in secret_header_variables(model).values()]
+    return [*model.api_keys, *header_references]
+
+
+def remember_secrets(variables: Iterable[str]) -> None:
+    """Register the values of these environment variables as secrets, as far as they are set."""
+    register_secrets(*(os.environ.get(name) for name in variables))
+
+
+def short_secrets_warning(config: AuditConfig) -> str | None:
+    """A warning that names the keys too short to be redacted; None if there is none."""
+    lengths = {name: len(os.environ.get(name, "").strip()) for name in list_secret_variables(config)}
+    short_names = [name for name, length in lengths.items() if 0 < length < MIN_SECRET_CHARS]
+    if not short_names:
+        return None
+    return (
+        f"Warning: the value of {', '.join(short_names)} is shorter than {MIN_SECRET_CHARS} characters. auditor does "
+        "not remove it from answers that repeat it. How to fix: use a longer key."
+    )
+
+
+def require_keys(config: AuditConfig, models: Iterable[ModelSection] | None = None) -> None:
+    """Check that every key is set, and that the user trusts the servers that get it.
+
+    Args:
+        config: the audit's configuration; its trust is checked as a whole.
+        models: models that this process sends requests to; all models and judges if None.
+
+    Raises:
+        ConfigError: a key is not set, or the user has not allowed it to go to its server.
+    """
+    require_trust(config)
+    for model in config.models_by_name.values() if models is None else models:
+        try:
+            for reference in _list_references(model):
+                resolve_secret(reference)
+        except ConfigError as error:
+            raise ConfigError(f"model '{model.name}': {error.message}", error.how_to_fix) from None

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from auditor.config.metadata_hosts import is_metadata_host
+from auditor.config.credential_hosts import is_metadata_host
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 """The sentence encoder of audits that name none; it is for English texts."""

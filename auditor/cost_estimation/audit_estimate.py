@@ -23,8 +23,7 @@ from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError, pluralize
 from auditor.models.batches import find_batch_provider
 from auditor.models.endpoint import DEFAULT_CAPABILITY
-from auditor.models.litellm_client import TokenPrice
-from auditor.models.model_prices import token_price
+from auditor.models.litellm_client import TokenPrice, token_price
 from auditor.models.reasoning import thinking_room
 from auditor.models.request_params import max_output_tokens
 from auditor.models.structured import find_schema, limited_schema

@@ -34,8 +34,19 @@ from auditor.domain.calls import (
     total_cost,
 )
 from auditor.domain.decisions import ConflictKind, ConflictSides, Decision
-from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell, TopicQuestion
-from auditor.domain.tasks import OPTION_LETTERS, AnswerKind, Task, TaskItem, lettered_options
+from auditor.domain.ground_truth import (
+    OPTION_LETTERS,
+    AnswerKind,
+    Grouping,
+    Phrasing,
+    Region,
+    Survey,
+    SurveyCell,
+    Task,
+    TaskItem,
+    TopicQuestion,
+    lettered_options,
+)
 from auditor.domain.terms import (
     ENGLISH,
     LANGUAGES,

@@ -15,13 +15,14 @@ from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Cell, Conflict, Method, Outcome, Survey, SurveyCell, Trace, Verdict, total_cost
 from auditor.errors import UsageError, did_you_mean
 from auditor.prompts.language_data import addresses_judge
-from auditor.reports.data.examples import HIDDEN_NAME, hide_names
 from auditor.reports.data.traces import (
+    HIDDEN_NAME,
     CellTraces,
     SentencePairTrace,
     TracePages,
     TraceReport,
     TraceVerdict,
+    hide_names,
 )
 from auditor.reports.render.html import render_html, write_search_page
 from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
@@ -30,8 +31,8 @@ from auditor.storage import audits, count_queries, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
+from auditor.storage.ledger import CallTranscript, load_transcripts
 from auditor.storage.review_queue import ConflictQueue
-from auditor.storage.transcripts import CallTranscript, load_transcripts
 from auditor.surveys.selection import limit_cells, resolve_names
 from auditor.text_safety import slugify, truncate_text
 

@@ -88,7 +88,7 @@ if TYPE_CHECKING:
         krippendorff_alpha as krippendorff_alpha,
         leave_one_rater_out as leave_one_rater_out,
     )
-    from auditor.metrics.judges.panel_design import balanced_panels as balanced_panels
+    from auditor.metrics.judges.panels import balanced_panels as balanced_panels
     from auditor.metrics.judges.votes import (
         agreement_with_others as agreement_with_others,
         can_still_change as can_still_change,

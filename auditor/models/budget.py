@@ -10,8 +10,7 @@ from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Capability, total_cost
 from auditor.errors import ConfigError, pluralize
 from auditor.models.endpoint import DEFAULT_CAPABILITY
-from auditor.models.litellm_client import TokenPrice, listed_max_output
-from auditor.models.model_prices import token_price
+from auditor.models.litellm_client import TokenPrice, listed_max_output, token_price
 from auditor.models.request_params import max_output_tokens
 from auditor.models.response_body import TokenUsage
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import certifi
 import httpx
 
-from auditor.config.metadata_hosts import is_metadata_address
+from auditor.config.credential_hosts import is_metadata_address
 from auditor.errors import ConfigError
 from auditor.lazy_imports import import_when_used
 from auditor.models.transport import GuardedTransport, ServerUnreachable, UnacceptableExchange, refused_address_message

@@ -18,8 +18,7 @@ from auditor.domain.terms import split_model_id
 from auditor.errors import ConfigError
 from auditor.lazy_imports import import_when_used
 from auditor.models import litellm_client
-from auditor.models.litellm_client import TokenPrice
-from auditor.models.model_prices import token_price
+from auditor.models.litellm_client import TokenPrice, token_price
 from auditor.models.reasoning import add_reasoning
 from auditor.models.structured import enumerate_bounded_numbers, find_schema, response_format, to_required_tool
 from auditor.redaction import register_secrets

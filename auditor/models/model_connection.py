@@ -18,8 +18,7 @@ from auditor.errors import ModelSetupError
 from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import ConcurrencyLimiter, HeldBack, RateLimiter, SharedSlots
-from auditor.models.litellm_client import TokenPrice
-from auditor.models.model_prices import token_price
+from auditor.models.litellm_client import TokenPrice, token_price
 from auditor.models.provider_request import ProviderReply, failed_answer
 from auditor.models.retries import (
     AccountLimits,

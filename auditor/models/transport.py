@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from auditor.config.metadata_hosts import is_metadata_host
+from auditor.config.credential_hosts import is_metadata_host
 from auditor.models.response_body import is_event_stream, join_events
 from auditor.redaction import redact, register_secrets
 

@@ -14,8 +14,8 @@ from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Tested
 from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.probes.logic.figures.schema import LogicReport
 from auditor.replications.definitions import MeasuredAudit
+from auditor.replications.figures import BERTSCORES, LEXICAL_METRICS
 from auditor.replications.presets import Paper, PresetFinding
-from auditor.replications.semantic_figures import BERTSCORES, LEXICAL_METRICS
 from auditor.replications.survey_figures import DIRECT
 from auditor.reports.data.adjusted_tests import adjust_claims
 from auditor.reports.data.replication import Finding, FindingRow, FindingTest

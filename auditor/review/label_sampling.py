@@ -15,7 +15,7 @@ from auditor.domain.labels import DrawnUnit, LabelDraw, LabelKind, LabelUnit, St
 from auditor.errors import ReviewError, UsageError, did_you_mean
 from auditor.metrics.labels.label_plan import draw_stratified_sample
 from auditor.review.item import hash_to_fraction
-from auditor.storage import audits, labels, results, transcripts
+from auditor.storage import audits, labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.labels import (
@@ -25,6 +25,7 @@ from auditor.storage.labels import (
     load_labelable_units,
     select_drawable_units,
 )
+from auditor.storage.ledger import load_transcripts
 from auditor.storage.probe_results import find_label_form, find_labelled_probe
 from auditor.surveys import get_grouping
 
@@ -121,7 +122,7 @@ class LabelItemLoader:
 
     def find_messages(self, keys: Sequence[str]) -> Sequence[Message]:
         """Return the recorded messages of the first call that has any; empty if none has."""
-        recorded = transcripts.load_transcripts(self.db, keys)
+        recorded = load_transcripts(self.db, keys)
         return next((recorded[key].messages for key in keys if key in recorded and recorded[key].messages), ())
 
     def fill_in(self, unit: LabelUnit, question: str, messages: Sequence[Message]) -> LabelItem:

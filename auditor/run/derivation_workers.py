@@ -33,7 +33,7 @@ MAX_WORKERS = 8
 MAX_FOLDER_OF_SOCKET = 60
 """Longest path of the folder of temporary files: that of a socket has at most 103 bytes, of which 32 come after it."""
 MODULES_OF_WORKERS = (
-    *("auditor.__main__", "auditor.agents.recorded_cells", "auditor.run.rederivation"),
+    *("auditor.__main__", "auditor.agents.cell_scoring", "auditor.run.rederivation"),
     "auditor.reports.data.verification",
 )
 """What workers use, and the program's own start, which each of them imports again."""

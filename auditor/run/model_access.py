@@ -21,11 +21,10 @@ from auditor.agents.call_runner import CallRecorder, RecordingClient
 from auditor.agents.run_context import RunContext, SilentProgress
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.sections import DEFAULT_DEADLINE_S
-from auditor.config.trust import required_bindings
+from auditor.config.trust import list_secret_variables, remember_secrets, required_bindings, short_secrets_warning
 from auditor.domain import Capability, CapabilityKey, Outcome, Survey
 from auditor.errors import RunInterrupted
 from auditor.lazy_imports import import_when_used
-from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
 from auditor.run.ray_engine import open_dispatcher, require_engine
 from auditor.run.signals import stop_on_signals

@@ -33,7 +33,7 @@ from opentelemetry.trace import (
 )
 from requests.adapters import HTTPAdapter
 
-from auditor.config.metadata_hosts import is_metadata_address
+from auditor.config.credential_hosts import is_metadata_address
 from auditor.run.telemetry import SpanAttributes
 
 EVALUATION_EVENT_NAME = "gen_ai.evaluation.result"

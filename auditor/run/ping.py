@@ -13,7 +13,7 @@ from auditor.agents.call_builders import build_direct_call, build_stand_in, desc
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import ENV_PREFIX, REPLAY, SIMULATED, AuditConfig, ModelSection
 from auditor.config.loader import describe_unset_variable
-from auditor.config.trust import require_trust
+from auditor.config.trust import list_secret_variables, remember_secrets, require_trust
 from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMeasure, Outcome, Purpose, Survey
 from auditor.error_messages import how_to_fix
 from auditor.errors import AuditorError, ConfigError, ModelSetupError, pluralize
@@ -21,10 +21,9 @@ from auditor.lazy_imports import import_when_used
 from auditor.models.budget import Budget, require_prices
 from auditor.models.capability_discovery import THINKING_STEPS_TOKENS
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, prepare_call
+from auditor.models.litellm_client import token_price
 from auditor.models.logprobs import supported_measures
-from auditor.models.model_prices import token_price
 from auditor.models.structured_reading import parse_structured_answer
-from auditor.run.api_keys import list_secret_variables, remember_secrets
 from auditor.run.survey_plan import load_planned_survey
 from auditor.text_safety import truncate_text
 

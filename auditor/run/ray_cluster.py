@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import bootstrap
 from auditor.errors import AuditorError, UsageError
-from auditor.extras import load_extra
-from auditor.lazy_imports import import_when_used
+from auditor.lazy_imports import import_when_used, load_extra
 
 if not TYPE_CHECKING:
     ray = import_when_used("ray")

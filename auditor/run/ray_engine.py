@@ -11,11 +11,10 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from auditor.config import EMBEDDED, REPLAY, AuditConfig, ModelSection
-from auditor.config.trust import require_trust
+from auditor.config.trust import list_secret_variables, require_keys, require_trust
 from auditor.domain import LogprobMeasure
 from auditor.errors import ConfigError
 from auditor.run import ray_cluster
-from auditor.run.api_keys import list_secret_variables, require_keys
 from auditor.run.ray_pool import RayDispatcher, WorkerSlot
 from auditor.run.ray_worker import WorkerActor, WorkerConfig
 

@@ -11,6 +11,7 @@ from importlib import metadata
 
 from auditor import bootstrap
 from auditor.config import AuditConfig
+from auditor.config.trust import remember_secrets, require_keys
 from auditor.errors import AuditorError
 from auditor.models.dispatch import (
     REPLIES_ADAPTER,
@@ -20,7 +21,6 @@ from auditor.models.dispatch import (
     WorkerReply,
     WorkerRequest,
 )
-from auditor.run.api_keys import remember_secrets, require_keys
 
 MAX_WAITING_REPLIES, MAX_COLLECT_DELAY_S = 20, 0.05
 """The driver collects a worker's replies when this many wait, or the first has waited for this many seconds.

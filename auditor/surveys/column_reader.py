@@ -19,17 +19,19 @@ from auditor.errors import ImportFileError
 from auditor.input_files import open_binary, open_text, require_columns, require_file
 from auditor.lazy_imports import import_when_used
 from auditor.surveys.row_reader import read_batches, read_column_names
-from auditor.surveys.spss_stata_files import STATISTICS_SUFFIXES, LabelledColumn, read_statistics_file
 from auditor.surveys.table_formats import (
     DELIMITERS,
     NA,
+    STATISTICS_SUFFIXES,
     TABLE_SUFFIXES,
     UTF_8,
+    LabelledColumn,
     find_delimiter,
     find_encoding,
     find_suffix,
     make_unknown_format_error,
     normalize_numbers,
+    read_statistics_file,
     reject_other_formats,
 )
 

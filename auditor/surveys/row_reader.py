@@ -27,8 +27,8 @@ from auditor.input_files import (
     require_file,
 )
 from auditor.packed_files import iterate_parquet, read_parquet_columns
-from auditor.surveys.spss_stata_files import STATISTICS_SUFFIXES, read_statistics_file
 from auditor.surveys.table_formats import (
+    STATISTICS_SUFFIXES,
     WINDOWS_1252,
     NumberStyle,
     find_delimiter,
@@ -39,6 +39,7 @@ from auditor.surveys.table_formats import (
     iterate_spreadsheet,
     make_unknown_format_error,
     parse_number,
+    read_statistics_file,
     reject_other_formats,
 )
 from auditor.text_safety import truncate_text

@@ -11,7 +11,7 @@ from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.judges.accuracy import length_association, length_bias_against_labels, leniency_against_labels
 from auditor.metrics.judges.bias import exposure_effects, leniency
 from auditor.metrics.judges.copying import PairErrors, compare_errors
-from auditor.metrics.judges.effective_judges import effective_judges
+from auditor.metrics.judges.panels import effective_judges
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.config.credential_bindings import CredentialBinding, binding_for_url, parse_binding
+from auditor.config.credential_hosts import CredentialBinding, binding_for_url, parse_binding
 
 
 @pytest.mark.parametrize(

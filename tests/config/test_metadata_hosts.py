@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.config.metadata_hosts import is_metadata_host
+from auditor.config.credential_hosts import is_metadata_host
 from auditor.config.value_checks import check_base_url
 
 

@@ -16,7 +16,7 @@ import pytest
 from auditor import bootstrap, run_audit
 from auditor.cli.doctor_audit import run_doctor_checks
 from auditor.config import AuditConfig, LimitsSection, ModelSection, TelemetrySection
-from auditor.config.credential_bindings import CredentialBinding
+from auditor.config.credential_hosts import CredentialBinding
 from auditor.config.providers import describe_owner, provider_of
 from auditor.config.trust import (
     add_trusted_bindings,

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from auditor.agents import conflict_nodes, derived_results, nodes
+from auditor.agents import derived_results, nodes
 from auditor.config import AuditConfig
 from auditor.domain.audit_records import AnswerSelection
 from auditor.probes.distribution import stage as distribution
@@ -177,7 +177,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (nodes, "LOGPROB_CELLS_PER_BATCH"),
         (derived_results, "CELLS_PER_BATCH"),
-        (conflict_nodes, "CONFLICTS_PER_BATCH"),
+        (nodes, "CONFLICTS_PER_BATCH"),
         (distribution, "SUBJECTS_PER_BATCH"),
         (logic_graph, "PAIRS_PER_BATCH"),
         (semantic_graph, "QUESTIONS_PER_BATCH"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents import conflict_nodes, derived_results
+from auditor.agents import derived_results, nodes
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig
 from auditor.domain import Conflict
@@ -145,7 +145,7 @@ def test_conflicts_are_settled_when_their_cell_is_complete(
         early.append(results.load_conflicts(context.db, context.audit_id))
         return detect_conflicts(context)
 
-    monkeypatch.setattr(conflict_nodes, "detect_conflicts", keep_stored)
+    monkeypatch.setattr(nodes, "detect_conflicts", keep_stored)
     audit = config(server.url, 4, conflicts={"threshold": threshold})
     run_audit(audit, storage=storage)
     conflicts = stored(storage)["conflicts"]

@@ -23,7 +23,7 @@ from auditor.exports.inspect_logs import build_sample, export_inspect
 from auditor.exports.traces import TraceRecord
 from auditor.run import open_audit
 from auditor.storage import audits, results
-from auditor.storage.transcripts import CallTranscript
+from auditor.storage.ledger import CallTranscript
 from tests.support.inspect_logs import SyntheticDatabase
 
 

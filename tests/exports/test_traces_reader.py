@@ -13,8 +13,8 @@ from auditor.exports.traces import TraceFilter, TraceReader, write_trace_pages
 from auditor.reports.data.traces import TraceReport
 from auditor.storage import results
 from auditor.storage.database import Database, open_database
+from auditor.storage.ledger import load_transcripts
 from auditor.storage.records import save_records
-from auditor.storage.transcripts import load_transcripts
 from tests.support.inspect_logs import SyntheticDatabase
 from tests.support.synthetic_audit import populate
 

@@ -24,8 +24,7 @@ from auditor.models.budget import (
 )
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.gateway import Gateway
-from auditor.models.litellm_client import TokenPrice, listed_token_price
-from auditor.models.model_prices import token_price
+from auditor.models.litellm_client import TokenPrice, listed_token_price, token_price
 from auditor.models.response_body import TokenUsage
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database

@@ -27,8 +27,8 @@ from auditor.replications.survey_figures import NO_CONFLICT, NOT_MEASURED
 from auditor.reports.data.replication import NotRun, RecomputedCell
 from auditor.reports.document import Callout, List, Paragraph, Table
 from auditor.reports.document.blocks import iterate_blocks
+from auditor.reports.sections.replication import NOT_RUN
 from auditor.reports.sections.replication_run import Replication, build_replication_document, summarize_findings
-from auditor.reports.sections.replication_table import NOT_RUN
 from auditor.run import open_audit
 from auditor.surveys import region_of
 from tests.replications.test_trials import join as join_made_up, measured as measure_made_up

@@ -16,8 +16,9 @@ from auditor.domain.decisions import aspect_questions
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.probes.semantic import answer_rows
 from auditor.review.label_sampling import NO_SUCH_UNIT, LabelItem, LabelItemLoader
-from auditor.storage import audits, results, transcripts
+from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
+from auditor.storage.ledger import load_transcripts
 from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
 from tests.support.label_audits import (
@@ -69,7 +70,7 @@ def pair_units(db: Database, purpose: Purpose) -> list[LabelUnit]:
 def test_a_trace_is_shown_as_in_the_recorded_request_of_a_judge(shared_db: Database, audit: str) -> None:
     audit_id = audits.get_audit(shared_db, audit).id
     verdicts = results.load_verdicts(shared_db, audit_id)
-    recorded = transcripts.load_transcripts(shared_db, [v.key for v in verdicts if v.key])
+    recorded = load_transcripts(shared_db, [v.key for v in verdicts if v.key])
     for unit in trace_units(shared_db, audit):
         item = load(shared_db, audit, unit)
         requests = [
@@ -133,14 +134,14 @@ def test_a_prompt_of_one_judge_alone_is_not_shown_to_people(shared_db: Database)
     verdicts = results.load_verdicts(shared_db, audit.id)
     [key] = [v.key for v in verdicts if v.judge == max(JUDGES) and (v.model, *v.cell, str(v.sample)) == unit.parts]
     assert key is not None
-    assert loader.load(unit).material == transcripts.load_transcripts(shared_db, [key])[key].messages[1].content
+    assert loader.load(unit).material == load_transcripts(shared_db, [key])[key].messages[1].content
 
 
 def test_a_judged_pair_is_shown_as_to_its_judge(shared_db: Database) -> None:
     audit_id = audits.get_audit(shared_db, PAIR_AUDIT).id
     for purpose in (Purpose.declare("consistency"), Purpose.declare("contradiction")):
         verdicts = answer_rows.load_pair_verdicts(shared_db, audit_id, purpose.value)
-        recorded = transcripts.load_transcripts(shared_db, [v.key for v in verdicts if v.key])
+        recorded = load_transcripts(shared_db, [v.key for v in verdicts if v.key])
         items = [load(shared_db, PAIR_AUDIT, unit) for unit in pair_units(shared_db, purpose)]
         shown = [item.material for item in items]
         judged = [recorded[v.key].messages[1].content for v in verdicts if v.key]

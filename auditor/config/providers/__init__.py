@@ -9,7 +9,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from auditor.config.credential_bindings import extract_host, is_private_address, strip_port
+from auditor.config.credential_hosts import extract_host, is_private_address, strip_port
 from auditor.domain.terms import split_model_id
 from auditor.errors import did_you_mean
 

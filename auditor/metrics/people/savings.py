@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import LOWER_QUANTILE, UPPER_QUANTILE, Estimate, Floats
-from auditor.metrics.judges.panel_design import balanced_panels
+from auditor.metrics.judges.panels import balanced_panels
 
 FIRST_INTERIM_LOOK = 64
 """Number of cells at the first interim look."""

@@ -48,7 +48,6 @@ from auditor.reports.data.conflicts import build_conflicts_report
 from auditor.reports.data.cost import build_cost_report, build_savings_rows
 from auditor.reports.data.coverage.build import build_coverage_report, build_reask_rows, build_refusals_report
 from auditor.reports.data.coverage.counts import build_model_version_rows
-from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures import build_failures_report
 from auditor.reports.data.judge_quality.build import build_judge_quality, build_pair_labels
 from auditor.reports.data.judge_quality.schema import PairLabelsReport
@@ -78,6 +77,7 @@ from auditor.reports.data.report_source import ReportSource, count_addressing_tr
 from auditor.reports.data.requests import build_requests_report, build_sampling_report
 from auditor.reports.data.robustness import build_design_averages
 from auditor.reports.data.task import build_task_report
+from auditor.reports.data.traces import build_examples
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.labels import load_labels

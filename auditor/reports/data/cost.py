@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Outcome, total_cost
-from auditor.models.model_prices import token_price
+from auditor.models.litellm_client import token_price
 from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.reports.document import Column
 from auditor.storage import audits

@@ -22,7 +22,6 @@ from auditor.reports.data.conflicts import ConflictsReport
 from auditor.reports.data.cost import CostReport, SavingsRow
 from auditor.reports.data.coverage.build import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.counts import CoverageReport, ModelVersionRow
-from auditor.reports.data.examples import ExampleReport
 from auditor.reports.data.failures import FailuresReport
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport, PairLabelsReport
 from auditor.reports.data.measurement_schema import (
@@ -44,7 +43,7 @@ from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.reports.data.requests import RequestsReport, SamplingReport
 from auditor.reports.data.robustness import DesignAverages
 from auditor.reports.data.task import TaskReport
-from auditor.reports.data.traces import LinkedReport
+from auditor.reports.data.traces import ExampleReport, LinkedReport
 
 F = TypeVar("F", bound=ReportModel)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from auditor.reports.data.examples import ExampleReport, ExampleVerdict
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.traces import ExampleReport, ExampleVerdict
 from auditor.reports.document import (
     Block,
     Disclosure,

@@ -37,14 +37,18 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import describe_p_value, pluralize
 from auditor.reports.sections.phrasing import join_texts, join_with_and, mark_code
-from auditor.reports.sections.replication import build_pictures, describe_table, list_notes, name_table, title_table
-from auditor.reports.sections.replication_table import (
+from auditor.reports.sections.replication import (
     MARKS,
     SUPERSCRIPTS,
     UNMATCHED,
     WideTable,
     build_long_table,
+    build_pictures,
+    describe_table,
     find_shared_departures,
+    list_notes,
+    name_table,
+    title_table,
 )
 
 DEPARTURES_ID = "departures"

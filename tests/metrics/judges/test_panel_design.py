@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.judges.panel_design import balanced_panels
+from auditor.metrics.judges.panels import balanced_panels
 
 PEERS = ~np.eye(7, dtype=np.bool_)
 KIN = PEERS & ~((np.arange(7)[:, None] < 3) & (np.arange(7) < 3))

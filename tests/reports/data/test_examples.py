@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from auditor.domain import Outcome
-from auditor.reports.data.examples import HIDDEN_NAME, hide_names, select_sample
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.traces import HIDDEN_NAME, hide_names, select_sample
 from auditor.storage import evidence
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.examples import ExampleReport, ExampleVerdict
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.traces import ExampleReport, ExampleVerdict
 from auditor.reports.document import List, ListItem, Quote
 from auditor.reports.sections.examples import build_examples_section
 from tests.reports.sections.node_text import blocks_of, text_of

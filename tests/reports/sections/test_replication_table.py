@@ -10,7 +10,7 @@ from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.replication import RecomputedCell
 from auditor.reports.document import Footnoted, Printed, Reason, Row, Table
 from auditor.reports.render.tables import iterate_rows
-from auditor.reports.sections.replication_table import WideTable, build_long_table, to_paper_unit
+from auditor.reports.sections.replication import WideTable, build_long_table, to_paper_unit
 from tests.reports.sections.replicated_cells import filled, missing, own_figure, published
 
 

@@ -15,7 +15,7 @@ from auditor.metrics.intervals.paired import subtract_independent, widen_for_cho
 from auditor.metrics.intervals.unit_means import share_over_units
 from auditor.metrics.judges.accuracy import balanced_accuracy, judge_quality, rogan_gladen
 from auditor.metrics.judges.bias import regress_errors
-from auditor.metrics.judges.effective_judges import panel_accuracy
+from auditor.metrics.judges.panels import panel_accuracy
 from auditor.metrics.labels.calibration import ConfidenceCalibration, confidence_calibration_error
 from auditor.metrics.labels.label_plan import detectable_difference
 from auditor.metrics.labels.prediction_powered import DEFAULT_FOLDS, cross_fit_predictions, prediction_powered_mean

@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 
 from auditor.domain.labels import RaterKind
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
-from auditor.metrics.judges.effective_judges import PanelAccuracy
+from auditor.metrics.judges.panels import PanelAccuracy
 from auditor.metrics.labels.annotator_test import AnnotatorTest
 from auditor.metrics.labels.calibration import ConfidenceCalibration
 from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column, publish

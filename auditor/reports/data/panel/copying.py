@@ -18,7 +18,7 @@ from auditor.metrics.judges.copying import (
     judge_pairs,
     pair_agreement,
 )
-from auditor.metrics.judges.effective_judges import effective_judges
+from auditor.metrics.judges.panels import effective_judges
 from auditor.metrics.judges.votes import judge_vote, weighted_majority
 from auditor.reports.data.panel.judge_statistics import agreement_estimate
 from auditor.reports.data.panel.schema import CopyingReport, JudgePairRow, PairVerdict

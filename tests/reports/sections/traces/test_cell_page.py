@@ -21,7 +21,7 @@ from auditor.reports.sections.traces.cell_page import (
     tag_answer,
     title_answer,
 )
-from auditor.storage.transcripts import CallTranscript
+from auditor.storage.ledger import CallTranscript
 from tests.reports.sections.node_text import text_of
 
 

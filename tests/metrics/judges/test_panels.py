@@ -5,7 +5,7 @@ import pytest
 
 from auditor.metrics.intervals.estimate import Floats
 from auditor.metrics.intervals.jackknife_interval import Labels as Units
-from auditor.metrics.judges.effective_judges import effective_judges, effective_number, panel_accuracy
+from auditor.metrics.judges.panels import effective_judges, effective_number, panel_accuracy
 from tests.support.known import known
 from tests.support.rater_panels import CopyingWorld
 
