@@ -1,4 +1,4 @@
-"""Modules that are imported on first use: by names in a package, where they load slow libraries, and of extras."""
+"""Modules that are imported on first use: by their names in a package, and where they load slow libraries."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-from auditor.errors import UsageError
 
 
 def import_on_first_use(package: str, path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -75,23 +73,3 @@ def import_when_used(name: str) -> Any:
     Raises ImportError at the first use if the module cannot be imported.
     """
     return _ModuleOnUse(name)
-
-
-def load_extra(module: str, extra: str) -> ModuleType:
-    """Import a module of an optional package.
-
-    Args:
-        module: the module's full name.
-        extra: the extra of `auditor` that installs the package, named in the advice.
-
-    Raises:
-        UsageError: the package is not installed, or cannot be imported.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.split(".", 1)[0]
-        problem = "is not installed" if error.name == package else f"cannot be loaded: {error}"
-        raise UsageError(
-            f"the package {package} {problem}.", f"Install the extra '{extra}': pip install 'auditor[{extra}]'"
-        ) from None

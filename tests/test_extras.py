@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
-from auditor.lazy_imports import load_extra
+from auditor.extras import load_extra
 from tests.console.test_options import import_audits
 from tests.support.cli_runner import auditor
 

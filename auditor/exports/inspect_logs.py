@@ -13,7 +13,8 @@ from auditor.atomic_files import make_folder, open_replacement
 from auditor.domain import Cell, Method, Outcome, Ruling, Task, canonical_hash
 from auditor.errors import UsageError
 from auditor.exports.traces import TraceRecord, join_trace_records
-from auditor.lazy_imports import import_when_used, load_extra
+from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import Estimate, proportion
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
 from auditor.reports.data.agreement.alignment import AlignmentRow, compute_alignment

@@ -16,7 +16,8 @@ from auditor.atomic_files import make_folder, report_write_errors, write_files
 from auditor.domain import Method, Purpose
 from auditor.errors import UsageError
 from auditor.exports.tables import export_paper
-from auditor.lazy_imports import import_when_used, load_extra
+from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from auditor.domain import AnswerKind, Outcome, Task, TaskItem, canonical_hash
 from auditor.errors import AuditorError, ImportFileError, pluralize
 from auditor.exports.inspect_logs import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME
+from auditor.extras import load_extra
 from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, list_logs, require_score
 from auditor.imports.task_answers import RecordedTask, TaskAnswerRow
 from auditor.input_files import read_json, require_file
-from auditor.lazy_imports import load_extra
 from auditor.models.finish_reasons import finish_reason_outcome
 from auditor.packed_files import check_archive
 from auditor.tasks import canonical_answer, is_correct, parse_number

@@ -7,7 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError, did_you_mean
-from auditor.lazy_imports import import_when_used, load_extra
+from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
 from auditor.reports.number_format import MISSING_SYMBOL, format_count, format_interval, format_number
 from auditor.storage import audit_archive, audits
 from auditor.storage.database import Database

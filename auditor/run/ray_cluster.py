@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import bootstrap
 from auditor.errors import AuditorError, UsageError
-from auditor.lazy_imports import import_when_used, load_extra
+from auditor.extras import load_extra
+from auditor.lazy_imports import import_when_used
 
 if not TYPE_CHECKING:
     ray = import_when_used("ray")

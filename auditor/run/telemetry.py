@@ -22,7 +22,7 @@ from auditor.config.providers import provider_of
 from auditor.config.trust import resolve_collector_url
 from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome
 from auditor.domain.terms import split_model_id
-from auditor.lazy_imports import load_extra
+from auditor.extras import load_extra
 from auditor.models.finish_reasons import opentelemetry_finish_reason
 from auditor.storage import ledger
 from auditor.storage.results import NewResult, load_new_results
