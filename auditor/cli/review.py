@@ -144,7 +144,7 @@ def label_in_terminal(
     url: str, audit: str, rater: str, *, kind: str, second_rater_share: float, raters: int, plain_text: bool
 ) -> None:
     """Open a sample for labelling, in the app or its plain text form."""
-    from auditor.tui.plain_text import needs_plain_text, run_plain_text_labelling
+    from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_labelling
 
     run_app: Callable[..., None] = run_plain_text_labelling
     if not (plain_text or needs_plain_text()):
@@ -370,7 +370,7 @@ def _review_in_terminal(
     url: str, audit: str | None, rater: str, *, plain_text: bool, blind: bool, second_rater_share: float
 ) -> None:
     """Open the app, or its plain text form, and name the audits whose conflicts are all resolved afterwards."""
-    from auditor.tui.plain_text import needs_plain_text, run_plain_text_review
+    from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 
     open_by_audit: dict[str, int] = {}
 

@@ -94,7 +94,7 @@ def test_after_labelling_it_is_printed_what_the_labels_show(storage: str, monkey
     def label_all(url: str, audit: str, **_: object) -> None:
         label_sample(url, 60, 40)
 
-    monkeypatch.setattr("auditor.tui.plain_text.run_plain_text_labelling", label_all)
+    monkeypatch.setattr("auditor.tui.plain_text_app.run_plain_text_labelling", label_all)
     result = succeed("review", "population", "--sample", "60", "--plain")
     with open_database(storage, create=False) as db:
         sequence = track_share(load_label_sample(db, 1, LabelKind.TRACE), load_labels(db, 1, LabelKind.TRACE))
@@ -131,7 +131,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def run(url: str, audit: str, **options: Any) -> None:
         calls.append({"url": url, "audit": audit} | options)
 
-    monkeypatch.setattr("auditor.tui.plain_text.run_plain_text_labelling", run, raising=False)
+    monkeypatch.setattr("auditor.tui.plain_text_app.run_plain_text_labelling", run, raising=False)
     return calls
 
 

@@ -40,7 +40,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.review_queue import load_reviewed_conflicts
 from auditor.tui.app import ReviewApp
 from auditor.tui.key_bindings import render_key_tables
-from auditor.tui.plain_text import run_plain_text_review
+from auditor.tui.plain_text_app import run_plain_text_review
 from auditor.tui.settings import SETTINGS_FOLDER_VARIABLE, ReviewSettings
 from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver

@@ -23,7 +23,7 @@ from auditor.review.labelling import LabellingSession, find_sampling_units
 from auditor.run import run_audit
 from auditor.storage import audits, labels, sqlite_file
 from auditor.storage.database import open_database
-from auditor.tui.plain_text import run_plain_text_labelling
+from auditor.tui.plain_text_app import run_plain_text_labelling
 from tests.e2e.test_semantic import write
 from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import config

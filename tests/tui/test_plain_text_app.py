@@ -23,13 +23,8 @@ from auditor.tui.app import run_labelling
 from auditor.tui.formatting import format_cell
 from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.label_screen import LabelApp
-from auditor.tui.plain_text import (
-    COMMANDS,
-    COMMON_COMMANDS,
-    needs_plain_text,
-    run_plain_text_labelling,
-    run_plain_text_review,
-)
+from auditor.tui.plain_text import COMMON_COMMANDS
+from auditor.tui.plain_text_app import COMMANDS, needs_plain_text, run_plain_text_labelling, run_plain_text_review
 from auditor.tui.plain_text_labelling import LABEL_COMMANDS
 from auditor.tui.settings import ReviewSettings
 from tests.support.label_sample import open_session, save_labelling_audit

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
         Callout as Callout,
         Cell as Cell,
         Code as Code,
-        Column as Column,
-        ColumnKind as ColumnKind,
-        CountShare as CountShare,
         Disclosure as Disclosure,
         Document as Document,
         Facts as Facts,
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
         List as List,
         ListItem as ListItem,
         LowerBound as LowerBound,
-        Name as Name,
         Paragraph as Paragraph,
         Printed as Printed,
         Quote as Quote,
@@ -48,6 +44,12 @@ if TYPE_CHECKING:
         Table as Table,
         Tag as Tag,
         Text as Text,
+    )
+    from auditor.reports.document.columns import (
+        Column as Column,
+        ColumnKind as ColumnKind,
+        CountShare as CountShare,
+        Name as Name,
     )
 
 if not TYPE_CHECKING:

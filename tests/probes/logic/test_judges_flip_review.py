@@ -13,7 +13,7 @@ from auditor.storage import audits, evidence, results
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database, open_database
 from auditor.storage.review_queue import ConflictQueue
-from auditor.tui.plain_text import run_plain_text_review
+from auditor.tui.plain_text_app import run_plain_text_review
 from tests.support.recorded_comparisons import NAMES
 
 

@@ -16,7 +16,7 @@ from tests.support.audit_configs import config, with_schema_version
 
 ROOT = Path(__file__).parents[2]
 PARSERS = ("loads", "model_validate", "model_validate_json", "validate_json")
-READERS = {"auditor/config/loader.py", "auditor/run/fingerprints.py"}
+READERS = {"auditor/config/loader.py", "auditor/config/audit.py", "auditor/run/fingerprints.py"}
 """The files of configurations, the stored ones, and the comparison of a stored configuration with a new one."""
 OTHER_CONFIGS = {"auditor/cli/init.py", "auditor/replications/planning.py", "auditor/run/ray_worker.py"}
 """The file that `auditor init` writes, new audits of a replication, and the messages to a Ray worker."""
