@@ -142,24 +142,18 @@ def _audit_rows_query(table: sa.Table, audit_id: int, *, is_only_audit: bool) ->
     Args:
         table: one of the tables of `list_tables`.
         audit_id: the audit's id.
-        is_only_audit: whether the database has no other audit. Shared tables are then read in the order of their keys.
-            Otherwise SQLite looks up the rows of each call, and sorts them.
+        is_only_audit: whether the database has no other audit. Its requests are then read in the order of their ids.
+            Otherwise SQLite looks up those of each call, and sorts them.
     """
     if table.name == "audit":
         return sa.select(table).where(table.c.id == audit_id)
     if table.name not in SHARED_TABLES:
         return sa.select(table).where(table.c.audit_id == audit_id)
-    is_referred_to = table.c.key.in_(sa.union(*_call_key_queries(audit_id)))
-    if not is_only_audit:
-        return sa.select(table).where(is_referred_to)
-    attempt = table_of(StoredAttempt)
-    has_own_attempt = (
-        attempt.c.audit_id == audit_id
-        if table is attempt
-        else sa.exists().where(attempt.c.key == table.c.key, attempt.c.audit_id == audit_id)
-    )
-    # Nearly all rows have one, so that SQLite does not have to collect the keys of all calls.
-    return sa.select(table).where(sa.case((has_own_attempt, sa.true()), else_=is_referred_to))
+    is_referred_to: sa.ColumnElement[bool] = table.c.key.in_(sa.union(*_call_key_queries(audit_id)))
+    if table is table_of(StoredAttempt) and is_only_audit:
+        # Nearly all requests are the audit's own, so that SQLite does not have to collect the keys of all calls.
+        is_referred_to = sa.case((table.c.audit_id == audit_id, sa.true()), else_=is_referred_to)
+    return sa.select(table).where(is_referred_to)
 
 
 def is_call_key(column_name: str) -> bool:
