@@ -1,26 +1,19 @@
-"""People's labels on comparisons: from a file, as raters see them, and beside what the judges say of each.
-
-Items are checked before the first call.
-"""
+"""People's labels on pairs of items, from a file, and the check of items before the first call."""
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from auditor.agents.localization import topic_wording
 from auditor.config import AuditConfig
-from auditor.domain import ComparisonChoice, Outcome, Survey
-from auditor.domain.labels import LabelUnit
+from auditor.domain import ComparisonChoice, Survey
 from auditor.domain.terms import short_id
 from auditor.errors import ImportFileError, did_you_mean
-from auditor.probes.logic import comparison_rows
-from auditor.probes.logic.comparison_rows import query_label_units as query_label_units
-from auditor.probes.logic.comparisons import Comparison, ItemSet, Relation
+from auditor.probes.logic.comparisons import ItemSet, Relation
 from auditor.probes.logic.item_sets import (
     TOPIC_ITEMS,
     TRACE_ITEMS,
@@ -29,13 +22,7 @@ from auditor.probes.logic.item_sets import (
     prompt_language,
     set_id,
 )
-from auditor.probes.logic.probe import COMPARISON
-from auditor.probes.logic.questions import render_question
 from auditor.probes.logic.settings import LogicProbe
-from auditor.reports.data.judge_quality.build import Decisions
-from auditor.review.label_sampling import NO_SUCH_UNIT, LabelItem, LabelItemLoader
-from auditor.storage.database import Database
-from auditor.storage.records import load_records
 from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_rows
 from auditor.text_safety import truncate_text
@@ -189,28 +176,3 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
     for country in configured_countries(probe, survey):
         for topic in survey.topics if probe.items == TOPIC_ITEMS else ():
             topic_wording(survey, topic, prompt_language(config, country))
-
-
-COMPARISON_QUESTION = "Which of the two answers the question?"
-
-
-def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
-    """Load a comparison of two items, with the criterion's question in its standard form."""
-    context, item_a, item_b = unit.parts
-    item_set = next(iter(comparison_rows.load_item_sets(loader.db, loader.audit.id, context)), None)
-    ids = [item.id for item in item_set.items] if item_set is not None else []
-    if item_set is None or not {item_a, item_b} <= set(ids):
-        return LabelItem(unit, COMPARISON_QUESTION, missing=NO_SUCH_UNIT)
-    messages = render_question(item_set, ids.index(item_a), ids.index(item_b), Relation.STANDARD)
-    return loader.fill_in(unit, COMPARISON_QUESTION, messages)
-
-
-def load_pair_decisions(db: Database, audit_id: int) -> Decisions:
-    """Load the judges' first answers to the question that people are shown: its first wording, not negated."""
-    decisions: defaultdict[tuple[str, str], dict[LabelUnit, str]] = defaultdict(dict)
-    for row in load_records(db, audit_id, Comparison):
-        is_shown = row.relation is Relation.STANDARD and row.paraphrase == 0 and row.sample == 0
-        if is_shown and row.outcome is Outcome.OK and row.decision is not None:
-            unit = LabelUnit(COMPARISON, (row.context, row.item_a, row.item_b))
-            decisions[row.judge, "comparison"][unit] = row.decision.value
-    return decisions
