@@ -59,7 +59,7 @@ def start_verification(
         unknown = find_unknown_values(db, audit.id)
         yield unknown, lambda: _verify(db, audit.name, unknown)
         return
-    with _start_workers(1) as pool:
+    with _start_workers(1, _give_way) as pool:
         pool.submit(os.getpid)  # the process starts meanwhile
         unknown = find_unknown_values(db, audit.id)
         yield unknown, pool.submit(_verify_at, _url_of(db), audit.name, unknown).result
@@ -71,15 +71,25 @@ def _select_start_method() -> Literal["forkserver", "spawn"]:
     return "forkserver" if has_server else "spawn"
 
 
-def _start_workers(n_workers: int) -> ProcessPoolExecutor:
+def _give_way() -> None:
+    """Let the processes that derive results go first: what follows them, in one process, then leaves a core free."""
+    if hasattr(os, "nice"):
+        os.nice(2)
+
+
+def _start_workers(n_workers: int, initializer: Callable[[], None] | None = None) -> ProcessPoolExecutor:
     """Start processes: of a server that has imported what they need, so that it is imported once, or else anew.
 
     They are not forked from this process, whose open databases and threads a copy must not use.
+
+    Args:
+        n_workers: number of processes.
+        initializer: is called in each of them first.
     """
     context = get_context(_select_start_method())
     if context.get_start_method() == "forkserver":
         context.set_forkserver_preload(list(MODULES_OF_WORKERS))
-    return ProcessPoolExecutor(n_workers, mp_context=context)
+    return ProcessPoolExecutor(n_workers, mp_context=context, initializer=initializer)
 
 
 def _verify(db: Database, audit_name: str, unknown: Sequence[RowDifference]) -> AuditVerification:
