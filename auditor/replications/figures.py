@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import product
 from math import floor
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.items import Averaging
@@ -29,10 +29,6 @@ from auditor.replications.survey_figures import (
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
-
-if TYPE_CHECKING:
-    from auditor.replications.definitions import MeasuredAudit
-
 
 TEMPERATURES = (0.0, 0.5, 1.0)
 """Of the experiment on temperatures."""
@@ -242,12 +238,11 @@ LOGIC_GROUP_FIGURES: Mapping[str, Callable[[Report, str], Mapping[str, Estimate]
 """Readers of a model's figures by wording, by the names that presets use."""
 
 
-NOT_MEASURED = "the audit did not measure it"
 NOT_RANKED = (
     f"no set of {MIN_RANKED_ITEMS} to {MAX_RANKED_ITEMS} items has at least {MIN_ASKED_SHARE:.0%} of its pairs asked "
     "in both orders"
 )
-NO_INTERVAL = "a count of the data"
+COUNT_OF_DATA = "a count of the data"
 MAX_SHARE_UNITS = 10_000
 """Steps that shares are rounded down to, so that a share below 1 is never 100%."""
 MAX_K = 8
@@ -317,7 +312,7 @@ def _read_stage(audit: MeasuredAudit, *, stage: str, is_negated: bool, column: S
             figures: dict[StageColumn, Estimate] = {
                 "transitivity": _with_pairs_present(summary.transitivity),
                 "commutativity": _to_estimate(summary.commutativity),
-                "rows": Estimate(summary.rows, repair["sets"], reason=NO_INTERVAL),
+                "rows": Estimate(summary.rows, repair["sets"], reason=COUNT_OF_DATA),
                 "rows_per_set": summary.rows_per_set,
             }
             return figures[column]
