@@ -366,8 +366,10 @@ class ReportSource:
 
     @cached_property
     def sample_counts(self) -> list[SampleCounts]:
-        """What `count_samples` has counted: empty until its first call."""
-        return []
+        """Samples of each series of scores, in the order of `columns`."""
+        from auditor.reports.data.coverage.lost_samples import count_samples  # needs this class
+
+        return count_samples(self)
 
     @cached_property
     def _matrices(self) -> dict[str, FloatArray]:

@@ -19,7 +19,6 @@ from auditor.reports.data.coverage.lost_samples import (
     SampleCounts,
     WorstCaseFigures,
     bound_figures,
-    count_samples,
     has_large_loss,
     missing_r_reason,
     missing_score_reason,
@@ -111,9 +110,7 @@ def compute_alignment(
         ceiling: r that a perfect model is expected to reach, from the survey's reliability.
         family: of the tests of r, which are adjusted for all models and methods.
     """
-    rows = [
-        _build_alignment_row(source, column, counts, ceiling) for column, counts in enumerate(count_samples(source))
-    ]
+    rows = [_build_alignment_row(source, column, counts, ceiling) for column, counts in enumerate(source.sample_counts)]
     return adjust_rows(rows, "pearson_r", family)
 
 

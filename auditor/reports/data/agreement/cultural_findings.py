@@ -20,7 +20,6 @@ from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     LostSamples,
     SampleCounts,
-    count_samples,
     missing_r_reason,
     missing_score_reason,
     with_missing_reason,
@@ -63,7 +62,7 @@ def _build_place_rows(
     """
     if not source.columns:  # a task
         return []
-    samples = count_samples(source)
+    samples = source.sample_counts
     has_cell = ~np.isnan(source.score_matrix) & ~np.isnan(source.survey_scores)  # shape (series, cells)
     n_compared = [len(np.unique(place_index[mask])) for mask in has_cell]
     unit_index = source.topic_index if unit == "topic" else source.country_index
@@ -316,7 +315,7 @@ def build_cultural_findings(source: ReportSource, countries: Sequence[GroupError
     if not places:
         return None
     n_compared = len(places)
-    samples = count_samples(source)
+    samples = source.sample_counts
     rows: list[CulturalFinding] = []
     reasons: list[str] = []
     for column in columns:

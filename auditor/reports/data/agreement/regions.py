@@ -24,7 +24,6 @@ from auditor.reports.data.coverage.lost_samples import (
     SampleCounts,
     WorstCaseDifferences,
     bound_figures,
-    count_samples,
     has_large_loss,
     has_unknown_sign,
     loss_differs,
@@ -67,7 +66,7 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
     n_countries = {name: list(by_country.values()).count(name) for name in region_names}
     rows: list[RegionRow] = []
     gaps: list[RegionGapRow] = []
-    for column, counts in enumerate(count_samples(source)):
+    for column, counts in enumerate(source.sample_counts):
         rows += [
             _build_region_row(source, column, counts, name, region_by_cell == name, n_countries[name])
             for name in region_names

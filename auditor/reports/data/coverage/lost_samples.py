@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeVar
 
@@ -198,15 +198,8 @@ class SampleCounts:
         return None if extremes is None else float(np.nanmean(np.abs(extremes[0] - truth[in_scope])))
 
 
-def count_samples(source: ReportSource) -> Sequence[SampleCounts]:
-    """Count the samples of each series of scores, in the order of `source.columns`; only once for each source."""
-    if not source.sample_counts:
-        source.sample_counts.extend(_count_samples(source))
-    return source.sample_counts
-
-
-def _count_samples(source: ReportSource) -> list[SampleCounts]:
-    """Count the samples of each series of scores, as `count_samples`."""
+def count_samples(source: ReportSource) -> list[SampleCounts]:
+    """Count the samples of each series of scores, in the order of `source.columns`."""
     has_truth = ~np.isnan(source.survey_scores)
     has_languages = _find_multilingual_cells(source)
     planned_by_method, usable_by_method = {}, {}

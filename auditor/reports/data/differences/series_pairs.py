@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method, Survey
 from auditor.errors import UnfinishedAuditError, UsageError
-from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
+from auditor.reports.data.coverage.lost_samples import SampleCounts
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
 from auditor.reports.data.requests import SamplingSettingsRow, build_sampling_rows
 from auditor.storage import audits, results
@@ -138,7 +138,7 @@ def load_series(
             },
             sampling=sampling_by_model.get(model) if method == Method.DIRECT else None,
         )
-        for (method, model), row, counts in zip(source.columns, source.score_matrix, count_samples(source), strict=True)
+        for (method, model), row, counts in zip(source.columns, source.score_matrix, source.sample_counts, strict=True)
         if not methods or method in methods
     ]
 
