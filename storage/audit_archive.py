@@ -31,7 +31,7 @@ from auditor.storage.database import Database
 from auditor.storage.derived_rows import ROWS_PER_CHUNK
 from auditor.storage.hash_chain import WITHHELD, chain_digest
 from auditor.storage.row_classes import table_of
-from auditor.storage.tables import VERSION_TABLE, list_record_classes, load_metadata, load_tables
+from auditor.storage.schema import VERSION_TABLE, list_record_classes, load_metadata, load_tables
 
 ColumnKind = Literal["integer", "number", "boolean", "text"]
 
@@ -118,7 +118,7 @@ def _describe(record_class: type) -> str:
 
 
 def _list_record_classes() -> dict[str, type]:
-    """Classes of records of all tables of the database, by table name, in the order of `auditor.storage.tables`."""
+    """Classes of records of all tables of the database, by table name, in the order of `auditor.storage.schema`."""
     return {table_declaration(record_class).name: record_class for record_class in list_record_classes()}
 
 

@@ -38,7 +38,7 @@ from auditor.storage.ledger import utc_now
 from auditor.storage.probe_results import count_probe_answers, name_answers
 from auditor.storage.records import load_records, read_records, replace_records
 from auditor.storage.row_classes import replace_rows, select_records, table_of
-from auditor.storage.tables import list_record_classes
+from auditor.storage.schema import list_record_classes
 from auditor.text_safety import truncate_text
 
 

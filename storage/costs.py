@@ -17,7 +17,7 @@ from auditor.storage.call_records import Dispatch, NotedCall, StoredAnswer, Stor
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
 from auditor.storage.row_classes import insert_new, table_of
-from auditor.storage.tables import list_record_classes
+from auditor.storage.schema import list_record_classes
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
 

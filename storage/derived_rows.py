@@ -24,7 +24,7 @@ from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.domain.records import CallKey, RowPolicy
 from auditor.errors import StorageError
 from auditor.probe_interface import ProbeResult
-from auditor.storage import audits, exclusions, tables
+from auditor.storage import audits, exclusions, schema
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.probe_results import PROBE_RECORDS
@@ -92,7 +92,7 @@ def find_unknown_values(db: Database, audit_id: int) -> list[RowDifference]:
     These are no members of their column's enumeration, no numbers in a column of numbers, or no JSON of its kind.
     """
     differences: list[RowDifference] = []
-    for record_class in [*tables.RECORDS, *(part for parts in PROBE_RECORDS.values() for part in parts)]:
+    for record_class in [*schema.RECORDS, *(part for parts in PROBE_RECORDS.values() for part in parts)]:
         table = table_of(record_class)
         if "audit_id" not in table.c:
             continue
@@ -324,7 +324,7 @@ def compare_derived_rows(
     """
     check = RowCheck()
     order = STAGES_BY_ORDER.index(audit.stage) if audit.stage in STAGES_BY_ORDER else -1
-    for table in map(table_of, tables.list_record_classes(RowPolicy.DERIVED)):
+    for table in map(table_of, schema.list_record_classes(RowPolicy.DERIVED)):
         is_over = order >= _order_of_last_stage(table)
         if not is_over and table in (table_of(CellScore), table_of(Conflict)):
             continue

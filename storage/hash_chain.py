@@ -39,7 +39,7 @@ from auditor.domain.records import RowPolicy
 from auditor.storage.call_records import ChainLink, Dispatch, Payload, ProviderBatch, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.row_classes import coerce_values, conversion_of, table_of
-from auditor.storage.tables import list_record_classes, load_tables
+from auditor.storage.schema import list_record_classes, load_tables
 
 START_DIGEST = "0" * 64
 LINKS_PER_QUERY = 500

@@ -19,7 +19,7 @@ from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.row_classes import table_of, upsert
-from auditor.storage.tables import load_tables
+from auditor.storage.schema import load_tables
 
 REREADING = "rereading"
 AUDIT_COLUMNS = ("config_hash", "environment")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from auditor.domain.records import RowPolicy, table_declaration
-from auditor.storage.tables import VERSION_TABLE, list_record_classes, load_tables
+from auditor.storage.schema import VERSION_TABLE, list_record_classes, load_tables
 
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"
 JUDGEMENT_TABLES = ("rating", "label")

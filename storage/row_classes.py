@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 METADATA = sa.MetaData()
-"""Of the tables that were used so far; `auditor.storage.tables.load_metadata` makes the others."""
+"""Of the tables that were used so far; `auditor.storage.schema.load_metadata` makes the others."""
 
 
 class ServerText(sa.TypeDecorator[str]):
@@ -71,7 +71,7 @@ def table_of(record_class: type[Any]) -> sa.Table:
     """The SQLAlchemy Core table of a class of records; made by the first call, since no command needs all tables.
 
     This is all that a new table needs besides a migration: the frozen dataclass with its `stored` declaration, in a
-    module that `auditor.storage.tables` or a probe lists. `records` has the functions that write and read.
+    module that `auditor.storage.schema` or a probe lists. `records` has the functions that write and read.
 
     Raises:
         TypeError: the class has no declaration, or a field has a type that cannot be stored.
@@ -462,7 +462,7 @@ def _coerce_value(column: sa.Column[Any], value: Any) -> Any:
         if not math.isfinite(value):
             raise _unstorable_value_error(column)
         return value + 0.0  # SQLite stores -0.0 as 0.0
-    return value.replace("\0", "\\x00") if kind is str else value  # as `tables.ServerText` does
+    return value.replace("\0", "\\x00") if kind is str else value  # as `ServerText` does
 
 
 def _unstorable_value_error(column: sa.Column[Any]) -> UnstorableError:

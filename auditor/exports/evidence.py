@@ -38,8 +38,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.costs import load_call_keys
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import find_unknown_values, is_equal_value, open_temporary_database
-from auditor.storage.schema import has_current_tables
-from auditor.storage.tables import REVISION
+from auditor.storage.schema import REVISION, has_current_tables
 from auditor.surveys.description import DESCRIPTION_SUFFIX
 from auditor.surveys.distributions import DISTRIBUTIONS_SUFFIX
 from auditor.surveys.survey_facts import FACTS_SUFFIX

@@ -21,7 +21,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow, compute_align
 from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database
-from auditor.storage.tables import SCHEMA_VERSION
+from auditor.storage.schema import SCHEMA_VERSION
 from auditor.tasks import is_correct
 from auditor.text_safety import slugify
 

@@ -28,7 +28,7 @@ from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.count_queries import count_verdicts_by_cell
 from auditor.storage.database import Database
 from auditor.storage.review_queue import load_reviewed_conflicts
-from auditor.storage.tables import SCHEMA_VERSION
+from auditor.storage.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report

@@ -1,4 +1,4 @@
-"""Write the revision that upgrades the tables of the last revision to those of `auditor.storage.tables`."""
+"""Write the revision that upgrades the tables of the last revision to those of `auditor.storage.schema`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from sqlalchemy import create_engine
 
 from auditor.storage import migrations
-from auditor.storage.tables import REVISION, SCHEMA_VERSION
+from auditor.storage.schema import REVISION, SCHEMA_VERSION
 
 
 def main(message: str) -> None:

@@ -8,7 +8,7 @@ from alembic import context
 from alembic.autogenerate.api import AutogenContext
 from sqlalchemy import Connection, String, Text
 
-from auditor.storage import tables
+from auditor.storage import schema
 
 
 def render_type(kind: str, schema_item: Any, _: AutogenContext) -> str | Literal[False]:
@@ -22,8 +22,8 @@ def run_migrations(connection: Connection) -> None:
     """Run the migrations that the alembic command selected."""
     context.configure(
         connection=connection,
-        target_metadata=tables.load_metadata(),
-        version_table=tables.VERSION_TABLE,
+        target_metadata=schema.load_metadata(),
+        version_table=schema.VERSION_TABLE,
         render_as_batch=True,  # SQLite can alter little in place: alembic copies the table
         render_item=render_type,
         transactional_ddl=True,

@@ -17,7 +17,7 @@ import pytest
 from auditor.domain.decisions import REVIEW_ASPECTS, aspect_questions
 from auditor.reports.data.measurement_schema import PeerAgreementRow
 from auditor.storage.database import open_database
-from auditor.storage.tables import REVISION
+from auditor.storage.schema import REVISION
 from tests.support.added_aspect import ASPECT
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.synthetic_audit import populate

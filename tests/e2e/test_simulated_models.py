@@ -27,7 +27,7 @@ from auditor.run import run_audit
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
-from auditor.storage.tables import load_metadata
+from auditor.storage.schema import load_metadata
 from auditor.surveys import load_survey
 from tests.support.cli_runner import auditor, run
 from tests.support.fixed_address import word_encoder

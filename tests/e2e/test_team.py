@@ -21,7 +21,7 @@ from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock, upgrade_database
 from auditor.storage.roles import build_roles_sql
-from auditor.storage.tables import load_metadata
+from auditor.storage.schema import load_metadata
 from tests.e2e.test_killed import small, without_times
 from tests.e2e.test_run import stored
 from tests.storage.test_rating_log import continue_deciding, start_deciding_process

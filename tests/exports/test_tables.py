@@ -25,7 +25,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import table_of
-from auditor.storage.tables import SCHEMA_VERSION
+from auditor.storage.schema import SCHEMA_VERSION
 from tests.support.postgres_server import Postgres
 from tests.support.synthetic_audit import populate
 

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer, TraceReview
 from auditor.models.structured_reading import is_complete_structure, parse_structured_answer, read_structured_answer
-from auditor.probes.distribution.answer_schemas import OpinionAnswer, counts_schema
-from auditor.probes.logic.answer_schemas import Preference
-from auditor.probes.semantic.answer_schemas import Choice, Paraphrases, Support
+from auditor.probes.distribution.opinion_questions import OpinionAnswer, counts_schema
+from auditor.probes.logic.questions import Preference
+from auditor.probes.semantic.call_builders import Choice, Paraphrases, Support
 from tests.models.answer_corpus import CHOICES, JUDGEMENTS, TASK_ANSWERS, VERDICTS, J, R, T
 from tests.support.hang_limit import hang_limit
 

@@ -40,7 +40,7 @@ def test_a_folder_has_a_stage_where_its_class_is_below_that_of_built_in_probes()
 
 
 def test_status_imports_no_probe_that_the_database_does_not_have_tables_of() -> None:
-    load_tables = "import sys; from auditor.storage import tables; tables.load_tables()"
+    load_tables = "import sys; from auditor.storage import schema; schema.load_tables()"
     code = f"{load_tables}; print(*(name for name in sys.modules if name.count('.') == 2))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = {name.split(".")[2] for name in result.stdout.split() if name.startswith("auditor.probes.")}

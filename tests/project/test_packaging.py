@@ -161,7 +161,7 @@ def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
         "auditor/surveys/data/wvs7-sample.csv",
         "auditor/surveys/data/pew2013-sample.survey.toml",
         "auditor/agents/graph.py",
-        "auditor/storage/tables.py",
+        "auditor/storage/schema.py",
         "auditor/storage/migrations/env.py",
         "auditor/storage/migrations/script.py.mako",
         "auditor/storage/migrations/versions/v0024_tables.py",

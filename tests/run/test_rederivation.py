@@ -29,7 +29,7 @@ from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
 from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
-from auditor.storage.tables import load_tables
+from auditor.storage.schema import load_tables
 from tests.support.answer_forms import answer_all_forms
 from tests.support.audit_configs import config as scripted_config
 from tests.support.cli_runner import auditor

@@ -44,8 +44,7 @@ from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
-from auditor.storage.schema import VERSION_TABLE_DEFINITION
-from auditor.storage.tables import REVISION
+from auditor.storage.schema import REVISION, VERSION_TABLE_DEFINITION
 from tests.support.stored_rows import count_attempts
 
 CELL = Cell("NO", "divorce")

@@ -20,7 +20,7 @@ from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
 from auditor.storage.row_classes import table_of
-from auditor.storage.tables import list_record_classes
+from auditor.storage.schema import list_record_classes
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call

@@ -32,7 +32,7 @@ from auditor.storage.database import open_database
 from auditor.storage.engine import make_engine
 from auditor.storage.row_classes import conversion_of, make_columns, table_of
 from auditor.storage.row_models import row_class_of
-from auditor.storage.tables import list_record_classes
+from auditor.storage.schema import list_record_classes
 from tests.support.synthetic_audit import populate
 
 

@@ -1,4 +1,4 @@
-"""Schemas: created and migrated, of older and newer versions, and of other programs."""
+"""Schemas: tables and their policies; created and migrated, of older and newer versions, and of other programs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,29 @@ import pytest
 from sqlalchemy import Connection, inspect, select, text
 
 from auditor.domain import Cell, Outcome, Trace
+from auditor.domain.records import CallKey, RowPolicy
 from auditor.errors import StorageError
-from auditor.storage import audits, costs, migrations, results, schema, tables
-from auditor.storage.call_records import StoredAttempt
+from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict
+from auditor.storage import audit_archive, audits, costs, migrations, results, schema
+from auditor.storage.call_records import NotedCall, StoredAttempt
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
 from auditor.storage.migrations import FIRST_REVISION, LAST_SQUASHED_REVISION, UPGRADING_COMMIT
 from auditor.storage.records import save_records
-from auditor.storage.row_classes import table_of
-from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
-from auditor.storage.tables import REVISION
+from auditor.storage.row_classes import METADATA, table_of
+from auditor.storage.schema import (
+    REVISION,
+    VERSION_TABLE_DEFINITION,
+    SchemaState,
+    list_record_classes,
+    load_metadata,
+    load_tables,
+)
 from tests.storage.test_database import CELL, save_sample_audit
 from tests.support.known import known
 from tests.support.postgres_server import Postgres
 
-NEXT = f"{tables.SCHEMA_VERSION + 1:04}"
+NEXT = f"{schema.SCHEMA_VERSION + 1:04}"
 REVISION_FILE = f'''
 """A change that SQLite cannot make in place, to a table that others refer to."""
 import os, signal
@@ -98,9 +106,9 @@ def test_created_tables_equal_migrated_ones(two_storages: list[str]) -> None:
     engine = make_engine(step_by_step)
     with engine.begin() as connection:
         migrations.upgrade(connection, "head")
-        settings = {"version_table": tables.VERSION_TABLE, "compare_type": True}
+        settings = {"version_table": schema.VERSION_TABLE, "compare_type": True}
         context = MigrationContext.configure(connection, opts=settings)
-        assert compare_metadata(context, tables.load_metadata()) == []
+        assert compare_metadata(context, schema.load_metadata()) == []
     engine.dispose()
     assert describe_schema(at_once) == describe_schema(step_by_step)
     assert len(describe_schema(at_once)) > 25
@@ -113,7 +121,7 @@ def test_revisions_are_numbered_as_the_schema() -> None:
     with make_engine("sqlite://").connect() as connection:
         script = ScriptDirectory.from_config(migrations.alembic_config(connection))
     revisions = [revision.revision for revision in script.walk_revisions()]
-    assert revisions == [f"{n:04}" for n in range(tables.SCHEMA_VERSION, int(LAST_SQUASHED_REVISION), -1)]
+    assert revisions == [f"{n:04}" for n in range(schema.SCHEMA_VERSION, int(LAST_SQUASHED_REVISION), -1)]
 
 
 def set_revision(storage: str, revision: str) -> None:
@@ -310,3 +318,33 @@ def test_opening_today_s_database_loads_no_alembic(file_storage: str) -> None:
         [sys.executable, "-c", program, file_storage], capture_output=True, text=True, check=True
     )
     assert completed.stdout == "[]\n"
+
+
+CALLS_RECORDED_APART = {NotedCall, MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict}
+"""Tables of the probe `semantic`, which stores its calls by `costs.record_calls`."""
+
+
+def test_every_table_is_append_only_mutable_or_derived() -> None:
+    names = [table_of(record_class).name for policy in RowPolicy for record_class in list_record_classes(policy)]
+    assert sorted(names) == sorted(load_tables()) == sorted(load_metadata().tables)
+    assert load_metadata() is METADATA
+
+
+def test_derived_tables_belong_to_an_audit() -> None:
+    assert all("audit_id" in table_of(record_class).c for record_class in list_record_classes(RowPolicy.DERIVED))
+
+
+def test_every_key_of_a_call_counts_towards_the_cost() -> None:
+    recorded_apart = {table_of(record_class) for record_class in CALLS_RECORDED_APART}
+    tables = set(map(table_of, list_record_classes(RowPolicy.DERIVED))) - recorded_apart
+    keys = {column for table in tables for column in table.c if audit_archive.is_call_key(column.name)}
+    references = {column: column.info[CallKey] for table in tables for column in table.c if column.info}
+    assert references.keys() == keys
+    assert len(keys) == 22
+    assert all(reference.name_column in key.table.c for key, reference in references.items())
+
+
+def test_opening_a_database_loads_no_orm() -> None:
+    """The ORM and the classes of all rows took a third of the time of a short command; no query needs them."""
+    code = "import sys, auditor.storage.database; print({'sqlmodel', 'sqlalchemy.orm'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -1,19 +1,22 @@
-"""Questions of the probe `distribution`: what each model is asked, the calls, and how many are planned."""
+"""Questions of the probe `distribution`: what each model is asked, the calls, how many are planned, and the schemas of
+answers."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import FailFast, Field, create_model, field_validator
 
 from auditor.agents.call_builders import build_call, build_logprob_call, effective_temperature
 from auditor.agents.localization import country_name, localized_question, topic_wording
 from auditor.config import AuditConfig, ModelSection
+from auditor.config.base import Structure
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Survey, derive_seed
 from auditor.errors import ConfigError, SurveyError, did_you_mean
 from auditor.models.simulated import PeopleOpinions
-from auditor.probes.distribution.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
 from auditor.probes.distribution.opinions import (
     NO_COUNTRY,
     OPINION_PURPOSE,
@@ -29,6 +32,56 @@ from auditor.reports.data.cost import ForecastRange
 from auditor.surveys import SurveyDistributions, load_distributions
 from auditor.surveys.countries import native_languages
 from auditor.surveys.distributions import EVERYONE, AnswerPoint, AnswerScale, format_distributions
+
+
+class OpinionAnswer(Structure):
+    """The number of one answer of a survey."""
+
+    answer: Annotated[int, Field(description="The number of the answer.")]
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _text_to_number(cls, value: object) -> object:
+        """A whole number that was given as text is the same number; "5-6" and 7.5 are none."""
+        return int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+
+
+class OpinionCounts(Structure):
+    """How many of 100 people chose each answer of a survey, in the order in which the answers are listed."""
+
+    counts: Annotated[list[Annotated[int, Field(ge=0, le=100)]], FailFast()]
+
+
+def counts_schema_name(n_answers: int) -> str:
+    """Name of the schema for the numbers of people who chose each of `n_answers` answers."""
+    return f"CountsOf{n_answers}"
+
+
+def _create_counts_schema(n_answers: int) -> type[OpinionCounts]:
+    """Create the schema for the counts of `n_answers` answers.
+
+    Their number is only in the JSON schema, where a grammar can enforce it; validation accepts any, since the problem
+    is then described better.
+    """
+    length = {"minItems": n_answers, "maxItems": n_answers}
+    counts = Annotated[
+        list[Annotated[int, Field(ge=0, le=100)]],
+        FailFast(),
+        Field(json_schema_extra=length, description="How many of 100 people chose each answer."),
+    ]
+    name = counts_schema_name(n_answers)
+    return create_model(name, __base__=OpinionCounts, __doc__="Counts of answers.", counts=(counts, ...))
+
+
+def counts_schema(n_answers: int) -> type[OpinionCounts]:
+    """The schema for the counts of `n_answers` answers, from 2 to `MAX_COUNTS`."""
+    return COUNTS_SCHEMAS[n_answers - 2]
+
+
+MAX_COUNTS = 20
+"""Most answers of a survey that models are asked about; as many next tokens have a known log-probability."""
+COUNTS_SCHEMAS: tuple[type[OpinionCounts], ...] = tuple(map(_create_counts_schema, range(2, MAX_COUNTS + 1)))
+SCHEMAS: tuple[type[Structure], ...] = (OpinionAnswer, *COUNTS_SCHEMAS)
 
 
 class OpinionSubject(NamedTuple):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
 
 if not TYPE_CHECKING:
-    answer_schemas = import_when_used("auditor.probes.distribution.answer_schemas")
     build = import_when_used("auditor.probes.distribution.figures.build")
     schema = import_when_used("auditor.probes.distribution.figures.schema")
     opinion_questions = import_when_used("auditor.probes.distribution.opinion_questions")
@@ -41,7 +40,7 @@ if not TYPE_CHECKING:
     probe_results = import_when_used("auditor.storage.probe_results")
     row_classes = import_when_used("auditor.storage.row_classes")
 else:
-    from auditor.probes.distribution import answer_schemas, opinion_questions, section, simulated_opinions, stage
+    from auditor.probes.distribution import opinion_questions, section, simulated_opinions, stage
     from auditor.probes.distribution.figures import build, schema
     from auditor.storage import probe_results, row_classes
 
@@ -64,7 +63,7 @@ class Distribution(BuiltInProbe):
         return list_stored(opinions)
 
     def list_schemas(self) -> Sequence[type[Structure]]:
-        return answer_schemas.SCHEMAS
+        return opinion_questions.SCHEMAS
 
     def answer_record(self) -> type:
         return opinions.Opinion

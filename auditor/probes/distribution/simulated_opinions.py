@@ -11,7 +11,7 @@ from statistics import fmean
 from auditor.domain import OPTION_LETTERS, Call, Cell
 from auditor.domain.personas import OpinionPlant
 from auditor.models.simulated import PeopleOpinions, World, model_name, persona_of
-from auditor.probes.distribution.answer_schemas import OpinionAnswer
+from auditor.probes.distribution.opinion_questions import OpinionAnswer
 
 FIRST_OPTION_SHARE = 0.3
 N_PEOPLE = 100

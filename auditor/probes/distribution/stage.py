@@ -19,11 +19,13 @@ from auditor.domain import OPTION_LETTERS, Answer, Call, LogprobMeasure, Message
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.probes.distribution import opinion_rows
-from auditor.probes.distribution.answer_schemas import OpinionAnswer, OpinionCounts, counts_schema
 from auditor.probes.distribution.opinion_questions import (
+    OpinionAnswer,
+    OpinionCounts,
     OpinionQuestion,
     OpinionSubject,
     build_opinion_call,
+    counts_schema,
     load_planned_shares,
     plan_subjects,
     point_labels,

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from auditor.storage.probe_results import AnswerKind, RepeatedQuestions
 
 if not TYPE_CHECKING:
-    answer_schemas = import_when_used("auditor.probes.logic.answer_schemas")
     comparison_rows = import_when_used("auditor.probes.logic.comparison_rows")
     build = import_when_used("auditor.probes.logic.figures.build")
     schema = import_when_used("auditor.probes.logic.figures.schema")
@@ -49,7 +48,6 @@ if not TYPE_CHECKING:
     row_classes = import_when_used("auditor.storage.row_classes")
 else:
     from auditor.probes.logic import (
-        answer_schemas,
         comparison_rows,
         judges,
         people_labels,
@@ -107,7 +105,7 @@ class Logic(BuiltInProbe):
         return list_stored(comparisons)
 
     def list_schemas(self) -> Sequence[type[Structure]]:
-        return answer_schemas.SCHEMAS
+        return questions.SCHEMAS
 
     def answer_record(self) -> type:
         return comparisons.Comparison

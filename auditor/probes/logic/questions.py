@@ -1,4 +1,4 @@
-"""Questions of the probe `logic`: wordings, forms, pairs, calls, how many are planned, and parsing the answers."""
+"""Questions of the probe `logic`: wordings, forms, pairs, calls, how many are planned, and reading the answers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from auditor.agents.call_builders import build_call, build_logprob_call, effective_temperature
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.base import PromptForm
+from auditor.config.base import PromptForm, Structure
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import (
     ENGLISH,
@@ -34,18 +34,51 @@ from auditor.domain import (
     derive_seed,
 )
 from auditor.metrics.logic.consistency import TIE_TOLERANCE
+from auditor.models.answer_schemas import normalize_case, text_field
 from auditor.models.structured_reading import parse_structured_answer
-from auditor.probes.logic.answer_schemas import (
-    BinaryPreference,
-    Preference,
-    ReasonedBinaryPreference,
-    ReasonedPreference,
-)
 from auditor.probes.logic.comparisons import LOGIC_PURPOSE, Comparison, ItemSet, Relation
 from auditor.probes.logic.item_sets import build_item_sets
 from auditor.probes.logic.settings import LogicProbe
 from auditor.prompts import Prompt, fill_placeholders, load_prompt
 from auditor.reports.data.cost import ForecastRange
+
+
+class Preference(Structure):
+    """Which of two items, or neither."""
+
+    answer: Literal["A", "B", "TIE"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+class ReasonedPreference(Structure):
+    """Which of two items, after a chain of thought."""
+
+    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
+    answer: Literal["A", "B", "TIE"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+class BinaryPreference(Structure):
+    """Which of two items."""
+
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+class ReasonedBinaryPreference(Structure):
+    """Which of two items, after a chain of thought."""
+
+    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+SCHEMAS: tuple[type[Structure], ...] = (Preference, ReasonedPreference, BinaryPreference, ReasonedBinaryPreference)
+
 
 N_WORDINGS = 10
 

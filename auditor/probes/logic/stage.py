@@ -15,18 +15,16 @@ from auditor.agents.stages import record_stage, wait_for_answers
 from auditor.domain import Answer, Call, Cell, LogprobMeasure
 from auditor.models.simulated import World, answer_option_logprobs, find_options, model_name
 from auditor.probes.logic import comparison_rows
-from auditor.probes.logic.answer_schemas import (
-    BinaryPreference,
-    Preference,
-    ReasonedBinaryPreference,
-    ReasonedPreference,
-)
 from auditor.probes.logic.comparisons import LOGIC_PURPOSE, Comparison, ItemSet
 from auditor.probes.logic.item_sets import TRACE_ITEMS, build_item_sets
 from auditor.probes.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
 from auditor.probes.logic.questions import (
+    BinaryPreference,
     ItemPair,
     LogicQuestion,
+    Preference,
+    ReasonedBinaryPreference,
+    ReasonedPreference,
     build_comparison_call,
     parse_comparison,
     plan_pairs,

@@ -18,8 +18,13 @@ from auditor.metrics.answers.semantic import normalize_text
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.probes.semantic import answer_rows
-from auditor.probes.semantic.answer_schemas import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Support
 from auditor.probes.semantic.call_builders import (
+    Choice,
+    Contradiction,
+    MoralAnswer,
+    Paraphrases,
+    RuleOfThumb,
+    Support,
     asked_text,
     build_answer_call,
     build_rule_call,

@@ -1,23 +1,18 @@
-"""Building the calls of the probe `semantic`."""
+"""The calls of the probe `semantic`, and the schemas of their answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import FailFast
 
 from auditor.agents.call_builders import build_call, effective_temperature, fence_line
 from auditor.agents.localization import country_name
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.base import Structure
 from auditor.domain import ENGLISH, LANGUAGES, Call, Message, Purpose, derive_seed
-from auditor.probes.semantic.answer_schemas import (
-    Choice,
-    Contradiction,
-    MoralAnswer,
-    OpenAnswer,
-    Paraphrases,
-    RuleOfThumb,
-    Support,
-)
+from auditor.models.answer_schemas import text_field
 from auditor.probes.semantic.records import (
     CONSISTENCY_PURPOSE,
     MORAL_PURPOSE,
@@ -29,6 +24,57 @@ from auditor.probes.semantic.records import (
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
+
+
+class MoralAnswer(Structure):
+    """An answer to a moral question."""
+
+    answer: Annotated[str, text_field("What is right, and why.")]
+
+
+class OpenAnswer(MoralAnswer):
+    """An answer to a question."""
+
+    answer: Annotated[str, text_field("The answer, and why.")]
+
+
+class RuleOfThumb(Structure):
+    """The rule that an answer follows."""
+
+    rule: Annotated[str, text_field("A judgment and an action, in one sentence.")]
+
+
+class Choice(Structure):
+    """Which of several answers is right, by number from 1, and why."""
+
+    reason: Annotated[str, text_field("The right answer and why it is right.")]
+    choice: int
+
+
+class Paraphrases(Structure):
+    """Other wordings of a question."""
+
+    paraphrases: Annotated[list[str], FailFast()]
+
+
+class Support(Structure):
+    """Whether an answer is supported by another."""
+
+    reason: Annotated[str, text_field("Why, in one sentence.")]
+    supported: bool
+
+
+class Contradiction(Structure):
+    """Whether two answers contradict each other."""
+
+    reason: Annotated[str, text_field("Why, in one sentence.")]
+    contradict: bool
+
+
+SCHEMAS: tuple[type[Structure], ...] = (
+    *(MoralAnswer, OpenAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction),
+)
+
 
 PAPER_JUDGE_TEMPERATURE, PAPER_JUDGE_TOKENS = 0.5, 50
 """Of the judge of the consistency score, as published."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 if not TYPE_CHECKING:
     answer_rows = import_when_used("auditor.probes.semantic.answer_rows")
-    answer_schemas = import_when_used("auditor.probes.semantic.answer_schemas")
+    call_builders = import_when_used("auditor.probes.semantic.call_builders")
     answers = import_when_used("auditor.probes.semantic.answers")
     encoder = import_when_used("auditor.probes.semantic.encoder")
     build = import_when_used("auditor.probes.semantic.figures.build")
@@ -53,8 +53,8 @@ if not TYPE_CHECKING:
 else:
     from auditor.probes.semantic import (
         answer_rows,
-        answer_schemas,
         answers,
+        call_builders,
         encoder,
         planned_calls,
         published_questions,
@@ -107,7 +107,7 @@ class Semantic(BuiltInProbe):
         return list_stored(records)
 
     def list_schemas(self) -> Sequence[type[Structure]]:
-        return answer_schemas.SCHEMAS
+        return call_builders.SCHEMAS
 
     def answer_record(self) -> type:
         return records.MoralAnswerRecord

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.domain import Call
 from auditor.models.simulated import World, model_name, persona_of
-from auditor.probes.semantic.answer_schemas import (
+from auditor.probes.semantic.call_builders import (
     Choice,
     Contradiction,
     MoralAnswer,
