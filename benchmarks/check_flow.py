@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -172,12 +173,13 @@ def others_s(limited: bool) -> float:
             models.append(model("limited", server, 20, rpm=10))
         content = {"survey": None, "models": models, "judges": [model("judge", server, 60)]}
         n_expected = len(names) * N_ITEMS
+        counts: Counter[str] = Counter()
 
         def count() -> tuple[int, int]:
-            requests = list(server.requests)
-            n_reviews = sum(map(is_review, requests))
-            n_limited = sum(r.body["model"] == "limited" for r in requests)
-            return len(requests) - n_reviews - n_limited, n_reviews - n_limited - 1
+            for request in server.requests[counts.total() :]:  # the others are counted: this process serves, too
+                kind = "review" if is_review(request) else "answer"
+                counts["limited" if request.body["model"] == "limited" else kind] += 1
+            return counts["answer"], counts["review"] - counts["limited"] - 1
 
         with running(content, items=N_ITEMS) as process:
             _wait(lambda: process.poll() is not None or min(count()) >= n_expected, 600)

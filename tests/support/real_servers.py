@@ -28,7 +28,7 @@ def llama_cpp_server(weights: Path, key: str) -> Iterator[str]:
     try:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(settings | {"threads": 2}) + "\n")
+        process.stdin.write(json.dumps(settings | {"threads": 1}) + "\n")
         process.stdin.flush()
         yield json.loads(process.stdout.readline())["url"] + "/v1"
     finally:
