@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,7 +125,7 @@ class PublishedRow(BaseModel):
         scales: as that of the table, for columns in which this row has another unit.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     row: str
     quote: str = ""
@@ -154,7 +155,7 @@ class ReleasedFiles(BaseModel):
         is_rescaled: whether a model's scores are min-max scaled to [-1, 1] first, since they have no bounds.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     files: str
     column: str
@@ -187,7 +188,7 @@ class PublishedTable(BaseModel):
             are of single models, each of ours that no row is of gets a row of its own in each form.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     title: str
@@ -294,7 +295,7 @@ class Paper(BaseModel):
         findings: what the paper concludes; each is tested on the audits of the experiment.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     title: str
@@ -365,8 +366,9 @@ def list_paper_ids() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
+@functools.cache
 def load_paper(paper_id: str) -> Paper:
-    """Load a paper by its name; UsageError if there is none of this name."""
+    """Load a paper by its name, once; UsageError if there is none of this name."""
     if paper_id not in list_paper_ids():
         listed = ", ".join(list_paper_ids())
         raise UsageError(
