@@ -373,9 +373,11 @@ def open_binary(path: Path, error_class: type[AuditorError]) -> BinaryIO:
     return io.BufferedReader(_GzipReader(path, error_class), BLOCK_BYTES)
 
 
-def open_text(path: Path, error_class: type[AuditorError], encoding: str = "utf-8-sig") -> TextIO:
+def open_text(
+    path: Path, error_class: type[AuditorError], encoding: str = "utf-8-sig", errors: str = "strict"
+) -> TextIO:
     """Open a text file for reading, as `open_binary`; line ends are kept, a byte order mark is not."""
-    return io.TextIOWrapper(open_binary(path, error_class), encoding=encoding, newline="")
+    return io.TextIOWrapper(open_binary(path, error_class), encoding=encoding, errors=errors, newline="")
 
 
 def iterate_lines(file: TextIO, source: str, error_class: type[AuditorError]) -> Iterator[str]:

@@ -182,7 +182,8 @@ def import_verdicts(
 ) -> None:
     """Add verdicts from elsewhere to an imported audit.
 
-    A verdict is VALID or INVALID, or empty where the judge gave none.
+    A verdict is VALID or INVALID, or empty where the judge gave none. It replaces the judge's earlier one on the same
+    trace.
 
     Example: auditor import verdicts verdicts.csv --audit published
     """
@@ -192,6 +193,8 @@ def import_verdicts(
         print_message(
             f"  {pluralize(counts.empty, 'row')} without a verdict (VALID or INVALID): counted as missing votes."
         )
+    if counts.changed:
+        print_message(f"  {pluralize(counts.changed, 'row')} replaced another verdict of the judge on the same trace.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 

@@ -22,6 +22,7 @@ from auditor.domain import (
     Outcome,
     Survey,
     Trace,
+    Verdict,
     hash_rows,
 )
 from auditor.errors import ImportFileError, UsageError, pluralize
@@ -127,11 +128,19 @@ def count_unmatched_rows(
 
 
 class ImportedVerdicts(NamedTuple):
-    """Counts of what `import_verdicts` read; `empty` counts rows without a verdict."""
+    """Counts of what `import_verdicts` read.
+
+    Attributes:
+        rows: rows read.
+        judges: different judges.
+        empty: rows without a verdict.
+        changed: rows that replaced another verdict of the same judge on the same trace.
+    """
 
     rows: int
     judges: int
     empty: int
+    changed: int
 
 
 class ImportedScores(NamedTuple):
@@ -318,13 +327,13 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                 "again: recorded answers are reused.",
             )
         survey = audits.load_audit_survey(db, stored_audit)
-        spell = make_country_speller(survey)
+        spellers = make_country_speller(survey), make_topic_speller(survey)
         judged = {
             (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
         }
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
         verdicts = []
-        for location, verdict in read_recorded_verdicts(file, spell, is_task=survey.task is not None):
+        for location, verdict in read_recorded_verdicts(file, *spellers, is_task=survey.task is not None):
             trace_key = (verdict.model, verdict.cell, verdict.sample)
             if trace_key not in judged if judged else trace_key[:2] not in scored:
                 raise ImportFileError(
@@ -333,9 +342,19 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                     "Import the traces first, or correct the row.",
                 )
             verdicts.append(verdict)
+        earlier = {_verdict_key(verdict): verdict.ruling for verdict in results.load_verdicts(db, stored_audit.id)}
         save_records(db, stored_audit.id, verdicts)
-    empty = sum(verdict.ruling is None for verdict in verdicts)
-    return ImportedVerdicts(len(verdicts), len({verdict.judge for verdict in verdicts}), empty)
+    return ImportedVerdicts(
+        rows=len(verdicts),
+        judges=len({verdict.judge for verdict in verdicts}),
+        empty=sum(verdict.ruling is None for verdict in verdicts),
+        changed=sum(earlier.get(_verdict_key(verdict), verdict.ruling) != verdict.ruling for verdict in verdicts),
+    )
+
+
+def _verdict_key(verdict: Verdict) -> tuple[str, str, Cell, int]:
+    """Judge, model, cell and sample of a verdict."""
+    return verdict.judge, verdict.model, verdict.cell, verdict.sample
 
 
 def save_imported_audit(

@@ -103,6 +103,10 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     index, scores, numbers = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     del parts
+    methods = {method.casefold(): method for method in codes["method"]}
+    if other := next((method for method in codes["method"] if methods[method.casefold()] != method), None):
+        problem = f"{file}: the methods '{other}' and '{methods[other.casefold()]}' differ in capital letters only."
+        raise ImportFileError(problem, "Use one spelling for the method.")
     order = np.lexsort(index.T[::-1])
     index = index[order]
     is_new = np.any(index[1:, :4] != index[:-1, :4], axis=1)

@@ -150,6 +150,8 @@ async def open_request_path(
         ModelSetupError: an embedded model cannot be started.
     """
     records = replay.load_records(config, survey)
+    for notice in replay.describe_missing_answers(config, survey, records):
+        notify(notice)
     models = {name: model for name, model in config.models_by_name.items() if name not in records}
     async with AsyncExitStack() as links:
         # Opened first, so that a mistake in its settings shows before a model or a cluster is started.

@@ -16,7 +16,7 @@ from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey, Verdict
 from auditor.errors import ImportFileError
 from auditor.panel_assignment import TraceKey
 from auditor.reports.number_format import pluralize
-from auditor.surveys.countries import make_country_speller
+from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.row_reader import read_rows
 
@@ -74,14 +74,32 @@ def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dic
     judges = [judge for judge in config.judge_models if judge.verdicts is not None]
     authors = {model.unprefixed_model: model.name for model in config.models}
     cells = {survey_cell.cell for survey_cell in survey.cells}
-    spell_country = make_country_speller(survey)
+    spellers = make_country_speller(survey), make_topic_speller(survey)
     rows_by_file = {
-        file: [
-            verdict for _, verdict in read_recorded_verdicts(Path(file), spell_country, is_task=survey.task is not None)
-        ]
+        file: [verdict for _, verdict in read_recorded_verdicts(Path(file), *spellers, is_task=survey.task is not None)]
         for file in {judge.verdicts or "" for judge in judges}
     }
     return {judge.name: _select_verdicts(judge, rows_by_file[judge.verdicts or ""], authors, cells) for judge in judges}
+
+
+def describe_missing_answers(config: AuditConfig, survey: Survey, records: Mapping[str, ReplayRecord]) -> Iterator[str]:
+    """Yield a notice for each replayed model that is asked more questions than its file has answers to."""
+    samples = config.samples_by_cell(survey)
+    asked = {(cell, sample) for cell, n_samples in samples.items() for sample in range(n_samples)}
+    for model in config.models:
+        record = records.get(model.name, {})
+        if not record or not (missing := asked - record.keys()):
+            continue
+        notice = (
+            f"Model '{model.name}': {model.answers} has {len(asked) - len(missing)} of "
+            f"{pluralize(len(asked), 'answer')}. A missing one counts as failed; no request is sent."
+        )
+        if others := sorted({cell for cell, _ in record} - samples.keys()):
+            notice += (
+                f" It has answers on {pluralize(len(others), 'cell')} that the audit does not have, such as "
+                f"{', '.join(filter(None, others[0]))}: write countries and topics as the survey does."
+            )
+        yield notice
 
 
 def describe_missing_verdicts(
@@ -143,12 +161,13 @@ def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
         ImportFileError: the file cannot be read, has no row of the model, or has a cell and sample twice.
     """
     name, file = model.unprefixed_model, Path(model.answers or "")
-    spell_country = make_country_speller(survey)
+    spell_country, spell_topic = make_country_speller(survey), make_topic_speller(survey)
     record: dict[tuple[Cell, int], str] = {}
     for row in read_rows(file, REPLAY_COLUMNS, ["score"]):
         if row.cells["model"] != name:
             continue
-        record_key = (Cell(spell_country(row.cells["country"]), row.cells["topic"]), row.integer("sample"))
+        cell = Cell(spell_country(row.cells["country"]), spell_topic(row.cells["topic"]))
+        record_key = cell, row.integer("sample")
         if record_key in record:
             raise ImportFileError(
                 f"{row.location}: two rows have the same model, country, topic and sample.",

@@ -172,6 +172,7 @@ def _from_labelled(column: LabelledColumn) -> DistinctValueColumn:
 
 def _read_text_columns(path: Path, select: ColumnSelection) -> list[DistinctValueColumn]:
     """Read columns of a file that is not CSV through the reader of rows; errors as for `read_columns`."""
+    next(read_batches(path, ()), None)  # raises what is wrong with the file
     names = select(sorted(read_column_names(path)))
     texts_by_name: dict[str, list[str]] = {name: [] for name in names}
     for batch in read_batches(path, names):
@@ -234,18 +235,23 @@ def _match_column_names(
 def _read_csv(path: Path, select: ColumnSelection) -> list[DistinctValueColumn]:
     """Read columns of a CSV or TSV file; errors as for `read_columns`."""
     encoding = _find_encoding(path)
-    header, delimiter = _read_header(path, encoding)
+    spellings, delimiter = _read_header(path, encoding)
+    header = [name.strip() for name in spellings]
     require_columns(header, str(path), ImportFileError)
     names = select(header)
     duplicate_name = next((name for name in names if header.count(name) > 1), None)
     if duplicate_name is not None:
         raise ImportFileError(f"{path}: the column '{duplicate_name}' occurs twice.", "Remove one of the columns.")
+    spelling_by_name = dict(zip(header, spellings, strict=True))
+    read_names = [spelling_by_name[name] for name in names]
     try:
-        return _parse_csv(path, names, delimiter, encoding, use_threads=True)
+        columns = _parse_csv(path, read_names, delimiter, encoding, use_threads=True)
+        _require_closed_quotes(path, columns[0].value_index.size, delimiter, encoding)
+        return columns
     except pa.ArrowInvalid:
         pass  # pyarrow only counts rows with one thread: the second attempt names the invalid row
     try:
-        return _parse_csv(path, names, delimiter, encoding, use_threads=False)
+        return _parse_csv(path, read_names, delimiter, encoding, use_threads=False)
     except pa.ArrowInvalid as error:
         reason = str(error).splitlines()[0][:200]  # its first line, which may quote a long row
         how_to_fix = "Save the file as UTF-8." if "UTF8" in reason else "Correct that row, or export the file again."
@@ -278,7 +284,30 @@ def _parse_csv(
                 strings_can_be_null=False,
             ),
         )
-    return [_column_from_arrow(name, table.column(name), delimiter) for name in names]
+    return [_column_from_arrow(name.strip(), table.column(name), delimiter) for name in names]
+
+
+def _require_closed_quotes(path: Path, n_rows: int, delimiter: str, encoding: str) -> None:
+    """Check a file with more lines than rows: pyarrow reads all that follows an unclosed quotation mark as one text.
+
+    Raises:
+        ImportFileError: a quotation mark is not closed, or text follows the closing one.
+    """
+    with open_binary(path, ImportFileError) as file:
+        n_lines = sum(block.count(b"\n") for block in iter(lambda: file.read(READ_BLOCK_BYTES), b""))
+    if n_lines <= n_rows + 1:
+        return
+    with open_text(path, ImportFileError, UTF_8 if encoding == "utf8" else encoding, errors="replace") as text_file:
+        reader = csv.reader(text_file, strict=True, delimiter=delimiter)
+        line = 1
+        try:
+            for _ in reader:
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise ImportFileError(
+                f"{path}: the row at line {line} is not valid CSV: {error}.",
+                "Close its quotation mark, or write a quotation mark inside of a text twice.",
+            ) from None
 
 
 def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
@@ -286,7 +315,8 @@ def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
     if find_suffix(path) not in (".csv", ".tsv"):
         return None
     encoding = _find_encoding(path)
-    _, delimiter = _read_header(path, encoding)
+    header, delimiter = _read_header(path, encoding)
+    name = next(spelling for spelling in header if spelling.strip() == name)
     parse_options = pa_csv.ParseOptions(delimiter=delimiter)
 
     def read(null_values: list[str]) -> Any:
@@ -375,7 +405,7 @@ def _make_text_column(
 
 
 def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
-    """Return the column names and the delimiter of a CSV file."""
+    """Return the column names, as the file spells them, and the delimiter of a CSV file."""
     try:
         # Only the header is decoded here: columns that are not read may have any encoding.
         if encoding == "utf8":
@@ -390,7 +420,7 @@ def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
         raise ImportFileError(f"{path}: is not a text file.", "Name a table with the right suffix.")
     delimiter = find_delimiter(first_line, find_suffix(path))
     try:
-        return [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])], delimiter
+        return next(csv.reader([first_line], delimiter=delimiter), []), delimiter
     except csv.Error as error:
         raise ImportFileError(
             f"{path}: line 1 is not a header of a CSV file: {error}.",

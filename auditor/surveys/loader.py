@@ -22,7 +22,7 @@ from auditor.surveys.description import (
     topic_words,
 )
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
-from auditor.surveys.table_formats import FORMATS_TEXT
+from auditor.surveys.table_formats import FORMATS_TEXT, NA
 from auditor.text_safety import truncate_text
 
 REQUIRED_COLUMNS = ("country", "topic", "score")
@@ -87,6 +87,7 @@ def load_survey(source: str | Path) -> Survey:
         topic_questions=make_questions(description, description.questions),
     )
     _require_unique_cells(path, survey)
+    _require_certain_na(path, survey)
     _require_known_topics(path, survey, description.topic_families)
     _require_known_topics(path, survey, {"questions": tuple(description.questions)})
     return dataclasses.replace(
@@ -151,7 +152,9 @@ def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) ->
     """Return a cell as a number in [low, high], None if it is empty; raise ImportFileError for any other content."""
     number = row.number(column)
     if number is not None and not low <= number <= high:
-        correction = "Rescale it" if column == "score" else "Write a share such as 0.25, not a percentage"
+        correction = "Rescale it" if column == "score" else "Write a number from 0"
+        if column in SHARE_COLUMNS:
+            correction = "Write a share such as 0.25, not a percentage"
         how_to_fix = f"{correction}, or leave it empty if the question was not asked."
         raise row.make_cell_error(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", how_to_fix)
     return number
@@ -169,6 +172,15 @@ def _require_known_topics(path: Path, survey: Survey, topic_families: Mapping[st
                     f"{path}: the family '{family}' lists the topic '{topic}', which is not in the survey.",
                     did_you_mean(topic, survey.topics, "Spell it as in the column 'topic'."),
                 )
+
+
+def _require_certain_na(path: Path, survey: Survey) -> None:
+    """Raise ImportFileError for a country NA, unless the survey has two-letter codes: R so writes a missing value."""
+    others = [country for country in survey.countries if country != NA]
+    has_codes = bool(others) and all(len(country) == 2 and country.isupper() for country in others)
+    if len(others) < len(survey.countries) and not has_codes:
+        problem = f"{path}, column 'country': 'NA' may be Namibia or a missing value."
+        raise ImportFileError(problem, "Write Namibia, or remove the rows.")
 
 
 def _require_unique_cells(path: Path, survey: Survey) -> None:

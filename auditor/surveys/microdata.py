@@ -31,6 +31,7 @@ from auditor.surveys.column_reader import (
 from auditor.surveys.country_columns import CountryValue, decode_countries
 from auditor.surveys.estimates import SurveyDesign, build_designs
 from auditor.surveys.mapping import SurveyMapping
+from auditor.surveys.table_formats import has_decimal_commas, looks_like_thousands
 
 WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
 """Usual names of the column of waves: of many surveys, the ESS, the WVS and the GSS."""
@@ -430,4 +431,12 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
                 f"the weight {value} {problem}.",
                 "Correct it, or name another weight column in the mapping.",
             )
+    unclear = [value for value in column.values if isinstance(value, str) and looks_like_thousands(value)]
+    if unclear and has_decimal_commas(path):
+        row = column.first_row_number(column.values.index(unclear[0]))
+        raise ImportFileError(
+            f"{path}: row {row}, column '{column.name}': the weight {unclear[0]} can be read in two ways, since "
+            "decimals have commas in this file.",
+            "Write 1234 or 1,234, not 1.234.",
+        )
     return np.array([math.nan if number is None else number for number in numbers])[column.value_index]

@@ -15,14 +15,14 @@ EXPORTED_NAMES = {"verdict": "ruling"}
 
 
 def read_recorded_verdicts(
-    file: Path, spell_country: Callable[[str], str], *, is_task: bool = False
+    file: Path, spell_country: Callable[[str], str], spell_topic: Callable[[str], str], *, is_task: bool = False
 ) -> Iterator[tuple[str, Verdict]]:
     """Yield each row's verdict, after the place of the row in the file.
 
     Args:
         file: a table; a verdict is VALID or INVALID, or empty where the judge gave none. `auditor export tables` calls
             the column `ruling`.
-        spell_country: the survey's name of a country.
+        spell_country, spell_topic: return a name in the survey's spelling.
         is_task: whether the verdicts are about items of a task, which the column `id` or `topic` names, and which
             belong to no country.
 
@@ -41,7 +41,7 @@ def read_recorded_verdicts(
     for row in read_rows(file, columns, ["justification", "sample"]):
         row.cells.setdefault("verdict", row.cells.get(EXPORTED_NAMES["verdict"], ""))
         country = "" if is_task else spell_country(row.required_text("country"))
-        verdict = _parse_verdict(row, Cell(country, row.required_text(topic_column)))
+        verdict = _parse_verdict(row, Cell(country, spell_topic(row.required_text(topic_column))))
         key = (verdict.judge, verdict.model, verdict.cell, verdict.sample)
         if key in seen:
             raise ImportFileError(

@@ -195,9 +195,14 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
 
 
 def _require_unique_countries(entries: Iterable[_GroupingEntry]) -> tuple[_GroupingEntry, ...]:
-    """Return the entries as a tuple; raise SurveyError if two of them are the same country in any spelling."""
+    """Return the entries as a tuple; raise SurveyError for a country or a region in two spellings."""
     entry_by_country: dict[str, _GroupingEntry] = {}
+    region_by_folded: dict[str, str] = {}
     for entry in entries:
+        if region_by_folded.setdefault(entry.region.casefold(), entry.region) != entry.region:
+            regions = f"'{region_by_folded[entry.region.casefold()]}' and '{entry.region}'"
+            problem = f"{entry.location}: the regions {regions} differ in capital letters only."
+            raise SurveyError(problem, "Use one spelling for the region.")
         first_entry = entry_by_country.setdefault(country_key(entry.country), entry)
         if first_entry is not entry:
             problem = (

@@ -36,7 +36,9 @@ from auditor.surveys.table_formats import (
     find_number_style,
     find_suffix,
     format_number,
+    has_decimal_commas,
     iterate_spreadsheet,
+    looks_like_thousands,
     make_unknown_format_error,
     parse_number,
     read_statistics_file,
@@ -101,7 +103,10 @@ class TextRow(NamedTuple):
         text = self.cells[column] or "0"
         if text.isdecimal() and len(text) < 10:
             return int(text)
-        number = parse_number(text, self.find_style(column) if "," in text else NumberStyle.POINT)
+        style = self._style_of(column, text)
+        number = parse_number(text, style)
+        if style is NumberStyle.UNCLEAR:
+            raise self._make_number_error(column, text, style)
         if "%" in text or not 0 <= number <= MAX_WHOLE_NUMBER or not number.is_integer():
             raise self.make_cell_error(
                 column, f"'{truncate_text(text)}' is not a whole number", "Write a whole number from 0."
@@ -117,16 +122,23 @@ class TextRow(NamedTuple):
         text = self.cells[column]
         if not text:
             return None
-        style = self.find_style(column) if "," in text else NumberStyle.POINT
+        style = self._style_of(column, text)
         number = parse_number(text, style)
         if number != number:  # nan
-            how_to_fix = (
-                "The commas in this column can be read in two ways. Write 0.5, not 0,5; and 1234, not 1,234."
-                if style is NumberStyle.UNCLEAR
-                else "Write a number, or leave it empty."
-            )
-            raise self.make_cell_error(column, f"'{truncate_text(text)}' is not a number", how_to_fix)
+            raise self._make_number_error(column, text, style)
         return number
+
+    def _style_of(self, column: str, text: str) -> NumberStyle:
+        """What a comma, or a point that may separate thousands, means in a number of a column."""
+        return self.find_style(column) if "," in text or looks_like_thousands(text) else NumberStyle.POINT
+
+    def _make_number_error(self, column: str, text: str, style: NumberStyle) -> ImportFileError:
+        """Build the error about a text that cannot be read as a number, or not in one way only."""
+        how_to_fix = "Write a number, or leave it empty."
+        if style is NumberStyle.UNCLEAR:
+            mark = "commas in this column" if "," in text else "points in this file, whose decimals have commas,"
+            how_to_fix = f"The {mark} can be read in two ways. Write 0.5, not 0,5; and 1234, not 1,234 or 1.234."
+        return self.make_cell_error(column, f"'{truncate_text(text)}' is not a number", how_to_fix)
 
     def make_cell_error(self, column: str, problem: str, how_to_fix: str) -> ImportFileError:
         """Build an error about a cell, for the caller to raise."""
@@ -204,7 +216,9 @@ def read_batches(
         """Find out what commas mean in a column; this reads the file again."""
         if column not in styles:
             texts = (text for batch in _read_raw_batches(path, known_columns) for text in _texts(batch, column))
-            styles[column] = find_number_style(texts, delimiter)
+            style = find_number_style(texts, delimiter)
+            is_unclear = style is NumberStyle.POINT and has_decimal_commas(path)
+            styles[column] = NumberStyle.UNCLEAR if is_unclear else style
         return styles[column]
 
     checked_names: Sequence[str] | None = None

@@ -6,8 +6,10 @@ Columns of SPSS and Stata files are read with pyreadstat, with the labels of the
 from __future__ import annotations
 
 import codecs
+import itertools
 import math
 import re
+import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,9 +24,11 @@ from auditor.input_files import (
     get_limits,
     make_limit_error,
     open_binary,
+    open_text,
     require_columns,
 )
 from auditor.packed_files import check_archive
+from auditor.text_safety import truncate_text
 
 _UNPACK_HINT = "Unpack it, and use the file in it."
 # First bytes of a file, name of its format, and how to fix the error.
@@ -92,6 +96,9 @@ _NOT_LATIN = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{4}|\xff\xfe|\xfe\x
 """Bytes that Windows-1252 does not have, or four accented letters in a row, as in Cyrillic or Japanese encodings."""
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+_DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
+_POINTED_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
+_FORMULA = re.compile(rb"<f[ >/]")
 _SPREADSHEET_ERRORS = frozenset({"#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!"})
 
 
@@ -200,7 +207,7 @@ def find_number_style(texts: Iterable[str], delimiter: str) -> NumberStyle:
 def parse_number(text: str, style: NumberStyle = NumberStyle.POINT) -> float:
     """Parse a number; a percentage is divided by 100. Returns nan if the text is no finite number."""
     bare = _bare_number(text)
-    if "," in bare and style in (NumberStyle.POINT, NumberStyle.UNCLEAR):
+    if style is NumberStyle.UNCLEAR or ("," in bare and style is NumberStyle.POINT):
         return math.nan
     bare = bare.replace(",", "." if style is NumberStyle.DECIMAL_COMMA else "")
     try:
@@ -210,6 +217,21 @@ def parse_number(text: str, style: NumberStyle = NumberStyle.POINT) -> float:
     if not math.isfinite(number):
         return math.nan
     return (number / 100 if text.rstrip().endswith("%") else number) + 0.0  # -0.0 becomes 0.0
+
+
+def looks_like_thousands(text: str) -> bool:
+    """Whether a point may separate thousands in a text, as in 1.000."""
+    return _POINTED_THOUSANDS.fullmatch(_bare_number(text)) is not None
+
+
+def has_decimal_commas(path: Path) -> bool:
+    """Whether fields of a file that semicolons separate are numbers with a comma; ImportFileError as `open_text`."""
+    if find_suffix(path) != ".csv":
+        return False
+    with open_text(path, ImportFileError, find_encoding(path)) as file:
+        if find_delimiter(file.readline(), ".csv") != ";":
+            return False
+        return any(_DECIMAL_COMMA_FIELD.search(line.rstrip()) for line in file)
 
 
 def normalize_numbers(texts: Collection[str], delimiter: str) -> list[str]:
@@ -240,7 +262,7 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
 
     Raises:
         ImportFileError: openpyxl is not installed, the file is no spreadsheet or exceeds a limit, or a cell shows an
-            error.
+            error or has a formula without its result.
     """
     try:
         import openpyxl
@@ -250,17 +272,25 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
             "Run pip install openpyxl, or save the sheet as CSV.",
         ) from None
     check_archive(path, ImportFileError, is_streamed=lambda name: name.startswith("xl/worksheets/"))
-    try:
-        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        sheet = workbook.worksheets[0]
+    workbooks = []
+
+    def open_rows(*, results: bool) -> Iterator[tuple[Any, ...]]:
+        """Open the first sheet with the results of formulas, or with the formulas."""
+        workbooks.append(openpyxl.load_workbook(path, read_only=True, data_only=results))
+        sheet = workbooks[-1].worksheets[0]
         sheet.reset_dimensions()  # else a sheet that claims to have 16,384 columns would be filled up
-        rows = sheet.iter_rows(values_only=True)
+        rows: Iterator[tuple[Any, ...]] = sheet.iter_rows(values_only=True)
+        return rows
+
+    try:
+        rows = open_rows(results=True)
+        formula_rows = open_rows(results=False) if _has_formulas(path) else itertools.repeat(())
     except (KeyError, ValueError, IndexError, AttributeError, SyntaxError) as error:  # ParseError is a SyntaxError
         raise ImportFileError(
             f"{path}: is not a spreadsheet that can be read: {error}.", "Save the sheet as CSV."
         ) from None
     n_cells, limit = 0, get_limits().cells
-    for number, cells in enumerate(rows, start=1):
+    for number, (cells, formulas) in enumerate(zip(rows, formula_rows, strict=False), start=1):
         require_columns(len(cells), str(path), ImportFileError)
         n_cells += len(cells)  # empty ones too: a row with one cell far to the right is filled up with them
         if n_cells > limit:
@@ -268,8 +298,29 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
             raise make_limit_error(str(path), problem, n_cells, limit, ImportFileError)
         if error_value := next((cell for cell in cells if cell in _SPREADSHEET_ERRORS), None):
             raise ImportFileError(f"{path}: row {number} has the error {error_value}.", "Correct the formula.")
+        unknown = (formula for cell, formula in zip(cells, formulas, strict=False) if cell is None and formula)
+        if formula := next(unknown, None):
+            raise ImportFileError(
+                f"{path}: row {number} has the formula {truncate_text(str(formula))} without its result.",
+                "Save the file with a spreadsheet program, which stores results, or write numbers.",
+            )
         yield list(cells)
-    workbook.close()
+    for workbook in workbooks:
+        workbook.close()
+
+
+def _has_formulas(path: Path) -> bool:
+    """Whether a sheet of a spreadsheet has a formula, or a text that looks like one in the file."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with archive.open(name) as member:
+                    end = b""
+                    while block := member.read(_BLOCK_BYTES):
+                        if _FORMULA.search(end + block):
+                            return True
+                        end = block[-2:]
+    return False
 
 
 STATISTICS_SUFFIXES = (".sav", ".zsav", ".dta")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,20 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, audits.get_audit(db, "scripted").id)
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
+
+
+def test_missing_answers_are_told_before_the_run_and_topics_have_any_case(server: FakeServer, tmp_path: Path) -> None:
+    log, storage = write_log(tmp_path), ("--storage", f"sqlite:///{tmp_path / 'audits.db'}")
+    text = log.read_text("utf-8").replace("DE,divorce", "Germany, DIVORCE")
+    log.write_text(text.replace("Japan,homosexuality", "Atlantis,homosexuality"), encoding="utf-8")
+    settings = config_with_replay(server, log).model_dump(mode="json", exclude_none=True)
+    (tmp_path / "a.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    completed = auditor("run", tmp_path / "a.yaml", *storage)
+    notice = (
+        f"Model 'old': {log} has 15 of 18 answers. A missing one counts as failed; no request is sent. It has answers "
+        "on 1 cell that the audit does not have, such as Atlantis, homosexuality: write countries and topics"
+    )
+    assert notice in " ".join(completed.stderr.split())
 
 
 def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(

@@ -118,7 +118,7 @@ def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:
 def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
-    assert (counts.rows, counts.judges, counts.empty) == (3, 2, 1)
+    assert counts == (3, 2, 1, 0)
     with open_database(imported, create=False) as db:
         ruling_by_judge = {
             (v.judge, v.sample): (v.outcome, v.ruling)
@@ -132,6 +132,8 @@ def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> N
     [row] = open_audit("old", storage=imported).report().peer_agreement
     assert (row.model, row.given, row.valid) == ("a", 2, 1)
     assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == counts
+    (tmp_path / "v.csv").write_text(VERDICTS.replace(",VALID", ",").replace("divorce", "Divorce"), encoding="utf-8")
+    assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == (3, 2, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,10 @@ FORMER_STATES = {
 """Names of states without one successor, by their former code in ISO 3166-3; the first is their English name."""
 
 
+PARTS = ("england", "scotland", "wales")
+"""Names of the United Kingdom in some languages: those of a part in English, of which a survey may have figures."""
+
+
 def format_table() -> str:
     """Return the content of the table."""
     locales = Path(pycountry.__file__).parent / "locales"
@@ -57,8 +61,9 @@ def format_table() -> str:
 
 
 def _is_useful(name: str) -> bool:
-    """Whether a name is long enough, and not known in English anyway."""
-    return not (name.isascii() and len(name) < MIN_LATIN_LETTERS) and not find_english_codes(name)
+    """Whether a name is long enough, not known in English anyway, and not that of a part of a country."""
+    is_short = name.isascii() and len(name) < MIN_LATIN_LETTERS
+    return not (is_short or name in PARTS or find_english_codes(name))
 
 
 def _collect_cldr_names() -> dict[str, set[str]]:

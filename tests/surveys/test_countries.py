@@ -61,7 +61,7 @@ def test_a_country_is_known_by_any_spelling_code_or_former_name(name: str, code:
     assert country_code(name) == code
 
 
-@pytest.mark.parametrize("name", ["West Germany", "Atlantis", "", "  ", "the", "???", "—", "1234"])
+@pytest.mark.parametrize("name", ["West Germany", "England", "Wales", "Atlantis", "", "  ", "the", "???", "—", "1234"])
 def test_what_is_no_country_has_no_code(name: str) -> None:
     assert country_code(name) is None
 

@@ -182,6 +182,11 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
         (HEADER + "Norway,gambling,nan\n", "line 2, column 'score': 'nan' is not a number"),
         (HEADER + "Norway,gambling,1.01\n", "line 2, column 'score': 1.01 is outside [-1, 1]"),
         (HEADER + "Norway,gambling,0.5\nNorway,gambling,0.5\n", "Norway × gambling occurs twice"),
+        (HEADER + "NA,gambling,0.5\nNorway,gambling,0.5\n", "'NA' may be Namibia or a missing value"),
+        (
+            "country;topic;score;n\nNorway;gambling;0,5;1.000\n",
+            "line 2, column 'n': '1.000' is not a number. The points",
+        ),
         (HEADER + "Turkey,gambling,0.5\nTürkiye,divorce,0.5\n", "'Turkey' and 'Türkiye' are the same country"),
         (HEADER + "Norway,gambling\n", "line 2 has 2 fields where the header has 3"),
         (HEADER + ",gambling,0.5\n", "line 2: the column 'country' is empty"),

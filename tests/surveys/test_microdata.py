@@ -208,6 +208,40 @@ def test_weights_whose_commas_can_be_read_in_two_ways_are_refused(suffix: str, t
     assert reading.weight_range == (500, 1000)
 
 
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ('FR,1,1,"he said\nFR,9,9,x\nIT,1,1,y\n', 2),
+        ('FR,1,1,5" tall\nFR,9,9,"quoted\nIT,1,1,y\n', 3),
+        ('FR,1,1,"a\nFR,9,9,x\nIT,1,1,b"c\n', 2),
+    ],
+)
+def test_rows_after_an_unclosed_quotation_mark_are_not_lost(rows: str, line: int, tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match=f"the row at line {line} is not valid CSV"):
+        import_text(tmp_path, "c,q1,q2,comment\n" + rows)
+    counted = import_text(tmp_path, 'c,q1,q2,comment\nFR,1,1,"he\nsaid"\n\nFR,9,9,5" tall\nIT,1,1,y\n').survey
+    assert {cell.cell.country: cell.n for cell in counted.cells} == {"France": 2, "Italy": 1}
+
+
+def test_spaces_around_the_names_of_columns_do_not_count(tmp_path: Path) -> None:
+    assert [cell.score for cell in import_text(tmp_path, "c , q1,q2\nFR,9,1\n").survey.cells] == [1, -1]
+
+
+def test_a_repeated_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"c":"FR","q1":1,"q1":9}\n', encoding="utf-8")
+    with pytest.raises(ImportFileError, match="line 1: the key 'q1' is used twice"):
+        read_columns(tmp_path / "t.jsonl", [["c"]])
+
+
+def test_weights_whose_points_can_be_read_in_two_ways_are_refused(tmp_path: Path) -> None:
+    content = "c;w;q1;q2;age\nFR;1.500;1;1;0,5\nFR;900;9;9;0,7\n"
+    with pytest.raises(ImportFileError, match=r"row 1, column 'w': the weight 1\.500 can be read in two ways"):
+        import_text(tmp_path, content, columns='weight = "w"')
+    reading = import_text(tmp_path, content.replace("0,", "0."), columns='weight = "w"').reading
+    assert reading is not None
+    assert reading.weight_range == (1.5, 900)
+
+
 def test_of_columns_that_differ_in_case_the_named_one_is_read(tmp_path: Path) -> None:
     content = "c,Q1,q1,q2\nFR,9,1,1\n"
     assert import_text(tmp_path, content).survey.cells[0].score == -1

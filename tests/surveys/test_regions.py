@@ -135,6 +135,7 @@ def test_the_built_in_surveys_have_enough_countries_of_each_region_for_an_interv
          "line 3: the country 'JPN' is in 'A' and in 'B'. Remove one of the two entries."),
         ("country,region\nJapan,A\nJapan,A\n",
          "line 3: the country 'Japan' is listed twice. Remove one of the two entries."),
+        ("country,region\nJapan,Asia\nChina,asia\n", "line 3: the regions 'Asia' and 'asia' differ in capital letters"),
         ("country,region\nJapan,\n", "line 2: the column 'region' is empty."),
         ("country,region\n,A\n", "line 2: the column 'country' is empty."),
         ("country,region\nJapan\n", "line 2 has 1 fields where the header has 2"),

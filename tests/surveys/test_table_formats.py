@@ -149,3 +149,32 @@ def test_a_spreadsheet_with_an_error_names_the_row(tmp_path: Path) -> None:
     workbook.save(tmp_path / "t.xlsx")
     with pytest.raises(ImportFileError, match="row 2 has the error #N/A"):
         load_survey(tmp_path / "t.xlsx")
+
+
+def test_a_formula_without_its_result_is_no_empty_cell(tmp_path: Path) -> None:
+    """Programs that write spreadsheets without computing them leave formulas without results."""
+    workbook = openpyxl.Workbook()
+    for row in (HEADER, ("Norway", "divorce", "=0.5+0.1", 1)):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "t.xlsx")
+    with pytest.raises(ImportFileError, match=r"row 2 has the formula =0\.5\+0\.1 without its result"):
+        load_survey(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("content", "n"),
+    [("n;s\n1.000;0.5\n", 1), ("n;s\n1000;0,5\n", 1000), ("n,s\n1.000,0.5\n", 1), ("n;s\n1.000;0,5\n", None)],
+)
+def test_points_may_separate_thousands_where_decimals_have_commas(tmp_path: Path, content: str, n: int | None) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(content, encoding="utf-8")
+    [row] = read_rows(path, ["n", "s"])
+    assert row.number("s") == 0.5
+    if n is not None:
+        assert (row.integer("n"), row.number("n")) == (n, n)
+        return
+    for read in (row.integer, row.number):
+        with pytest.raises(
+            ImportFileError, match=r"line 2, column 'n': '1\.000' is not a number\. The points in this file"
+        ):
+            read("n")

@@ -22,6 +22,7 @@ from auditor.surveys import SurveyDistributions, group_countries, load_distribut
 from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.distributions import format_distributions
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
+from auditor.surveys.table_formats import parse_number
 
 REQUIRED_COLUMNS = ("model", "country", "topic", "mode")
 OPTIONAL_COLUMNS = ("dimension", "group", "order", "sample", "n")
@@ -245,8 +246,11 @@ def _parse_exported_shares(row: TextRow, n_points: int) -> tuple[float, ...] | N
 
 
 def _parse_answer(row: TextRow, names: Sequence[str]) -> tuple[float, ...] | None:
-    """A single answer as shares; None if it is empty or not on the scale."""
+    """A single answer as shares; None if it is empty or not on the scale; 3.0 is the answer 3."""
     answer = row.cells["answer"]
+    if answer not in names:
+        number = parse_number(answer)
+        answer = next((name for name in names if parse_number(name) == number), answer)
     return tuple(float(name == answer) for name in names) if answer in names else None
 
 

@@ -49,7 +49,8 @@ def sampled(survey: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         for plant, make in PLANTS.items():
             for order, of_order in zip(("up", "down"), make(shares[None], rng), strict=True):
                 answers = rng.choice(10, N_ANSWERS // 2, p=of_order[0] / of_order[0].sum()) + 1
-                rows += [[plant, country, topic, "sampled", order, i, answer] for i, answer in enumerate(answers)]
+                written = answers if order == "up" else answers.astype(float)  # as 3.0, beside empty cells
+                rows += [[plant, country, topic, "sampled", order, i, answer] for i, answer in enumerate(written)]
     file = write_rows(folder / "o.csv", ["model", "country", "topic", "mode", "order", "sample", "answer"], rows)
     storage = f"sqlite:///{folder}/a.db"
     counts = import_opinions(file, survey=str(survey), audit="planted", storage=storage)
