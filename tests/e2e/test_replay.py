@@ -84,7 +84,7 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
 
 
-def test_missing_answers_are_told_before_the_run_and_topics_have_any_case(server: FakeServer, tmp_path: Path) -> None:
+def test_a_run_says_how_many_recorded_answers_are_missing(server: FakeServer, tmp_path: Path) -> None:
     log, storage = write_log(tmp_path), ("--storage", f"sqlite:///{tmp_path / 'audits.db'}")
     text = log.read_text("utf-8").replace("DE,divorce", "Germany, DIVORCE")
     log.write_text(text.replace("Japan,homosexuality", "Atlantis,homosexuality"), encoding="utf-8")
