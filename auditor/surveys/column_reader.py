@@ -61,7 +61,8 @@ class DistinctValueColumn:
         values: distinct values, text or number; None for an empty field.
         labels: value labels from the file; empty for CSV.
         value_index: shape (rows,), position of each row's value in `values`.
-        row_numbers: shape (rows,), number of each row in the file, from 1.
+        row_numbers: shape (rows,), number of each row: in a spreadsheet, that which programs show; in JSONL, of the line;
+            else from 1 below the header.
     """
 
     name: str
@@ -175,16 +176,17 @@ def _read_text_columns(path: Path, select: ColumnSelection) -> list[DistinctValu
     next(read_batches(path, ()), None)  # raises what is wrong with the file
     names = select(sorted(read_column_names(path)))
     texts_by_name: dict[str, list[str]] = {name: [] for name in names}
+    numbers: list[int] = []
     for batch in read_batches(path, names):
+        numbers += batch.numbers
         for name, texts in batch.columns.items():
             texts_by_name[name] += texts
+    indices = np.arange(len(numbers), dtype=np.int32)
     columns = {
-        name: _make_text_column(
-            name, normalize_numbers(texts, DELIMITERS[0]), np.arange(len(texts), dtype=np.int32), {}
-        )
+        name: _make_text_column(name, normalize_numbers(texts, DELIMITERS[0]), indices, {})
         for name, texts in texts_by_name.items()
     }
-    return [columns[name] for name in names]
+    return [dataclasses.replace(columns[name], row_numbers=np.array(numbers, np.int64)) for name in names]
 
 
 def _match_column_names(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from auditor.domain import Cell
@@ -221,6 +222,16 @@ def test_rows_after_an_unclosed_quotation_mark_are_not_lost(rows: str, line: int
         import_text(tmp_path, "c,q1,q2,comment\n" + rows)
     counted = import_text(tmp_path, 'c,q1,q2,comment\nFR,1,1,"he\nsaid"\n\nFR,9,9,5" tall\nIT,1,1,y\n').survey
     assert {cell.cell.country: cell.n for cell in counted.cells} == {"France": 2, "Italy": 1}
+
+
+def test_rows_of_a_spreadsheet_have_the_numbers_that_programs_show(tmp_path: Path) -> None:
+    mapping, workbook = tmp_path / "my.toml", openpyxl.Workbook()
+    mapping.write_text(MAPPING.format(keys="", columns=""), encoding="utf-8")
+    for row in (("c", "q1", "q2"), (), ("FR", 77, 1)):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "my.xlsx")
+    with pytest.raises(ImportFileError, match="row 3, column 'q1'"):
+        import_survey(tmp_path / "my.xlsx", mapping)
 
 
 def test_spaces_around_the_names_of_columns_do_not_count(tmp_path: Path) -> None:
