@@ -61,7 +61,7 @@ class DistinctValueColumn:
         values: distinct values, text or number; None for an empty field.
         labels: value labels from the file; empty for CSV.
         value_index: shape (rows,), position of each row's value in `values`.
-        row_numbers: shape (rows,), number of each row: in a spreadsheet, that which programs show; in JSONL, of the line;
+        row_numbers: shape (rows,), number of each row: in a spreadsheet, that which programs show; of JSONL, its line;
             else from 1 below the header.
     """
 
