@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -270,6 +270,28 @@ async def repeat_calls(context: RunContext, stage: str, calls: Sequence[tuple[Ca
         for key, call in repeats.items()
         if call.key in answers and answers[call.key].outcome.is_answer
     }
+
+
+async def find_unsent_repairs(context: RunContext, answers: Iterable[Answer]) -> dict[str, Outcome]:
+    """Outcomes of repairs that another run sends again, by key: they were not sent, or their requests failed.
+
+    A repair that its server refused as invalid is left out: the server would refuse it again.
+
+    Args:
+        context: the run's context.
+        answers: the answers to calls that repair unreadable answers.
+    """
+    outcomes = {answer.key: answer.outcome for answer in answers if not answer.outcome.is_answer}
+    for key in [key for key, outcome in outcomes.items() if outcome is Outcome.CLIENT_ERROR]:
+        # Calls to a model that was stopped fail in the same way, but no request of theirs is recorded in this run.
+        last_outcome: Outcome | None = Outcome.CLIENT_ERROR
+        if not context.is_recorded:
+            last_outcome = await asyncio.to_thread(ledger.load_last_outcome, context.db, key, context.audit_id)
+        if last_outcome is Outcome.CLIENT_ERROR:
+            del outcomes[key]
+        elif last_outcome is not None:
+            outcomes[key] = last_outcome
+    return outcomes
 
 
 async def repeat_unusable(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from auditor.agents.answer_parsing import describe_parse_problem, merge_repaired_trace, parse_task_trace, parse_trace
 from auditor.agents.call_builders import build_direct_call
-from auditor.agents.call_runner import REPEATABLE_OUTCOMES, repeat_unusable, run_calls
+from auditor.agents.call_runner import REPEATABLE_OUTCOMES, find_unsent_repairs, repeat_unusable, run_calls
 from auditor.agents.cell_scoring import texts_by_language
 from auditor.agents.localization import first_samples, language_of_sample, question_prompt_fields
 from auditor.agents.run_context import RunContext
 from auditor.config import DirectProbe, ModelSection
+from auditor.config.providers import REPLAY, provider_of
 from auditor.domain import ENGLISH, Answer, Call, Cell, Message, Outcome, Trace
 from auditor.metrics.people.savings import is_settled
 from auditor.models.answer_schemas import MoralJudgement
@@ -128,7 +129,7 @@ async def _take_samples(
 
     Samples that a stopped run leaves unanswered are missing.
     """
-    config, mode = context.config, context.config.direct.mode
+    config = context.config
     requests = [
         (build_direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
         for model, cell, sample in samples
@@ -140,26 +141,48 @@ async def _take_samples(
     traces = [
         (call, arrivals.traces[model, cell, sample]) for call, model, cell, sample in requests if call.key in answers
     ]
-    repair_calls = [build_repair_call(context, call, trace, answers[call.key].text) for call, trace in traces]
-    repair_answers = await run_calls(context, STAGE, [call for call in repair_calls if call is not None])
-    repaired_traces = [
-        merge_repaired_trace(
-            trace, _parse_sample(context, call, repair_answers[call.key], trace.model, trace.cell, trace.sample), mode
-        )
-        if call is not None and call.key in repair_answers
-        else trace
-        for (_, trace), call in zip(traces, repair_calls, strict=True)
-    ]
+    repaired, unsent_repairs = await _repair_traces(context, traces, answers)
 
     def read(position: int, answer: Answer) -> Trace:
         """Parse the second answer to a call."""
-        call, trace = traces[position]
+        call, trace = repaired[position]
         return _parse_sample(context, call, answer, trace.model, trace.cell, trace.sample)
 
-    repaired = [(call, trace) for (call, _), trace in zip(traces, repaired_traces, strict=True)]
-    final_traces = await repeat_unusable(context, STAGE, repaired, read)
+    final_traces = [
+        _mark_unsent_repair(trace, unsent_repairs) for trace in await repeat_unusable(context, STAGE, repaired, read)
+    ]
     await asyncio.to_thread(save_records, context.db, context.audit_id, final_traces)
     return {(final_trace.model, final_trace.cell, final_trace.sample): final_trace for final_trace in final_traces}
+
+
+async def _repair_traces(
+    context: RunContext, asked: Sequence[tuple[Call, Trace]], answers: Mapping[str, Answer]
+) -> tuple[list[tuple[Call, Trace]], dict[str, Outcome]]:
+    """Ask once more for unreadable answers; see `find_unsent_repairs` for the second result.
+
+    Samples whose repair a stopped run leaves unanswered are missing.
+
+    Args:
+        context: the run's context.
+        asked: the first calls, each with the trace parsed from its answer.
+        answers: the answers to them, by key.
+    """
+    repair_calls = [build_repair_call(context, call, trace, answers[call.key].text) for call, trace in asked]
+    repair_answers = await run_calls(context, STAGE, [call for call in repair_calls if call is not None])
+    repaired: list[tuple[Call, Trace]] = []
+    for (call, trace), repair_call in zip(asked, repair_calls, strict=True):
+        if repair_call is None:
+            repaired.append((call, trace))
+        elif (answer := repair_answers.get(repair_call.key)) is not None:
+            second = _parse_sample(context, repair_call, answer, trace.model, trace.cell, trace.sample)
+            repaired.append((call, merge_repaired_trace(trace, second, context.config.direct.mode)))
+    return repaired, await find_unsent_repairs(context, repair_answers.values())
+
+
+def _mark_unsent_repair(trace: Trace, unsent_repairs: Mapping[str, Outcome]) -> Trace:
+    """The trace of an unreadable answer as lost with its repair, which another run sends; see `find_unsent_repairs`."""
+    outcome = unsent_repairs.get(trace.repair_key or "")
+    return trace if outcome is None or trace.repeat_key is not None else replace(trace, outcome=outcome)
 
 
 class _Arrivals:
@@ -213,7 +236,7 @@ def _parse_sample(context: RunContext, call: Call, answer: Answer, model: str, c
 def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str | None) -> Call | None:
     """Build the repair call, which shows the model its unreadable answer without its thinking.
 
-    None if it is not needed or not configured, or if there is nothing to show.
+    None if it is not needed or not configured, if there is nothing to show, or if the model only replays a file.
 
     Args:
         call, text: the first call, and the text of its answer.
@@ -221,7 +244,9 @@ def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str |
     """
     probe, max_chars = context.config.direct, context.config.probes.review.max_trace_chars
     visible_text = strip_thinking(text or "")
-    if not probe.repair or trace.outcome is not Outcome.UNPARSED or not text or not visible_text.strip():
+    if not probe.repair or trace.outcome is not Outcome.UNPARSED or provider_of(call.model) is REPLAY:
+        return None
+    if not text or not visible_text.strip():
         return None
     task = context.survey.task
     if task is not None:

@@ -485,7 +485,7 @@ class _TableRules:
             other = derived_row[column]
             if is_equal_value(value, other) or (not self.has_votes and column in VOTE_COLUMNS):
                 continue
-            if self._was_not_asked(derived_row) and _is_failure(stored_row):
+            if _is_failure(stored_row) and any(map(self.is_unasked, self._list_call_keys(derived_row))):
                 return None
             if not self.is_over and _is_failure(stored_row):
                 return None  # a run that was stopped has recorded an answer that it has not read yet
@@ -493,9 +493,12 @@ class _TableRules:
         return None
 
     def _was_not_asked(self, row: sa.RowMapping) -> bool:
-        """Whether a derived row stands for a call of which nothing is recorded."""
-        keys = [row[column.name] for column in self.table.c if CallKey in column.info and row[column.name] is not None]
-        return any(self.is_unasked(key) for key in keys[:1])
+        """Whether a derived row stands for a first call of which nothing is recorded."""
+        return any(map(self.is_unasked, self._list_call_keys(row)[:1]))
+
+    def _list_call_keys(self, row: sa.RowMapping) -> list[str]:
+        """Keys of the calls that a row was read from, the first one first."""
+        return [row[column.name] for column in self.table.c if CallKey in column.info and row[column.name] is not None]
 
     def _describe_key(self, row: sa.RowMapping) -> str:
         return ", ".join(str(row[column.name]) for column in self.table.primary_key if column.name != "audit_id")

@@ -13,19 +13,27 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect
 
+from auditor.config import Price
 from auditor.domain import Decision, Outcome, Rating
 from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.exports.tables import export_paper, export_tables
+from auditor.models.failure_streaks import MAX_EQUAL_FAILURES
+from auditor.probes.distribution.opinions import Opinion
+from auditor.reports.data.gates.estimates import GateStatus
 from auditor.reports.output import render_report
 from auditor.review.export import write_ratings
 from auditor.review.judge_weights import estimate_panel_weights, weights_to_dict
 from auditor.run import open_audit, run_audit
+from auditor.run.rederivation import derive_again
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records
+from tests.e2e.test_asking_again import answer_opinion
 from tests.models.test_gateway_wire_formats import tool_call
 from tests.models.test_logprobs import choice
 from tests.support.audit_configs import config
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
+from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
 from tests.support.stored_rows import add_rating
 
 SAMPLES, CELLS = 3, 9
@@ -134,6 +142,95 @@ def test_a_repair_shows_the_model_its_own_answer_once_and_is_paid_for(
     assert (report.cost.total.sums.calls, report.cost.total.sums.prompt_tokens) == (18, 100 * n_requests)
     run_audit(config(server.url, 1, judges=[], probes=probes), storage=storage)
     assert len(server.requests) == n_requests
+
+
+def fails_to_repair(failure: Reply) -> Callable[[Request], Reply]:
+    """A script whose first answers cannot be read and have 500 tokens, and whose answers to repairs are a failure."""
+
+    def script(request: Request) -> Reply:
+        if any(message["role"] == "assistant" for message in request.body["messages"]):
+            return failure
+        unreadable = completion("They value family. It leans to never.")
+        unreadable.body["usage"] = {"prompt_tokens": 100, "completion_tokens": 400, "total_tokens": 500}
+        return unreadable
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("failure", "limits", "outcomes"),
+    [
+        (error(500, "oops"), {"max_attempts": 1}, {Outcome.SERVER_ERROR}),
+        (error(429, "slow down", headers={"retry-after": "0"}), {"deadline_s": 2}, {Outcome.RATE_LIMITED}),
+        # Enough for the first answers, of $0.0005 each, and not for what their repairs may cost.
+        (error(500, "oops"), {"budget_usd": 0.0049}, {Outcome.OVER_BUDGET}),
+    ],
+    ids=["server error", "rate limit", "budget"],
+)
+def test_an_audit_whose_repairs_were_not_answered_is_not_complete_and_the_next_run_sends_them(
+    server: FakeServer, storage: str, failure: Reply, limits: dict[str, Any], outcomes: set[Outcome]
+) -> None:
+    def run(**limits: Any) -> tuple[list[Outcome], GateStatus, bool]:
+        audit = config(server.url, 1, judges=[], limits=limits)
+        models = [model.model_copy(update={"price": Price(input=1.0, output=1.0)}) for model in audit.models]
+        handle = run_audit(audit.model_copy(update={"models": models}), storage=storage)
+        completion_gate = handle.check().gates[0]
+        with open_database(storage) as db:
+            is_consistent = derive_again(db, audits.get_audit(db, "scripted")).is_consistent
+        return [trace.outcome for trace in traces(storage)], completion_gate.verdict, is_consistent
+
+    server.script = fails_to_repair(failure)
+    lost, verdict, is_consistent = run(**limits)
+    assert set(lost) >= outcomes
+    assert not any(outcome.is_answer for outcome in lost)
+    assert (verdict, is_consistent) == (GateStatus.UNDECIDED, True)
+    server.requests.clear()
+    server.script = answer
+    assert run(budget_usd=1.0) == ([Outcome.OK] * CELLS, GateStatus.PASSED, True)
+    assert len(server.requests) == CELLS, "only the repairs are sent"
+
+
+def test_repairs_that_a_stopped_model_was_not_sent_are_sent_by_the_next_run(server: FakeServer, storage: str) -> None:
+    audit = config(server.url, 1, judges=[], limits={"max_attempts": 1})
+    models = [model.model_copy(update={"concurrency": 1}) for model in audit.models]
+    server.script = fails_to_repair(error(500, "oops"))
+    for _ in range(2):  # the second run sends only repairs, so that one failure follows another
+        server.requests.clear()
+        handle = run_audit(audit.model_copy(update={"models": models}), storage=storage)
+    assert len(server.requests) == MAX_EQUAL_FAILURES
+    assert {trace.outcome for trace in traces(storage)} == {Outcome.SERVER_ERROR}
+    assert handle.check().gates[0].verdict is GateStatus.UNDECIDED
+    with open_database(storage) as db:
+        assert derive_again(db, audits.get_audit(db, "scripted")).is_consistent
+
+
+def test_an_opinion_whose_repair_was_not_answered_is_lost_until_the_next_run(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    section = {"source": str(write_opinion_survey(tmp_path)), "countries": COUNTRIES[:1], "topics": TOPICS[:2]}
+    probes = {"distribution": {"modes": ["verbalized"]}}
+    audit = config(server.url, 1, survey=section, judges=[], probes=probes, limits={"max_attempts": 1})
+
+    def run() -> tuple[set[Outcome], GateStatus]:
+        verdict = run_audit(audit, storage=storage).check().gates[0].verdict
+        with open_database(storage) as db:
+            stored_audit = audits.get_audit(db, "scripted")
+            assert derive_again(db, stored_audit).is_consistent
+            return {opinion.outcome for opinion in load_records(db, stored_audit.id, Opinion)}, verdict
+
+    server.script = fails_to_repair(error(500, "oops"))
+    assert run() == ({Outcome.SERVER_ERROR}, GateStatus.UNDECIDED)
+    server.script = answer_opinion
+    assert run() == ({Outcome.OK}, GateStatus.PASSED)
+
+
+def test_a_repair_that_is_refused_or_unreadable_again_is_final(server: FakeServer, storage: str) -> None:
+    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "abortion"]}
+    for reply in (error(400, "no more than one message"), completion("hm")):
+        server.script = fails_to_repair(reply)
+        handle = run_audit(config(server.url, 1, judges=[], survey=survey), storage=storage)
+        assert {trace.outcome for trace in traces(storage)} == {Outcome.UNPARSED}
+        assert handle.check().gates[0].verdict is GateStatus.PASSED
 
 
 def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None:

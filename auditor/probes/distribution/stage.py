@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from auditor.agents.answer_parsing import is_refusal
-from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
+from auditor.agents.call_runner import find_unsent_repairs, merge_repeated, repeat_calls, run_calls
 from auditor.agents.probe_stage import ProbeStage
 from auditor.agents.run_context import RunContext
 from auditor.agents.sentence_pairs import sum_letter_logprobs
@@ -264,6 +264,7 @@ async def _collect_opinions(
         if call.key in repair_answers:
             repaired = parse(asked[position], call, repair_answers[call.key])
             collected[position] = merge_repaired_opinion(collected[position], repaired)
+    unsent_repairs = await find_unsent_repairs(context, repair_answers.values())
     second_answers = await repeat_calls(
         context,
         STAGE,
@@ -273,9 +274,13 @@ async def _collect_opinions(
             if request.call is not None
         ],
     )
-    return [
-        merge_repeated(opinion, parse(request, request.call, second_answers[request.call.key]))
-        if request.call is not None and request.call.key in second_answers
-        else opinion
-        for request, opinion in zip(asked, collected, strict=True)
-    ]
+    final_opinions: list[Opinion] = []
+    for position, (request, opinion) in enumerate(zip(asked, collected, strict=True)):
+        if position in repairs and opinion.repair_key is None:
+            continue
+        if request.call is not None and request.call.key in second_answers:
+            opinion = merge_repeated(opinion, parse(request, request.call, second_answers[request.call.key]))
+        elif opinion.repair_key in unsent_repairs:
+            opinion = replace(opinion, outcome=unsent_repairs[opinion.repair_key])
+        final_opinions.append(opinion)
+    return final_opinions
