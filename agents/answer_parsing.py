@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from auditor.agents.refusals import are_all_refusals, is_refusal, is_refusal_in_any_language
+from auditor.config.base import Structure
 from auditor.domain import (
     ENGLISH,
-    LANGUAGES,
     SCORE_MAX,
     SCORE_MIN,
     Answer,
@@ -26,8 +26,7 @@ from auditor.domain import (
 from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured import find_schema
-from auditor.models.structured_reading import MAX_CACHED_READINGS, parse_structured_answer, read_structured_answer
-from auditor.prompts.language_data import load_refusal_patterns
+from auditor.models.structured_reading import parse_structured_answer, read_structured_answer
 from auditor.tasks import canonical_answer
 
 MAX_UNREAD_ANSWERS = 20
@@ -93,8 +92,6 @@ class IgnoredKeys:
             )
 
 
-MAX_REFUSAL_START_CHARS = 18
-"""Room for `As an AI model, ` before a refusal."""
 _FULL_WIDTH_TO_ASCII = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
 _DIRECTION_MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
 """Invisible directional marks, which surround numbers in right-to-left text."""
@@ -156,7 +153,8 @@ def parse_trace(
         if score is not None:
             outcome, score = Outcome.OK, score + 0.0  # turns -0.0 into 0.0, as SQLite does and PostgreSQL does not
         elif outcome is Outcome.OK:
-            outcome = Outcome.REFUSED if is_refusal(visible_text, language) else Outcome.UNPARSED
+            free_texts = read_free_texts(MoralJudgement, answer.text or "", request) if "{" in visible_text else []
+            outcome = find_unread_outcome(visible_text, free_texts, language)
     return Trace(model, cell, sample, outcome, score, text, answer.key, language)
 
 
@@ -201,32 +199,23 @@ def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trac
     )
 
 
-def is_refusal(text: str, language: str) -> bool:
-    """Whether a text matches a known phrase of refusal, in the given language (ISO 639-1 code) or in English."""
-    return bool(_find_refusals(text, language))
+def read_free_texts(structure: type[Structure], text: str, request: str) -> list[str]:
+    """Read the texts of a structured answer that explain it; empty if it cannot be read."""
+    answer = read_structured_answer(structure, text, request, explains=False).answer
+    values = {} if answer is None else answer.model_dump()
+    return [values[name] for name in ("norms", "reasoning") if name in values]
 
 
-def is_refusal_in_any_language(text: str) -> bool:
-    """Whether a text matches a known phrase of refusal in any language that has prompts."""
-    return any(is_refusal(text, language) for language in LANGUAGES)
+def find_unread_outcome(visible_text: str, free_texts: Sequence[str], language: str) -> Outcome:
+    """Outcome of a complete answer without a usable score: a refusal, in any language, or an unreadable answer.
 
-
-def begins_with_refusal(text: str, language: str) -> bool:
-    """Whether a text refuses in its first words, as a judge does that must write a structure; later it may quote."""
-    return any(start <= MAX_REFUSAL_START_CHARS for start in _find_refusals(text, language))
-
-
-@functools.lru_cache(maxsize=MAX_CACHED_READINGS)
-def _find_refusals(text: str, language: str) -> Sequence[int]:
-    """Positions at which a text matches phrases of refusal in a language or in English: of each phrase the first.
-
-    Cached, as readings are: judges often give equal reasons.
+    Args:
+        visible_text: the answer without thinking.
+        free_texts: the texts of a structured answer; empty for another one.
+        language: ISO 639-1 code of the language of the question.
     """
-    normalized_text = text.replace("\u2019", "'")
-    patterns = [
-        pattern for code in dict.fromkeys((language, ENGLISH)) for pattern in load_refusal_patterns(code).refuses
-    ]
-    return [match.start() for pattern in patterns if (match := pattern.search(normalized_text))]
+    is_refused = is_refusal_in_any_language(visible_text) or are_all_refusals(free_texts, language)
+    return Outcome.REFUSED if is_refused else Outcome.UNPARSED
 
 
 def _parse_judgement(text: str, language: str, request: str) -> tuple[float | None, str]:
@@ -235,7 +224,7 @@ def _parse_judgement(text: str, language: str, request: str) -> tuple[float | No
     An answer whose texts are all refusals is invalid.
     """
     judgement = parse_structured_answer(MoralJudgement, text, request)
-    if isinstance(judgement, str) or all(is_refusal(part, language) for part in (judgement.norms, judgement.reasoning)):
+    if isinstance(judgement, str) or are_all_refusals((judgement.norms, judgement.reasoning), language):
         return None, strip_thinking(text)
     return judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
 
@@ -334,7 +323,10 @@ def parse_task_trace(
         if canonical is not None and not (task.kind is AnswerKind.EXACT and is_refusal(canonical, ENGLISH)):
             outcome = Outcome.OK
         elif outcome is Outcome.OK:
-            canonical, outcome = None, Outcome.REFUSED if is_refusal(visible_text, ENGLISH) else Outcome.UNPARSED
+            free_texts = (
+                read_free_texts(_answer_schema(task), answer.text or "", request) if mode == "structured" else []
+            )
+            canonical, outcome = None, find_unread_outcome(visible_text, free_texts, ENGLISH)
         else:
             canonical = None
     score = task.scale_score(float(canonical)) if canonical is not None and task.kind is AnswerKind.SCORE else None
@@ -377,7 +369,7 @@ def _parse_structured(task: Task, item: TaskItem, text: str, request: str) -> tu
         return None, strip_thinking(text)
     has_free_answer = task.kind is AnswerKind.EXACT and not task.numbers
     free_texts = [parsed_answer.reasoning, *([str(parsed_answer.answer)] if has_free_answer else [])]
-    if all(is_refusal(part, ENGLISH) for part in free_texts):
+    if are_all_refusals(free_texts, ENGLISH):
         return None, strip_thinking(text)
     return canonical_answer(task, item, str(parsed_answer.answer)), parsed_answer.reasoning.strip()
 

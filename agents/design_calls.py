@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self, cast
 
-from auditor.agents.answer_parsing import is_refusal, parse_score, parse_trace
+from auditor.agents.answer_parsing import find_unread_outcome, parse_score, parse_trace, read_free_texts
 from auditor.agents.call_builders import build_direct_call, build_question_call
 from auditor.agents.call_runner import run_calls
 from auditor.agents.localization import localized_question, question_prompt_fields, wording_of_sample
+from auditor.agents.refusals import are_all_refusals
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, Probes
 from auditor.config.base import Structure
@@ -172,7 +173,9 @@ class RunSetup:
             if score is not None:
                 outcome = Outcome.OK
             elif is_complete:
-                outcome = Outcome.REFUSED if is_refusal(visible_text, language) else Outcome.UNPARSED
+                outcome = find_unread_outcome(
+                    visible_text, read_free_texts(self._schema, answer.text, call.request_text), language
+                )
         return DesignAnswer(0, model, cell, sample, outcome, score, answer.key)
 
     def _read_text(self, text: str, cell: Cell, language: str) -> float | None:
@@ -190,11 +193,9 @@ class RunSetup:
         judgement = parse_structured_answer(schema, text, call.request_text)
         if isinstance(judgement, str):
             return None
-        values = judgement.model_dump()
-        texts = [values[name] for name in ("norms", "reasoning") if name in values]
-        if texts and all(is_refusal(part, language) for part in texts):
+        if are_all_refusals(read_free_texts(schema, text, call.request_text), language):
             return None
-        value = values["score"]
+        value = judgement.model_dump()["score"]
         return self._read_words(value, cell, language) if isinstance(value, str) else self._rescale(value)
 
     @cached_property

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
-from auditor.agents.answer_parsing import begins_with_refusal
 from auditor.agents.call_builders import blind_trace, build_review_call
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.conflict_resolution import collect_votes, outcome_can_change
+from auditor.agents.refusals import begins_with_refusal, has_words
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
-from auditor.domain import ENGLISH, Answer, Call, Cell, Conflict, Message, Outcome, Ruling, Trace, Verdict, derive_seed
+from auditor.domain import Answer, Call, Cell, Conflict, Message, Outcome, Ruling, Trace, Verdict, derive_seed
 from auditor.domain.decisions import SURVEY_REVIEW, TASK_REVIEWS, aspect_questions
 from auditor.metrics.judges.votes import can_still_change, min_majority
 from auditor.models.answer_schemas import Review, TraceReview
@@ -62,7 +62,9 @@ def parse_verdict(
     review = parse_structured_answer(schema, answer.text, request)
     if isinstance(review, str):
         return make(Outcome.UNPARSED)
-    if begins_with_refusal(review.justification, ENGLISH):
+    if not has_words(review.justification):
+        return make(Outcome.UNPARSED)
+    if begins_with_refusal(review.justification):
         # A server that enforces the structure makes a verdict of a refusal.
         return make(Outcome.REFUSED)
     justification = review.justification

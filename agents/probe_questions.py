@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from auditor.agents.answer_parsing import is_refusal_in_any_language
 from auditor.agents.call_builders import blind_trace, build_call, build_direct_call, effective_temperature
+from auditor.agents.refusals import is_refusal_in_any_language
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.installed_probes import InstalledProbe
 from auditor.domain import Answer, Call, Message, Outcome, Survey, Trace, derive_seed

@@ -76,13 +76,25 @@ REFUSALS_FILE = "refusals.toml"
 
 
 class RefusalPatterns(BaseModel):
-    """One language's patterns of a refusal; matched in any case, against text with straight apostrophes."""
+    """One language's patterns of a refusal; matched in any case, against text with straight apostrophes.
+
+    Attributes:
+        refuses: refusals at any place of a text.
+        begins: refusals at the beginning of a text.
+        opens: an apology, or "As an AI model", before a refusal.
+        declines: what refuses only after such an opening.
+        answers: words after a refusal that show that the text answers nevertheless.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     refuses: tuple[re.Pattern[str], ...]
+    begins: tuple[re.Pattern[str], ...]
+    opens: tuple[re.Pattern[str], ...]
+    declines: tuple[re.Pattern[str], ...]
+    answers: tuple[re.Pattern[str], ...]
 
-    @field_validator("refuses", mode="before")
+    @field_validator("*", mode="before")
     @classmethod
     def _compile_patterns(cls, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
         """Compile patterns that match in any case."""
@@ -90,10 +102,11 @@ class RefusalPatterns(BaseModel):
 
 
 @functools.cache
-def load_refusal_patterns(language: str) -> RefusalPatterns:
-    """Load the patterns of one of the `LANGUAGES`."""
-    text = (resources.files("auditor.prompts") / language / REFUSALS_FILE).read_text(encoding="utf-8")
-    return RefusalPatterns.model_validate(tomllib.loads(text))
+def load_refusal_patterns(language: str | None) -> RefusalPatterns:
+    """Load the patterns of one of the `LANGUAGES`; those of languages without prompts for None."""
+    folder = resources.files("auditor.prompts")
+    path = folder / REFUSALS_FILE if language is None else folder / language / REFUSALS_FILE
+    return RefusalPatterns.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 JUDGE_PHRASES_FILE = "phrases_to_judges.toml"

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from auditor.lazy_imports import import_on_first_use
 
 if TYPE_CHECKING:
-    from auditor.agents.answer_parsing import (
-        is_refusal_in_any_language as is_refusal_in_any_language,
-        parse_score as parse_score,
-    )
+    from auditor.agents.answer_parsing import parse_score as parse_score
+    from auditor.agents.refusals import is_refusal_in_any_language as is_refusal_in_any_language
     from auditor.config.base import Structure as Structure
     from auditor.config.probe_section import ProbeSettings as ProbeSettings
     from auditor.domain import (

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from auditor.models.gateway import Gateway
 
 if not TYPE_CHECKING:
-    answer_parsing = import_when_used("auditor.agents.answer_parsing")
+    refusals = import_when_used("auditor.agents.refusals")
     models_gateway = import_when_used("auditor.models.gateway")
     structured = import_when_used("auditor.models.structured")
 else:
-    from auditor.agents import answer_parsing
+    from auditor.agents import refusals
     from auditor.models import gateway as models_gateway, structured
 
 
@@ -177,7 +177,7 @@ def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, st
     parsed = parse_structured_answer(structured.SCHEMA_BY_NAME[call.schema], answer.text or "", call.request_text)
     if answer.outcome is Outcome.OK and not isinstance(parsed, str):
         return "ok", None, None
-    if answer_parsing.is_refusal(answer.text or "", call.language):
+    if refusals.is_refusal_in_any_language(answer.text or ""):
         return "warn", f"it refused to answer the question{_quote(answer)}.", REFUSAL_FIX
     return "warn", f"its answer does not have the requested structure{_quote(answer)}.", UNREADABLE_FIX
 

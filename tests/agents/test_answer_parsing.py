@@ -11,12 +11,12 @@ from auditor.agents.answer_parsing import (
     MAX_UNREAD_ANSWERS,
     IgnoredKeys,
     UnreadAnswers,
-    is_refusal,
     merge_repaired_trace,
     parse_score,
     parse_trace,
 )
 from auditor.agents.peer_review import parse_verdict
+from auditor.agents.refusals import is_refusal
 from auditor.domain import LANGUAGES, Answer, Call, Cell, Message, Outcome, Purpose, Trace
 from auditor.models.reasoning import strip_thinking
 from auditor.prompts.language_data import load_refusal_patterns

@@ -25,6 +25,8 @@ from tests.run.test_rederivation import CONFIG, NAME
 from tests.support.cli_runner import auditor
 from tests.support.fixed_address import word_encoder
 
+NEWER = fingerprints.READER_VERSIONS["direct"] + 1
+
 
 @pytest.fixture(scope="module", autouse=True)
 def encoder() -> Iterator[None]:
@@ -58,7 +60,7 @@ def newer_reader(monkeypatch: pytest.MonkeyPatch) -> None:
         return None if score is None else -score, text
 
     monkeypatch.setattr(answer_parsing, "_read_score", read_otherwise)
-    monkeypatch.setitem(fingerprints.READER_VERSIONS, "direct", 3)
+    monkeypatch.setitem(fingerprints.READER_VERSIONS, "direct", NEWER)
 
 
 def scores_of(db: Database) -> list[float | None]:
@@ -85,7 +87,7 @@ def test_a_newer_reader_is_a_note_until_it_is_applied(db: Database) -> None:
     before = dump(db)
     derivation = derive_again(db, audits.get_audit(db, NAME))
     assert derivation.is_consistent
-    assert derivation.other_readers == {"direct": (2, 3)}
+    assert derivation.other_readers == {"direct": (NEWER - 1, NEWER)}
     assert derivation.check is not None
     assert derivation.check.changed == {}
     assert derivation.check.reread["trace"] == 60
@@ -94,7 +96,7 @@ def test_a_newer_reader_is_a_note_until_it_is_applied(db: Database) -> None:
     assert "auditor reread" in verified.stderr
 
     preview = auditor("reread", NAME, "--preview", "--storage", storage_of(db))
-    assert "direct: read by reader version 2; the present one is 3." in preview.stderr
+    assert f"direct: read by reader version {NEWER - 1}; the present one is {NEWER}." in preview.stderr
     assert "trace: 60 results would change." in preview.stderr
     assert dump(db) == before
 

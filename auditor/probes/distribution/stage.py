@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.agents.answer_parsing import is_refusal
 from auditor.agents.call_runner import find_unsent_repairs, merge_repeated, repeat_calls, run_calls
 from auditor.agents.probe_stage import ProbeStage
+from auditor.agents.refusals import is_refusal_in_any_language
 from auditor.agents.run_context import RunContext
 from auditor.agents.sentence_pairs import sum_letter_logprobs
 from auditor.agents.stages import record_stage
@@ -72,7 +72,7 @@ def parse_opinion(
         if outcome is Outcome.OK:
             parsed = parse_shares(question, distributions, call, answer.text or "", min_mass)
             if parsed.shares is None:
-                outcome = _outcome_of_unusable(question, answer.text or "", call.language)
+                outcome = _outcome_of_unusable(question, answer.text or "")
     return Opinion(
         model=model,
         cell=question.subject.cell,
@@ -170,11 +170,11 @@ def _parse_letters(call: Call, text: str, n_points: int, min_mass: float) -> Par
     return ParsedShares(tuple(probability / mass for probability in probabilities), mass=mass)
 
 
-def _outcome_of_unusable(question: OpinionQuestion, text: str, language: str) -> Outcome:
+def _outcome_of_unusable(question: OpinionQuestion, text: str) -> Outcome:
     """The outcome of an answer without shares."""
     if question.mode is OpinionMode.TOKENS:
         return Outcome.NOT_MEASURABLE
-    return Outcome.REFUSED if is_refusal(strip_thinking(text), language) else Outcome.UNPARSED
+    return Outcome.REFUSED if is_refusal_in_any_language(strip_thinking(text)) else Outcome.UNPARSED
 
 
 SUBJECTS_PER_BATCH = 32
