@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from auditor.agents.call_builders import build_logprob_call
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose, SentencePairScore
+from auditor.models.logprobs import find_impossible_candidates
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.language_data import load_sentence_pairs
 
@@ -128,13 +129,17 @@ def letter_logprob_difference(text: str) -> float | None:
 def sum_letter_logprobs(text: str, letters: Sequence[str]) -> dict[str, float | None]:
     """Log-probability of each letter in nats, from the most likely next tokens; None if it is not among them.
 
+    All are None if the tokens are impossible: an answer that was recorded before may not have been checked for it.
     Tokens that equal the letter except for spaces and marks, such as ` A` and `A.`, are added up.
 
     Args:
         text: JSON list of pairs (token, log-probability).
     """
     logprobs_by_letter: dict[str, list[float]] = {letter: [] for letter in letters}
-    for token, logprob in json.loads(text):
+    candidates = json.loads(text)
+    if find_impossible_candidates(candidates) is not None:
+        return dict.fromkeys(letters)
+    for token, logprob in candidates:
         # U+2581 and U+0120 stand for a space in the tokens of some tokenizers.
         stripped_token = token.strip(" \n\t\u2581\u0120\"'().:*")
         if stripped_token in logprobs_by_letter:

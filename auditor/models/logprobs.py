@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ MIN_LOGPROB = -1000.0
 """Bound at and below which a value stands for a missing one, such as -9999 at OpenAI and vLLM."""
 MIN_EQUAL_TOKENS = 3
 """Number of tokens from which equal log-probabilities are taken for a constant that the server fills in."""
+MAX_TOTAL_PROBABILITY = 1.01
+"""Highest total probability of different tokens at one position; it is at most 1, apart from rounding."""
 _NO_ENDPOINT_STATUSES = (400, 404, 405, 422, 501)
 UNSUPPORTED_STATUSES = {
     LogprobMeasure.ECHO: _NO_ENDPOINT_STATUSES,
@@ -126,6 +129,25 @@ def _find_impossible(logprobs: Iterable[float], context_logprobs: Sequence[float
         return f"the server sends a placeholder, {min(values):g}, in place of a log-probability"
     if len(context_logprobs) >= MIN_EQUAL_TOKENS and len(set(context_logprobs)) == 1:
         return f"the server sends the same log-probability, {context_logprobs[0]:g}, for every token"
+    return None
+
+
+def find_impossible_candidates(candidates: Sequence[Sequence[Any]]) -> str | None:
+    """Why tokens cannot be the likeliest ones at one position, as the end of a sentence; None if they can.
+
+    A tokenizer may have several tokens with one text, such as `A` with and without a space before it, which a server
+    may leave out. The same text with the same log-probability is one token, listed twice; texts without letters and
+    digits are left out, since a server shows every part of a character alike.
+
+    Args:
+        candidates: pairs of token and log-probability in nats.
+    """
+    counts = Counter((token, logprob) for token, logprob in candidates if any(map(str.isalnum, token)))
+    if repeated := next((token for (token, _), n in counts.items() if n > 1), None):
+        return f"the server lists the token {repeated!r} twice"
+    total = math.fsum(math.exp(logprob) for _, logprob in candidates)
+    if total > MAX_TOTAL_PROBABILITY:
+        return f"the server sends log-probabilities whose probabilities add up to {total:.3g}, which is more than 1"
     return None
 
 
@@ -226,6 +248,7 @@ def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) 
     problem: str | None = "the provider does not return log-probabilities of the next token"
     if candidate_logprobs:
         problem = _find_impossible(candidate_logprobs, candidate_logprobs)
+        problem = problem or find_impossible_candidates(token_logprob_pairs)
     if problem is not None:
         return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=problem)
     return build_answer(call, response, body, Outcome.OK, text=json.dumps(token_logprob_pairs, ensure_ascii=False))

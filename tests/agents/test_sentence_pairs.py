@@ -80,11 +80,13 @@ def test_where_nothing_can_be_asked_it_says_so() -> None:
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [
-        ([["A", -1.0], ["B", -3.0], ["The", 0.0]], 2.0),
+        ([["A", -1.0], ["B", -3.0], ["The", -0.6]], 2.0),
         ([["A", math.log(0.2)], [" A", math.log(0.2)], ["B.", math.log(0.1)]], math.log(4)),
         ([["▁A", -1.0], ["(B)", -1.0]], 0.0),
         ([["A", -0.01], ["The", -5.0]], None),
         ([["a", -1.0], ["b", -1.0]], None),
+        ([["A", 0.0], ["B", 0.0]], None),
+        ([["A", -2.0], ["A", -2.0], ["B", -0.5]], None),
         ([], None),
     ],
 )

@@ -267,7 +267,7 @@ def test_failures_have_no_number_in_database_report_or_export(server: FakeServer
 
     def script(request: Request) -> Reply:
         if request.body.get("logprobs"):
-            measured_reply = choice({"A": -0.3 - request.draw("A"), "B": -0.9})
+            measured_reply = choice({"A": -0.8 - request.draw("A"), "B": -1.4})
             return measured_reply if request.number < 20 or request.draw("l") < 0.7 else error(500, f"{SENTINEL}")
         if request.number < 20 or request.draw("fails") < 0.5:
             return answer(request)

@@ -51,7 +51,7 @@ def with_letters(request: Request) -> Reply:
     if request.path.endswith("/v1/completions"):
         return error(404, "no such endpoint")
     if request.body.get("logprobs"):
-        return choice({"A": -request.draw("A"), "B": -request.draw("B")})
+        return choice({"A": -1 - request.draw("A"), "B": -1 - request.draw("B")})
     return answer(request)
 
 

@@ -63,8 +63,12 @@ def without_logprobs(request: Request) -> Reply:
 
 
 def choice(tokens: dict[str, float]) -> Reply:
+    return choice_of(list(tokens.items()))
+
+
+def choice_of(candidates: list[tuple[str, float]]) -> Reply:
     reply = completion("A", finish="length")
-    top = [{"token": t, "logprob": p, "bytes": None} for t, p in tokens.items()]
+    top = [{"token": t, "logprob": p, "bytes": None} for t, p in candidates]
     reply.body["choices"][0]["logprobs"] = {
         "content": [{"token": "A", "logprob": -0.1, "bytes": None, "top_logprobs": top}]
     }
@@ -317,7 +321,7 @@ async def test_values_that_no_log_probability_has_are_not_measurable(
         assert in_list.outcome is Outcome.NOT_MEASURABLE
 
 
-@pytest.mark.parametrize("values", [[-999.0, -0.5], [0.0009, -3.0], [0.0, -2.0], [-0.7, -0.7]])
+@pytest.mark.parametrize("values", [[-999.0, -0.5], [0.0009, -8.0], [0.0, -4.7], [-0.69, -0.69]])
 async def test_possible_values_are_measured(server: FakeServer, values: list[float]) -> None:
     answer = await ask(server, lambda _: choice(dict(zip(("A", "B"), values, strict=True))), LogprobMeasure.CHOICE)
     assert answer.outcome is Outcome.OK
@@ -339,3 +343,36 @@ async def test_candidates_that_no_model_has_are_not_measurable(
     answer = await ask(server, lambda _: choice(tokens), LogprobMeasure.CHOICE)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert reason in (answer.error or "")
+
+
+@pytest.mark.parametrize(
+    ("candidates", "reason"),
+    [
+        ([("A", -0.2), ("A", -0.2), ("B", -1.8)], "the token 'A' twice"),
+        ([("A", -3.0), ("A", -3.0), ("B", -0.2)], "the token 'A' twice"),
+        ([("A", 0.0), ("B", 0.0)], "add up to 2,"),
+        ([("A", -0.1), ("B", -0.2), ("C", -0.3)], "add up to 2.46"),
+        ([("A", -0.3), ("A", -0.2), ("B", -1.8)], "add up to 1.72"),
+    ],
+)
+async def test_candidates_that_are_no_distribution_are_not_measurable(
+    server: FakeServer, candidates: list[tuple[str, float]], reason: str
+) -> None:
+    answer = await ask(server, lambda _: choice_of(candidates), LogprobMeasure.CHOICE)
+    assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
+    assert reason in (answer.error or "")
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        [("A", -0.7), (" A", -0.7), ("B", -5.0)],
+        [("A", -0.7), ("A", -1.2), ("B", -3.0)],  # tokens with and without a space before them, shown alike
+        [("A", -0.2), ("B", -2.0), ("\ufffd", -9.0), ("\ufffd", -9.0)],
+    ],
+)
+async def test_different_tokens_with_one_text_are_measured(
+    server: FakeServer, candidates: list[tuple[str, float]]
+) -> None:
+    answer = await ask(server, lambda _: choice_of(candidates), LogprobMeasure.CHOICE)
+    assert (answer.outcome, json.loads(answer.text or "")) == (Outcome.OK, list(map(list, candidates)))
