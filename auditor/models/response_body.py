@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 CONTENT_TYPE = "text/event-stream"
 END_MARK = "[DONE]"
@@ -266,15 +266,15 @@ def has_integer_counts(usage: TokenUsage) -> bool:
     return type(usage.prompt) is int and type(usage.completion) is int
 
 
-def join_text_parts(body: Mapping[str, Any] | None) -> str | None:
+def join_text_parts(body: Mapping[str, Any] | None, kind: Literal["text", "refusal"] = "text") -> str | None:
     """Join a text that was sent as a list of parts in OpenAI's format, as Mistral may; None if there is no such list.
 
-    litellm takes only the last part, or none.
+    litellm takes only the last part, or none. Parts of other kinds are left out.
     """
     match body:
         # The first choice's message has a list as its content.
         case {"choices": [{"message": {"content": [*parts]}}, *_]}:
-            texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+            texts = [part.get(kind) for part in parts if isinstance(part, Mapping) and part.get("type") == kind]
             return "".join(text for text in texts if isinstance(text, str)) or None
     return None
 

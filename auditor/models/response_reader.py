@@ -58,12 +58,12 @@ def _read_openai_choices(choices: object) -> list[SimpleNamespace]:
 
 
 def _is_openai_choice(choice: object) -> bool:
-    """Whether a choice has a message, whose content is a text, parts or null, or the text of a completion."""
+    """Whether a choice has a message, whose content is a text, parts, an object or null, or a completion's text."""
     if not isinstance(choice, Mapping):
         return False
     message = choice.get("message")
     if isinstance(message, Mapping):
-        return message.get("content") is None or isinstance(message["content"], (str, list))
+        return message.get("content") is None or isinstance(message["content"], (str, list, Mapping))
     return isinstance(choice.get("text"), str)
 
 
@@ -76,7 +76,7 @@ def _read_message(message: Mapping[str, Any]) -> SimpleNamespace:
     ]
     reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
     return SimpleNamespace(
-        content=_text(message.get("content")),
+        content=_json_text(message.get("content")),
         tool_calls=[
             SimpleNamespace(
                 function=SimpleNamespace(
@@ -206,5 +206,5 @@ def _text(value: object) -> str | None:
 
 
 def _json_text(value: object) -> str | None:
-    """A tool's arguments as JSON text; some servers send the object itself."""
+    """A tool's arguments, or a structured answer, as JSON text; some servers send the object itself."""
     return json.dumps(value) if isinstance(value, Mapping) else _text(value)

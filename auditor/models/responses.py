@@ -69,7 +69,7 @@ def parse_response(
         text = tool_arguments
     if _has_other_choice(call, choices, text):
         return build_answer(call, response, body, Outcome.UNPARSED, text=text, error=TWO_CHOICES_ERROR)
-    refusal = _refusal_text(message)
+    refusal = _refusal_text(message) or join_text_parts(body, "refusal")
     outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text, capability)
     if outcome is Outcome.SERVER_ERROR and (text or "").strip():
         text = None  # a part of an answer, written before the provider failed, is not used

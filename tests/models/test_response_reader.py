@@ -84,11 +84,26 @@ async def test_tool_arguments_refusals_and_log_probabilities_are_read_without_li
     assert (answer.outcome, answer.text) == (Outcome.REFUSED, "No.")
     answer = await ask(server, "openai/x", chat(odd | {"content": "half of it"}, finish_reason="length"))
     assert answer.outcome is Outcome.TRUNCATED
-    top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -2}]
+    top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -2.5}]
     body = chat(odd | {"content": "A"}, logprobs={"content": [{"token": "A", "logprob": -0.1, "top_logprobs": top}]})
     params = {"logprobs": True, "top_logprobs": 20, "max_tokens": 1}
     answer = await ask(server, "openai/x", body, purpose=Purpose.LOGPROB, measure=LogprobMeasure.CHOICE, params=params)
-    assert (answer.outcome, json.loads(answer.text or "")) == (Outcome.OK, [["A", -0.1], ["B", -2.0]])
+    assert (answer.outcome, json.loads(answer.text or "")) == (Outcome.OK, [["A", -0.1], ["B", -2.5]])
+
+
+@pytest.mark.parametrize("model", ["groq/x", "openai/x", "hosted_vllm/x"])
+async def test_an_object_in_place_of_the_text_and_a_refusal_among_its_parts_are_read(
+    server: FakeServer, model: str
+) -> None:
+    body = chat({"content": json.loads(JUDGEMENT)})
+    answer = await ask(server, model, body, schema="MoralJudgement", max_words=50)
+    assert (answer.outcome, json.loads(answer.text or "")) == (Outcome.OK, json.loads(JUDGEMENT))
+    assert (answer.prompt_tokens, answer.completion_tokens) == (7, 3)
+    refusal = {"type": "refusal", "refusal": "I cannot help."}
+    answer = await ask(server, model, chat({"content": [refusal]}))
+    assert (answer.outcome, answer.text) == (Outcome.REFUSED, "I cannot help.")
+    answer = await ask(server, model, chat({"content": [{"type": "text", "text": "Well."}, refusal]}))
+    assert (answer.outcome, answer.text) == (Outcome.REFUSED, "Well.")
 
 
 THOUGHTS = {"promptTokenCount": 5, "thoughtsTokenCount": 40, "totalTokenCount": 45}
