@@ -293,6 +293,11 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
         r"name or service not known|nodename|name resolution|getaddrinfo|no address associated",
         "The server's name is unknown: check the host in `api_base`, and the network.",
     ),
+    (
+        (),
+        r"^no answer came before limits\.deadline_s",
+        "Raise limits.deadline_s, the time for one call with its retries, or lower `concurrency`.",
+    ),
     ((), r"time ?out|timed out|time limit|no answer in time", "Raise the model's `timeout_s`, or lower `concurrency`."),
     ((_NO_RESPONSE,), r"connect|unreachable|network", "Check that the server runs and that `api_base` is right."),
     (_SERVER_ERRORS, None, "The server failed: run the audit again later, or check the server's log."),

@@ -41,6 +41,7 @@ from auditor.models.retries import (
     LimitChangeCallback,
     NotifyCallback,
     backoff_delay,
+    explain_timeout,
     no_retry_reason,
 )
 
@@ -308,7 +309,8 @@ class Gateway:
         """
         assert progress.deadline is not None
         # The total limit is positive even if the deadline has just passed.
-        total_timeout_s = max(0.01, min(connection.section.resolved_timeout_s, progress.deadline - time.monotonic()))
+        timeout_s, remaining_s = connection.section.resolved_timeout_s, progress.deadline - time.monotonic()
+        total_timeout_s = max(0.01, min(timeout_s, remaining_s))
         prepared_call = replace(prepare_call(call, capability, self._describe_structure), name=key.section.name)
         try:
             reply = await self._dispatcher.send(prepared_call, len(progress.attempts) + 1, total_timeout_s, capability)
@@ -318,4 +320,7 @@ class Gateway:
             raise error.with_answer(
                 Answer(call.key, progress.attempts[-1].outcome, attempts=tuple(progress.attempts))
             ) from error
-        return replace(reply, answer=charge_unknown_attempts(call, connection.price, reply.answer, capability))
+        answer = charge_unknown_attempts(call, connection.price, reply.answer, capability)
+        if answer.outcome is Outcome.TIMEOUT and remaining_s < timeout_s:
+            answer = explain_timeout(answer, connection.deadline_s)
+        return replace(reply, answer=answer)

@@ -167,6 +167,18 @@ def deadline_message(deadline_s: float) -> str:
     return f"the provider refused it until limits.deadline_s = {deadline_s:g} s was over"
 
 
+def explain_timeout(answer: Answer, deadline_s: float) -> Answer:
+    """Name the time limit of a call that cut off its last request, `deadline_s` seconds, in place of the model's.
+
+    A timeout that the server reports is left as it is.
+    """
+    if not answer.attempts or (answer.attempts[-1].http_status or 200) >= 300:
+        return answer
+    *earlier, attempt = answer.attempts
+    error = f"no answer came before limits.deadline_s = {deadline_s:g} s was over"
+    return replace(answer, error=error, attempts=(*earlier, replace(attempt, error=error)))
+
+
 def append_error_reason(failed_request: T, reason: str) -> T:
     """Copy an answer or an attempt with the reason for not retrying added to its error."""
     return replace(failed_request, error="; ".join(filter(None, (failed_request.error, reason))))

@@ -16,6 +16,7 @@ import pytest
 from auditor.config import LimitsSection, ModelSection
 from auditor.config.providers import PROVIDERS
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.error_messages import how_to_fix
 from auditor.errors import ConfigError, ModelSetupError, RunInterrupted
 from auditor.models import litellm_client
 from auditor.models.dispatch import REPLIES_ADAPTER, WorkerReply
@@ -492,6 +493,18 @@ async def test_a_stopped_run_ends_the_waits_for_a_429_or_a_rate_limit(server: Fa
     server.script = answer
     server.requests.clear()
     assert await count_interrupted_calls(server, 3, lambda: completion("x"), rpm=1) == 3
+
+
+async def test_a_request_that_the_deadline_cuts_off_names_it(server: FakeServer) -> None:
+    server.script = lambda request: replace(answer(request), after=NEVER)
+    [by_deadline] = await ask(section(server, timeout_s=600), call(), deadline_s=0.3)
+    [by_timeout] = await ask(section(server, timeout_s=0.3), call(), max_attempts=1)
+    assert (by_deadline.outcome, by_timeout.outcome) == (Outcome.TIMEOUT, Outcome.TIMEOUT)
+    assert by_deadline.error == "no answer came before limits.deadline_s = 0.3 s was over"
+    assert by_deadline.attempts[-1].error == by_deadline.error
+    assert "limits.deadline_s" in how_to_fix(None, by_deadline.error)
+    assert "deadline" not in (by_timeout.error or "")
+    assert "timeout_s" in how_to_fix(None, by_timeout.error)
 
 
 async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
