@@ -277,7 +277,7 @@ def ping_config(path: Path, overrides: Sequence[str] = ()) -> tuple[PingPlan, li
 
     Raises:
         AuditorError: the config cannot be used, a key would go to a server that the user has not allowed, or the
-            greatest cost exceeds the budget. Nothing was sent then.
+            first requests could exceed the budget. Nothing was sent then.
     """
     config = load_config(path, overrides)
     plan = plan_pings(config)

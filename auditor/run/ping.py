@@ -203,21 +203,28 @@ class PlannedPing:
         call: the question; None if its key is not set, or its answers come from a file.
         logprob_call: a request for log-probabilities; None without one.
         logprobs: what is known of log-probabilities without a request; None if `logprob_call` shows it.
-        max_cost_usd: upper estimate of the cost; None if the price is unknown.
+        first_cost_usd: upper estimate of the cost of the first request of each kind; None if the price is unknown.
+        max_cost_usd: the same of all requests.
     """
 
     model: ModelSection
     call: Call | None
     logprob_call: Call | None
     logprobs: LogprobState | None
-    max_cost_usd: float | None
+    first_cost_usd: float | None = None
+    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PingPlan:
-    """What all models are asked, and what that costs at most."""
+    """What all models are asked, and what that costs at most.
+
+    Attributes:
+        budget_usd: `limits.budget_usd`, beyond which nothing is sent.
+    """
 
     pings: Sequence[PlannedPing]
+    budget_usd: float | None = None
 
     @property
     def max_requests(self) -> int:
@@ -229,7 +236,8 @@ class PingPlan:
     @property
     def max_cost_usd(self) -> float:
         """Upper estimate of the cost of all models with a known price, in US dollars."""
-        return sum(ping.max_cost_usd or 0.0 for ping in self.pings)
+        max_cost_usd = sum(ping.max_cost_usd or 0.0 for ping in self.pings)
+        return max_cost_usd if self.budget_usd is None else min(max_cost_usd, self.budget_usd)
 
     @property
     def unpriced_models(self) -> list[str]:
@@ -242,17 +250,19 @@ def plan_pings(config: AuditConfig) -> PingPlan:
 
     Raises:
         ConfigError: a key would go to a server that the user has not allowed, a price that the budget needs is not
-            known, or the greatest cost exceeds the budget.
+            known, or the first requests could exceed the budget. It may end later ones, which find out what a server
+            accepts.
     """
     require_trust(config)
     models = list(config.models_by_name.values())
     require_prices(models, config.limits)
     survey = load_planned_survey(config)
-    plan = PingPlan([_plan_ping(config, survey, model) for model in models])
     budget_usd = config.limits.budget_usd
-    if budget_usd is not None and plan.max_cost_usd > budget_usd:
+    plan = PingPlan([_plan_ping(config, survey, model) for model in models], budget_usd)
+    first_cost_usd = sum(ping.first_cost_usd or 0.0 for ping in plan.pings)
+    if budget_usd is not None and first_cost_usd > budget_usd:
         raise ConfigError(
-            f"asking each model could cost up to ${plan.max_cost_usd:.4f}, and limits.budget_usd is {budget_usd:g}.",
+            f"asking each model once could cost up to ${first_cost_usd:.4f}, and limits.budget_usd is {budget_usd:g}.",
             "Raise the budget, or omit --ping.",
         )
     return plan
@@ -261,7 +271,7 @@ def plan_pings(config: AuditConfig) -> PingPlan:
 def _plan_ping(config: AuditConfig, survey: Survey, model: ModelSection) -> PlannedPing:
     """Choose what one model is asked."""
     if model.provider in (REPLAY, SIMULATED) or not has_key(model):
-        return PlannedPing(model, None, None, None, None)
+        return PlannedPing(model, None, None, None)
     cells = list(survey.asked_cells)
     cell = cells[0] if cells else Cell("", "")
     measures = supported_measures(model, config.probes.logprob.method if config.probes.logprob else "auto")
@@ -272,7 +282,7 @@ def _plan_ping(config: AuditConfig, survey: Survey, model: ModelSection) -> Plan
         measure, known_state = None, "local weights"
     logprob_call = next(build_sentence_pairs(model, cell, measure)).call if measure else None
     call = _build_question(config, survey, model, cell)
-    return PlannedPing(model, call, logprob_call, known_state, _estimate_max_cost(model, call, logprob_call))
+    return PlannedPing(model, call, logprob_call, known_state, *_estimate_costs(model, call, logprob_call))
 
 
 def _build_question(config: AuditConfig, survey: Survey, model: ModelSection, cell: Cell) -> Call:
@@ -289,16 +299,25 @@ def _build_question(config: AuditConfig, survey: Survey, model: ModelSection, ce
     return build_stand_in(config, survey, model, cell)
 
 
-def _estimate_max_cost(model: ModelSection, call: Call, logprob_call: Call | None) -> float | None:
-    """Upper estimate of the cost of all requests to a model: with the most room for thinking, the schema in words."""
+def _estimate_costs(
+    model: ModelSection, call: Call, logprob_call: Call | None
+) -> tuple[float, float] | tuple[None, None]:
+    """Upper estimates of the cost of the first request of each kind, and of all, with the schema in words.
+
+    Only an answer that is cut off gets more room for thinking, one step at a time.
+    """
     price = token_price(model)
     if price is None:
-        return None
-    dearest = Capability(form=AnswerForm.TEXT, thinking_tokens=THINKING_STEPS_TOKENS[-1])
+        return None, None
     budget = Budget(None)
-    question_usd = budget.estimate_max_cost(prepare_call(call, dearest, describe_structure), price, dearest)
+    rooms = (0, *THINKING_STEPS_TOKENS)
+    costs_usd: list[float] = []
+    for number in range(MAX_DISCOVERY_REQUESTS):
+        capability = Capability(form=AnswerForm.TEXT, thinking_tokens=rooms[min(number, len(rooms) - 1)])
+        prepared_call = prepare_call(call, capability, describe_structure)
+        costs_usd.append(budget.estimate_max_cost(prepared_call, price, capability))
     logprob_usd = 0.0 if logprob_call is None else budget.estimate_max_cost(logprob_call, price)
-    return MAX_DISCOVERY_REQUESTS * question_usd + logprob_usd
+    return costs_usd[0] + logprob_usd, sum(costs_usd) + logprob_usd
 
 
 def ping_models(config: AuditConfig, plan: PingPlan, on_result: PingCallback | None = None) -> list[PingResult]:

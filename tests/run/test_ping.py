@@ -28,7 +28,7 @@ NO_TEMPERATURE = (
 )
 NO_SCHEMA = "This response_format type is unavailable now"
 LOGPROBS = {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "A", "logprob": -0.1},
-            {"token": "B", "logprob": -2.0}]}]}  # fmt: skip
+            {"token": "B", "logprob": -2.5}]}]}  # fmt: skip
 
 
 def reply(request: Request) -> Reply:
@@ -231,6 +231,14 @@ def test_the_greatest_cost_must_be_within_the_budget(server: FakeServer) -> None
     assert server.requests == []
     with pytest.raises(ConfigError, match="price of 'model-a'"):
         plan_pings(config(server.url, limits={"budget_usd": 5.0}))
+
+
+def test_room_for_thinking_that_no_first_request_has_does_not_refuse_a_budget(server: FakeServer) -> None:
+    unlimited = plan_pings(priced_config(server.url))
+    first_usd = sum(ping.first_cost_usd or 0.0 for ping in unlimited.pings)
+    assert first_usd < unlimited.max_cost_usd / 20
+    limited = plan_pings(priced_config(server.url, limits={"budget_usd": 1.01 * first_usd}))
+    assert limited.max_cost_usd == pytest.approx(1.01 * first_usd), "the budget holds for all requests"
 
 
 def test_without_a_budget_unpriced_models_are_named(server: FakeServer) -> None:
