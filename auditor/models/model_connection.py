@@ -210,6 +210,8 @@ class ModelConnection:
                 if self.section.api_keys
                 else 'Add api_key = "os.environ/…" to the model, with the name of the variable that holds its key.'
             )
+        elif failure.http_status is not None:
+            fix += " To finish the audit without this model, remove it from the config: its recorded answers are kept."
         return ModelSetupError(f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", fix)
 
 

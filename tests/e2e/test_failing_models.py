@@ -66,6 +66,23 @@ def test_a_wrong_key_or_model_ends_the_run_after_one_request(server: FakeServer,
     assert '{"' not in output.stderr
 
 
+def test_an_audit_can_be_finished_without_a_model_that_is_gone(server: FakeServer, tmp_path: Path) -> None:
+    audit = config(server.url, 2, judges=[])
+    server.script = answer
+    assert run(tmp_path, audit).returncode == 0
+    more = audit.model_copy(update={"probes": config(server.url, probes={"direct": {"samples": 2}}).probes})
+    server.script = lambda r: error(404, "no such model") if r.body["model"] == "scripted-a" else answer(r)
+    stopped = run(tmp_path, more)
+    assert stopped.returncode == 1
+    assert "To finish the audit without this model, remove it from the config" in stopped.stderr
+    assert run(tmp_path, more.model_copy(update={"models": more.models[1:]})).returncode == 0
+    # Its recorded answers are used again once it is back.
+    server.script = answer
+    server.requests.clear()
+    assert run(tmp_path, more).returncode == 0
+    assert [request.body["model"] for request in server.requests] == ["scripted-a"] * 9
+
+
 def failing_model(**changes: Any) -> Any:
     """A script in which the model `scripted-a` fails in one way, with a new id each time."""
 
