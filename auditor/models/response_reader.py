@@ -58,12 +58,13 @@ def _read_openai_choices(choices: object) -> list[SimpleNamespace]:
 
 
 def _is_openai_choice(choice: object) -> bool:
-    """Whether a choice has a message, whose content is a text, parts, an object or null, or a completion's text."""
+    """Whether a choice has a completion's text, or a message with a text, parts, a filled object or null."""
     if not isinstance(choice, Mapping):
         return False
     message = choice.get("message")
     if isinstance(message, Mapping):
-        return message.get("content") is None or isinstance(message["content"], (str, list, Mapping))
+        content = message.get("content")
+        return content is None or isinstance(content, (str, list)) or (isinstance(content, Mapping) and bool(content))
     return isinstance(choice.get("text"), str)
 
 
