@@ -24,6 +24,7 @@ from auditor.domain import (
     Trace,
 )
 from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer
+from auditor.models.json_extraction import to_ascii
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured import find_schema
 from auditor.models.structured_reading import parse_structured_answer, read_structured_answer
@@ -92,24 +93,6 @@ class IgnoredKeys:
             )
 
 
-_FULL_WIDTH_TO_ASCII = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
-_DIRECTION_MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
-"""Invisible directional marks, which surround numbers in right-to-left text."""
-TO_ASCII = str.maketrans(
-    {
-        "−": "-",
-        "–": "-",
-        "‐": "-",
-        "‑": "-",
-        "﹣": "-",
-        "٫": ".",
-        "،": ",",
-        "。": ".",
-        **_FULL_WIDTH_TO_ASCII,
-        **_DIRECTION_MARKS,
-    }
-)
-"""Maps signs, separators and full-width letters to ASCII. `\\d` and `float` accept the digits of every script."""
 _DECIMAL = r"[-+]?[ \t]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 _STEP_PREFIX = r"(?:\w{0,20}?\s*[3٣३三]\s*\w{0,10}\s*[:.)]\s*)?(?:(?:final\s+)?(?:answer|result)\s*:\s*)?"
 """`Step 3:` in any language."""
@@ -165,12 +148,12 @@ def _read_score(
     if mode == "structured":
         return _parse_judgement(text, language, request) if is_complete else (None, visible_text)
     complete_lines = visible_text if is_complete else visible_text[: visible_text.rfind("\n") + 1]
-    if is_complete and "{" in text and not any(_match_score_lines(visible_text.translate(TO_ASCII))):
+    if is_complete and "{" in text and not any(_match_score_lines(to_ascii(visible_text))):
         score, reasoning = _parse_judgement(text, language, request)
         if score is not None:
             return score, reasoning
     lines = visible_text.split("\n")
-    other_lines = [line for line in lines if not _SCORE_LINE.match(_to_ascii(line))]
+    other_lines = [line for line in lines if not _SCORE_LINE.match(to_ascii(line))]
     return parse_score(complete_lines), "\n".join(other_lines).strip() or visible_text
 
 
@@ -241,7 +224,7 @@ def parse_score(text: str, low: float = SCORE_MIN, high: float = SCORE_MAX) -> f
     """
     scores = {
         _parse_number(match["open"], match["value"], match["rest"], low, high)
-        for match in _match_score_lines(_to_ascii(text))
+        for match in _match_score_lines(to_ascii(text))
     }
     return scores.pop() if len(scores) == 1 else None
 
@@ -256,11 +239,6 @@ def _match_score_lines(text: str) -> Iterator[re.Match[str]]:
             match = _INLINE_SCORE.search(line, start)
         if match:
             yield match
-
-
-def _to_ascii(text: str) -> str:
-    """A text with signs, separators and full-width letters in ASCII."""
-    return text if text.isascii() else text.translate(TO_ASCII)
 
 
 def _parse_number(opening: str, number_text: str, suffix: str, low: float, high: float) -> float | None:
@@ -377,7 +355,7 @@ def _parse_structured(task: Task, item: TaskItem, text: str, request: str) -> tu
 def _candidate_answers(text: str) -> list[str]:
     """Texts that follow the requested "ANSWER ="; if there are none, those after "answer is" and the like."""
     lines = text.split("\n")
-    inline_answers = [match["value"] for line in lines if (match := _INLINE_ANSWER.search(line.translate(TO_ASCII)))]
+    inline_answers = [match["value"] for line in lines if (match := _INLINE_ANSWER.search(to_ascii(line)))]
     # A repetition of the instruction, "ANSWER = x", is no answer.
     inline_answers = [candidate for candidate in inline_answers if candidate.strip(" .*_`'\"") != PLACEHOLDER]
     return inline_answers or [match["value"] for line in lines if (match := _ANSWER_LINE.match(line))]

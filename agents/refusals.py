@@ -15,7 +15,9 @@ MAX_REFUSAL_CHARS = 400
 MAX_OPENINGS = 3
 """Phrases before a refusal, as in "Thank you. I'm sorry, but as an AI model, I cannot …"."""
 _MARKUP = re.compile(r"[*_#>`]+")
-_QUOTATION = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»|„[^“”]*[“”]|「[^」]*」|『[^』]*』|(?<!\w)'[^\n]*?'(?!\w)")
+_QUOTATION = re.compile(
+    r"“[^”]{0,300}”|\"[^\"]{0,300}\"|«[^»]{0,300}»|„[^“”]{0,300}[“”]|「[^」]{0,300}」|『[^』]{0,300}』|(?<!\w)'[^\n]{0,300}?'(?!\w)"
+)
 _OPENING_QUOTES, _CLOSING_QUOTES = "\"'“„«「", "\"'”“»」"
 _EXACT_NUMBER = re.compile(r"(?<!\d)0?[.,]\d*[1-9]")
 """A number such as 0.4 or -.25, which a refusal does not mention, unlike the ends of the scale."""

@@ -229,3 +229,28 @@ def parse_number(number: str) -> int | float:
     if len(number) < 20 and re.fullmatch(r"[-+]?\d+", number):
         return int(number)
     return float(number)
+
+
+_FULL_WIDTH_TO_ASCII = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
+_DIRECTION_MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
+"""Invisible directional marks, which surround numbers in right-to-left text."""
+_TO_ASCII = str.maketrans(
+    {
+        "−": "-",
+        "–": "-",
+        "‐": "-",
+        "‑": "-",
+        "﹣": "-",
+        "٫": ".",
+        "،": ",",
+        "。": ".",
+        **_FULL_WIDTH_TO_ASCII,
+        **_DIRECTION_MARKS,
+    }
+)
+"""Maps signs, separators and full-width letters to ASCII. `\\d` and `float` accept the digits of every script."""
+
+
+def to_ascii(text: str) -> str:
+    """A text with signs, separators and full-width letters in ASCII."""
+    return text if text.isascii() else text.translate(_TO_ASCII)

@@ -25,6 +25,7 @@ from auditor.models.json_extraction import (
     decode_json,
     find_json,
     parse_number,
+    to_ascii,
     to_plain,
 )
 from auditor.models.reasoning import strip_thinking
@@ -44,6 +45,8 @@ MAX_OBJECTS = 1000
 """Objects of one text that are compared with the schema."""
 MAX_EXPLAINED_CHARS = 64 * 1024
 """Longest text without any field whose problem is described: each key that the schema lacks costs time."""
+MAX_LABEL_CHARS = 60
+"""Longest text that may be nothing but a label, with marks around it."""
 TWO_ANSWERS = "two answers"
 MAX_OTHER_ANSWER = 100
 """Largest number in a remark after an answer that may be another answer."""
@@ -56,6 +59,10 @@ _OTHER_QUANTITIES = frozenset(
     {"confidence", "certainty", "probability", "min", "minimum", "max", "maximum", "lowest", "highest", "possible"}
 )
 """Words before a field's name that make it the name of something else, as in `confidence_score` and `max_score`."""
+_ANSWER_NAMES = frozenset({"answer", "conclusion", "decision", "judgement", "judgment", "rating", "result", "ruling"})
+"""Names that an answer as a whole may have, as in `final_decision`."""
+_MAIN_FIELDS = frozenset({"answer", "better", "choice", "score", "verdict"})
+"""Fields that are the answer as a whole."""
 _BOOLEANS = {"true": True, "false": False}
 _WORD_OF_KEY = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
@@ -72,6 +79,20 @@ _WHOLE_NUMBER = re.compile(rf"(?<![\w.]){_SIGNED}(?![\w%])")
 _LABEL = re.compile(
     r"[\s*_`\"'(\[\u2705\u2713\u2714\ufe0f]*(?:(?:option|answer|choice|verdict)\b[\s*_`\"'(\[:=]*)?([A-Za-z]+)(?![?\w])(.*)\Z",
     re.DOTALL | re.IGNORECASE,
+)
+_BARE_LABEL = re.compile(
+    r"[\W_]*(?:(?:so|thus|hence|therefore|i\.e\.)\W+)?(?P<negation>not\W+)?(?P<label>[A-Za-z]+)[\W_]*", re.IGNORECASE
+)
+"""A text that is a label, or its negation, and nothing else."""
+_STATEMENT = re.compile(
+    r"\b(?:is|are|as|seems|looks|be|rules?|say|vote)\s{1,9}(?:\w{1,20}ly\s{1,9})?[*_\"'`]{0,4}"
+    r"(?P<negation>(?i:not)\s{1,9})?[*_\"'`]{0,4}(?P<label>[A-Z]{2,9})\b(?!\W{0,9}(?:or|if|when|and)\b)"
+)
+"""A sentence that gives a label in capitals, as in "This trace is INVALID."."""
+_SENTENCE_END = re.compile(r"[.!?\n]")
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|whether|when|would|could|may|might|should|either|decide|not|never|or|unless|hard|difficult)\b|n['\u2019]t\b",
+    re.IGNORECASE,
 )
 _SEPARATOR = re.compile(r"[\s*_`\"')\].!]*\Z|[\s*_`\"'\].!]*(?:[-\u2013\u2014:;,.()\n]|\b(?:because|since|as)\b)")
 _DOUBT = re.compile(
@@ -91,6 +112,18 @@ _FULL_NEGATION = re.compile(
     re.IGNORECASE,
 )
 """A negation of something else than the label, such as "not all steps follow"."""
+_PRAISE = re.compile(
+    r"\b(?:no|not|never|without|cannot|\w+n['\u2019]t)\s+(?:\w+\s+){0,2}?(?:\w+\s+(?:is|are)\s+)?(?:errors?|faults?|flaws?"
+    r"|gaps?|issues?|mistakes?|problems?|contradict\w*|inconsisten\w*|missing|wrong|violat\w*|unsupported|objections?"
+    r"|concerns?|weakness\w*|doubts?|conflicts?|leaps?|jumps?)\b",
+    re.IGNORECASE,
+)
+"""A negation of a fault, such as "does not contradict"."""
+_NEGATED = re.compile(r"\b(?:no|not|never|nor|neither|hardly|cannot|\w+n['\u2019]t)\b", re.IGNORECASE)
+_TAKES_BACK = re.compile(
+    r"\b(?:hmm+|wait|actually|on second thoughts?)\b|(?:\A|[.;,!?\n-])\s{0,9}no\W{0,9}\Z", re.IGNORECASE
+)
+"""Second thoughts after a label."""
 _NEGATION = r"\b(?:not|never|hardly|n't|n\u2019t)\W+(?:\w+\W+)?"
 _RETRACTION = re.compile(
     r"\b(?:actually|correction|revised|instead|rather|make (?:that|it)|on (?:second thoughts?|reflection)|wait|sorry"
@@ -381,7 +414,7 @@ def _read_number(field: _Field, value: Any) -> Any:
     """A number as it is, or in a text of its own; a percentage for a confidence. Other values unchanged."""
     if not isinstance(value, str):
         return to_plain(value)
-    match = _NUMBER.match(value)
+    match = _NUMBER.match(to_ascii(value))
     if match is None or (match[2] and field.name != "confidence"):
         return str(value)
     number = parse_number(match[1].translate(_TO_NUMBER))
@@ -408,6 +441,11 @@ def _read_label(text: str, labels: Sequence[str]) -> str:
     if (doubt := _DOUBT.match(reason)) is not None and not (
         doubt["negation"] and (_NO_FAULT.match(reason) or (denies_other and _FULL_NEGATION.match(reason)))
     ):
+        return text
+    if _TAKES_BACK.search(reason) is not None:
+        return text
+    is_denied_by_other = any(other.endswith(label) for other in others)  # a negated reason for VALID is one for INVALID
+    if is_denied_by_other and _NEGATED.search(_PRAISE.sub("", reason)) is not None:
         return text
     is_negated = re.search(rf"{_NEGATION}{label}\b", explanation, re.IGNORECASE)
     return text if is_negated or set(re.findall(r"[^\W_]+", explanation.upper())) & others else label
@@ -440,9 +478,34 @@ def _has_rival(field: _Field, value: Any, unknown: Sequence[tuple[str, Any]]) ->
         elif isinstance(other, list):
             if _has_rival(field, value, [pair for part in other if isinstance(part, JsonObject) for pair in part]):
                 return True
-        elif _states_other(field, value, other) if _is_named_like(field, key) else _is_denied(field, value, key, other):
+        elif _is_named_like(field, key) or _names_answer(field, key):
+            if _states_other(field, value, other) and _is_possible(field, other):
+                return True
+        elif _is_denied(field, value, key, other) or (field.kind == "label" and _is_other_label(field, value, other)):
             return True
     return False
+
+
+def _names_answer(field: _Field, key: str) -> bool:
+    """Whether a key names the answer as a whole, such as `final` or `decision`, and the field is that."""
+    words = {word.lower() for word in _WORD_OF_KEY.findall(key)}
+    return field.name in _MAIN_FIELDS and field.kind != "text" and words <= _ANSWER_NAMES | _ADDED_WORDS
+
+
+def _is_possible(field: _Field, other: Any) -> bool:
+    """Whether a number may be a score; any other value may be one of the field's."""
+    number = _read_value(field, other) if field.name == "score" else 0
+    return not isinstance(number, (int, float)) or abs(number) <= SCORE_MAX
+
+
+def _is_other_label(field: _Field, value: Any, other: Any) -> bool:
+    """Whether a text consists of another label, or of a negation of the answer's, whatever its case."""
+    if not isinstance(other, str) or len(other) > MAX_LABEL_CHARS:
+        return False
+    match = _BARE_LABEL.fullmatch(other)
+    if match is None or match["label"].upper() not in field.labels:
+        return False
+    return (match["label"].upper() == value) is (match["negation"] is not None)
 
 
 def _is_named_like(field: _Field, key: str) -> bool:
@@ -528,7 +591,9 @@ def _is_stated_otherwise(field: _Field, value: Any, surroundings: Sequence[str])
     if any(_states_other(field, value, claim) for part in surroundings for claim in _claims(field, part)):
         return True
     if field.kind == "label":
-        return _names_other_label(field, value, text_after)
+        return _names_other_label(field, value, text_after) or any(
+            _states_other_label(field, value, part) for part in surroundings
+        )
     if field.kind == "boolean":
         return value is True and re.search(rf"{_NEGATION}{field.name}\b", text_after, re.IGNORECASE) is not None
     retractions = _RETRACTION.finditer(text_after) if field.name in ("score", "answer", "choice") else ()
@@ -553,11 +618,23 @@ def _is_corrected(field: _Field, value: str, text: str) -> bool:
     )
 
 
+def _states_other_label(field: _Field, value: str, text: str) -> bool:
+    """Whether a line of a text beside an answer is another label, or a sentence says that it is the one."""
+    if any(_is_other_label(field, value, line) for line in text.split("\n")):
+        return True
+    return any(
+        match["label"] in field.labels
+        and (match["label"] == value) == bool(match["negation"])
+        and _HYPOTHETICAL.search(_SENTENCE_END.split(text[max(0, match.start() - 200) : match.start()])[-1]) is None
+        for match in _STATEMENT.finditer(text)
+    )
+
+
 def _names_other_label(field: _Field, value: str, text: str) -> bool:
     """Whether a text after an answer names another label than the answer's, or denies the answer's."""
-    if re.search(rf"{_NEGATION}{value}\b", text):
+    if re.search(rf"(?i:{_NEGATION}){value}\b", text):
         return True
-    words = set(re.findall(r"\b[A-Z]{2,}\b", re.sub(rf"{_NEGATION}[A-Z]{{2,}}\b", "", text)))
+    words = set(re.findall(r"\b[A-Z]{2,}\b", re.sub(rf"(?i:{_NEGATION})[A-Z]{{2,}}\b", "", text)))
     others = set(field.labels) - {value}
     return bool(value not in words and words & others) or any(
         others & set(re.findall(r"\b[A-Z]+\b", match["words"])) for match in _RETRACTION.finditer(text)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
+from auditor.agents.answer_parsing import parse_score
 from auditor.models.answer_schemas import MoralJudgement, ScoredAnswer, TaskAnswer, TraceReview
 from auditor.models.structured_reading import is_complete_structure, parse_structured_answer, read_structured_answer
 from auditor.probes.distribution.opinion_questions import OpinionAnswer, counts_schema
@@ -228,3 +229,14 @@ def test_an_answer_is_complete_if_nothing_else_is_visible() -> None:
 def test_a_list_of_texts_is_one_reasoning() -> None:
     read: Any = parse_structured_answer(MoralJudgement, '{"norms":"a","reasoning":["one","two"],"score":0.24}')
     assert read.reasoning == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    "number", ["\uff10\uff0e\uff15", "\u0660\u066b\u0665", "\uff10,\uff15", "\u0966.\u096b", "\u200e0.5\u200e"]
+)
+@pytest.mark.parametrize(("sign", "factor"), [("", 1), ("-", -1), ("\uff0d", -1), ("\u2212", -1)])
+def test_digits_and_signs_of_every_script_are_read_as_in_texts(number: str, sign: str, factor: int) -> None:
+    answer = parse_structured_answer(MoralJudgement, f'{{{J},"score":"{sign}{number}"}}')
+    assert isinstance(answer, MoralJudgement), answer
+    assert answer.score == factor * 0.5
+    assert parse_score(f"SCORE = {sign}{number}") == factor * 0.5
