@@ -46,7 +46,7 @@ def begins_with_refusal(text: str) -> bool:
         unquoted_text = normalized_text[1:-1]
         if not any(quote in unquoted_text for quote in _OPENING_QUOTES.replace("'", "")):
             normalized_text = unquoted_text
-    if len(normalized_text) > MAX_REFUSAL_CHARS:
+    if len(normalized_text) > MAX_REFUSAL_CHARS or not _beginnings().match(normalized_text):
         return False
     return any(_begins_as_refusal(normalized_text, load_refusal_patterns(code)) for code in (*LANGUAGES, None))
 
@@ -73,6 +73,18 @@ def _refuses_without_answer(text: str, language: str) -> bool:
     matches = (pattern.search(unquoted_text) for pattern in _phrases(language))
     answers = [pattern for code in {language, ENGLISH} for pattern in load_refusal_patterns(code).answers]
     return any(match is not None and not _answers_after(unquoted_text, match.end(), answers) for match in matches)
+
+
+@functools.cache
+def _beginnings() -> re.Pattern[str]:
+    """One pattern of all that begins a refusal, in all languages: most texts begin otherwise, and need one search."""
+    patterns = [
+        pattern.pattern
+        for code in (*LANGUAGES, None)
+        for group in (load_refusal_patterns(code),)
+        for pattern in (*group.opens, *group.refuses, *group.begins)
+    ]
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
 def _begins_as_refusal(text: str, patterns: RefusalPatterns) -> bool:
