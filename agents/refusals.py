@@ -110,8 +110,10 @@ def _find_opening_end(text: str, patterns: RefusalPatterns) -> int:
 
 def _answers_after(text: str, position: int, answers: Sequence[re.Pattern[str]]) -> bool:
     """Whether a text answers after a position, in spite of a refusal before it."""
-    rest = text[position:]
-    return _EXACT_NUMBER.search(rest) is not None or any(pattern.search(rest) for pattern in answers)
+    remaining_text = text[position:]
+    return _EXACT_NUMBER.search(remaining_text) is not None or any(
+        pattern.search(remaining_text) for pattern in answers
+    )
 
 
 def _normalize(text: str) -> str:

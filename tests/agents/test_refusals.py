@@ -61,7 +61,7 @@ def test_a_justification_without_words_is_no_verdict(text: str, verdict: str) ->
     assert rule(text, verdict) is Outcome.UNPARSED
 
 
-def test_one_refusing_text_beside_an_answer_is_no_refusal() -> None:
+def test_an_answer_next_to_a_text_that_refuses_is_read() -> None:
     assert judge(ALL_REFUSALS[0], "Most people there approve of it.") is Outcome.OK
     assert judge("Most people there approve of it.", ALL_REFUSALS[0]) is Outcome.OK
     assert judge("N/A", "Most people there approve of it.") is Outcome.OK

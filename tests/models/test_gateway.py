@@ -151,10 +151,14 @@ async def test_a_refused_call_is_repeated_until_its_time_is_over(server: FakeSer
     server.requests.clear()
     server.script = lambda _: error(429, "slow", headers=headers)
     [refused_answer] = await ask(section(server), call(1), deadline_s=1.0)
-    assert refused_answer.outcome is Outcome.RATE_LIMITED
-    assert 3 < len(refused_answer.attempts) == len(server.requests) < 12
-    assert "the provider refused it until limits.deadline_s = 1 s was over" in (refused_answer.error or "")
-    assert {attempt.outcome for attempt in refused_answer.attempts} == {Outcome.RATE_LIMITED}
+    *earlier_outcomes, outcome = (attempt.outcome for attempt in refused_answer.attempts)
+    assert set(earlier_outcomes) == {Outcome.RATE_LIMITED}
+    assert 3 < len(refused_answer.attempts) < 12
+    # On a busy machine, a request may be under way when the time is over.
+    messages = {Outcome.RATE_LIMITED: "the provider refused it until", Outcome.TIMEOUT: "no answer came before"}
+    assert f"{messages[outcome]} limits.deadline_s = 1 s was over" in (refused_answer.error or "")
+    assert refused_answer.outcome is outcome
+    assert len(server.requests) == len(refused_answer.attempts) or outcome is Outcome.TIMEOUT
 
 
 async def test_with_one_attempt_a_refused_call_is_not_repeated(server: FakeServer) -> None:
