@@ -179,7 +179,7 @@ def others_s(limited: bool) -> float:
             for request in server.requests[counts.total() :]:  # the others are counted: this process serves, too
                 kind = "review" if is_review(request) else "answer"
                 counts["limited" if request.body["model"] == "limited" else kind] += 1
-            return counts["answer"], counts["review"] - counts["limited"] - 1
+            return counts["answer"], counts["review"] - 1  # one is the preflight's; few are of the limited model
 
         with running(content, items=N_ITEMS) as process:
             _wait(lambda: process.poll() is not None or min(count()) >= n_expected, 600)
