@@ -315,9 +315,13 @@ def parse_answer_line(task: Task, item: TaskItem, text: str) -> str | None:
     """Parse the canonical answer from a text with "ANSWER = x"; None if it is missing, invalid or ambiguous.
 
     Accepted are lines such as `ANSWER = B`, `**Answer:** (b) Rome`, `The final answer is $\\boxed{42}$.` and
-    `So ANSWER = 42`; the same answer may be repeated. Rejected are several lines with different answers.
+    `So ANSWER = 42`; the same answer may be repeated. Rejected are several lines with different answers. A text that is
+    one line, such as `B` or `42`, is the answer, except where any words would be one.
     """
-    answers = {canonical_answer(task, item, candidate) for candidate in _candidate_answers(text)}
+    candidates = _candidate_answers(text)
+    if not candidates and "\n" not in text.strip() and (task.kind is not AnswerKind.EXACT or task.numbers):
+        candidates = [text]
+    answers = {canonical_answer(task, item, candidate) for candidate in candidates}
     return answers.pop() if len(answers) == 1 else None
 
 

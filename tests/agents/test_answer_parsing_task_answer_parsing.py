@@ -34,6 +34,12 @@ DASHES = st.sampled_from("-−–‑")
         ("ANSWER = D", None),
         ("ANSWER = A or B", None),
         ("Option A) Paris", None),
+        ("B", "Rome"),
+        (" **(b) Rome.**\n", "Rome"),
+        ("rome", "Rome"),
+        ("B, or perhaps A", None),
+        ("Not Rome", None),
+        ("B\nA", None),
     ],
 )
 def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
@@ -70,6 +76,10 @@ def test_what_cannot_be_read_is_an_outcome() -> None:
     assert parse_reply(NUMBERS, "I think many.") == (Outcome.UNPARSED, None)
     assert parse_reply(NUMBERS, "I'm sorry, but I can't answer that.") == (Outcome.REFUSED, None)
     assert parse_reply(WORDS, "ANSWER = I cannot answer that.") == (Outcome.REFUSED, None)
+    assert parse_reply(NUMBERS, "42") == (Outcome.OK, "42")
+    assert parse_reply(NUMBERS, "42", Outcome.TRUNCATED) == (Outcome.TRUNCATED, None)
+    assert parse_reply(SCORES, "7.5") == (Outcome.OK, "7.5")
+    assert parse_reply(WORDS, "Not sure.") == (Outcome.UNPARSED, None)
     assert parse_reply(NUMBERS, "ANSWER = 42\nand so", Outcome.TRUNCATED) == (Outcome.OK, "42")
     assert parse_reply(NUMBERS, "first\nANSWER = 4", Outcome.TRUNCATED) == (Outcome.TRUNCATED, None)
     assert parse_reply(NUMBERS, None, Outcome.TIMEOUT) == (Outcome.TIMEOUT, None)
