@@ -17,6 +17,7 @@ from auditor.agents.call_builders import (
 )
 from auditor.agents.call_runner import run_calls
 from auditor.agents.peer_review import parse_verdict, review_schema
+from auditor.agents.refusals import begins_with_refusal
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import (
@@ -238,11 +239,11 @@ def _parse_restatement(answer: Answer, rewriter: str, trace: Trace) -> Restateme
     if answer.outcome is not Outcome.OK or answer.text is None:
         return unanswered
     restated = parse_structured_answer(Restated, answer.text)
-    return (
-        replace(unanswered, outcome=Outcome.UNPARSED)
-        if isinstance(restated, str)
-        else replace(unanswered, text=restated.text)
-    )
+    if isinstance(restated, str):
+        return replace(unanswered, outcome=Outcome.UNPARSED)
+    if begins_with_refusal(restated.text):
+        return replace(unanswered, outcome=Outcome.REFUSED)
+    return replace(unanswered, text=restated.text)
 
 
 async def judge_altered_traces(

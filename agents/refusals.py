@@ -6,6 +6,8 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 
+from pydantic import BaseModel
+
 from auditor.domain import ENGLISH, LANGUAGES
 from auditor.models.structured_reading import MAX_CACHED_READINGS
 from auditor.prompts.language_data import RefusalPatterns, load_refusal_patterns
@@ -21,6 +23,8 @@ _QUOTATION = re.compile(
 _OPENING_QUOTES, _CLOSING_QUOTES = "\"'“„«「", "\"'”“»」"
 _EXACT_NUMBER = re.compile(r"(?<!\d)0?[.,]\d*[1-9]")
 """A number such as 0.4 or -.25, which a refusal does not mention, unlike the ends of the scale."""
+_REASONS = ("reason", "reasoning", "justification")
+"""Fields of structured answers that explain a choice."""
 _NO_WORDS = re.compile(r"[\W_]*(?:n[\W_]?a[\W_]*)?", re.IGNORECASE)
 
 
@@ -60,6 +64,12 @@ def are_all_refusals(texts: Iterable[str], language: str) -> bool:
     return bool(texts_with_words) and all(
         begins_with_refusal(text) or _refuses_without_answer(text, language) for text in texts_with_words
     )
+
+
+def refuses_in_reasons(answer: BaseModel) -> bool:
+    """Whether the reasons of a structured answer refuse: a server that enforces the structure makes them a choice."""
+    reasons = (getattr(answer, name, None) for name in _REASONS)
+    return any(isinstance(text, str) and begins_with_refusal(text) for text in reasons)
 
 
 def has_words(text: str) -> bool:

@@ -100,12 +100,10 @@ def test_a_judge_s_draft_is_no_verdict(form: str) -> None:
 
 @pytest.mark.parametrize("form", WRAPPERS)
 def test_a_comparison_a_choice_and_verdicts_on_pairs_are_those_after_the_thinking(form: str) -> None:
-    assert (
-        _parse_decision(LogicProbe(), reply(form, {"answer": "A"}, {"answer": "B"}).text or "")
-        is ComparisonChoice.FIRST
-    )
+    decision = _parse_decision(LogicProbe(), reply(form, {"answer": "A"}, {"answer": "B"}).text or "")
+    assert decision == (Outcome.OK, ComparisonChoice.FIRST)
     reasoned = reply(form, {"reasoning": "r", "answer": "A"}, {"reasoning": "secret", "answer": "B"})
-    assert _parse_decision(LogicProbe(), reasoned.text or "") is ComparisonChoice.FIRST
+    assert _parse_decision(LogicProbe(), reasoned.text or "") == (Outcome.OK, ComparisonChoice.FIRST)
     chosen = reply(form, {"reason": "r", "choice": 1}, {"reason": "secret", "choice": 2})
     assert parse_choice(chosen, 3) == (Outcome.OK, 1, "r")
     supported = reply(form, {"reason": "r", "supported": True}, {"reason": "secret", "supported": False})

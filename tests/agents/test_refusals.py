@@ -8,15 +8,24 @@ import json
 import pytest
 
 from auditor.agents.answer_parsing import parse_trace
+from auditor.agents.blinding_checks import _parse_restatement
+from auditor.agents.judge_experiments import _parse_contest
 from auditor.agents.peer_review import parse_verdict
 from auditor.agents.refusals import are_all_refusals, begins_with_refusal
-from auditor.domain import ENGLISH, LANGUAGES, Answer, Cell, Outcome, Trace
+from auditor.domain import ENGLISH, LANGUAGES, Answer, Cell, Conflict, ConflictKind, Outcome, Trace
+from auditor.probes.logic.comparisons import Item, ItemSet
+from auditor.probes.logic.questions import LogicQuestion, parse_comparison
+from auditor.probes.logic.settings import LogicProbe
+from auditor.probes.semantic.answers import parse_answer, parse_choice, parse_pair_verdict, parse_rule
+from auditor.probes.semantic.records import CONSISTENCY_PURPOSE, CONTRADICTION_PURPOSE
 from tests.agents.refusal_wordings import ANSWERS, REFUSALS
 from tests.support.language_samples import SAMPLES
 from tests.support.review_answers import rate_aspects
 
 CELL = Cell("Germany", "divorce")
 TRACE = Trace("m", CELL, 0, Outcome.OK, 0.1, "x", "k")
+ITEMS = ItemSet("set", "", "preference", (Item("a", "a"), Item("b", "b")))
+CONFLICT = Conflict(CELL, "m", "n", 0.5, -0.5, ConflictKind.BINARY)
 ALL_REFUSALS = [text for texts in REFUSALS.values() for text in texts]
 ALL_ANSWERS = [(language, text) for language, texts in ANSWERS.items() for text in texts]
 
@@ -59,6 +68,37 @@ def test_ordinary_traces_are_no_refusals(language: str) -> None:
 @pytest.mark.parametrize("verdict", ["VALID", "INVALID"])
 def test_a_justification_without_words_is_no_verdict(text: str, verdict: str) -> None:
     assert rule(text, verdict) is Outcome.UNPARSED
+
+
+def read_choices(reason: str) -> dict[str, Outcome]:
+    """Outcomes of the answers of every other question with a choice and a reason for it."""
+
+    def reply(**fields: object) -> Answer:
+        return Answer("k", Outcome.OK, json.dumps(fields))
+
+    comparison = parse_comparison(
+        reply(reasoning=reason, answer="A"), LogicProbe(cot=True), "j", ITEMS, LogicQuestion(0, 0, 1)
+    )
+    return {
+        "choice": parse_choice(reply(reason=reason, choice=1), 2)[0],
+        "support": parse_pair_verdict(reply(reason=reason, supported=True), CONSISTENCY_PURPOSE)[0],
+        "contradiction": parse_pair_verdict(reply(reason=reason, contradict=False), CONTRADICTION_PURPOSE)[0],
+        "comparison": comparison.outcome,
+        "contest": _parse_contest(reply(reason=reason, better="FIRST"), "j", CONFLICT, swapped=False).outcome,
+        "restatement": _parse_restatement(reply(text=reason), "r", TRACE).outcome,
+        "moral answer": parse_answer(reply(answer=reason), "structured")[0],
+        "moral answer in text": parse_answer(Answer("k", Outcome.OK, reason), "text")[0],
+        "rule": parse_rule(reply(rule=reason), "structured")[0],
+    }
+
+
+@pytest.mark.parametrize("text", ALL_REFUSALS[::10])
+def test_a_choice_that_stands_beside_a_refusal_is_none(text: str) -> None:
+    assert set(read_choices(text).values()) == {Outcome.REFUSED}
+
+
+def test_a_choice_with_a_reason_counts() -> None:
+    assert set(read_choices("It is wrong, since it harms others.").values()) == {Outcome.OK}
 
 
 def test_an_answer_next_to_a_text_that_refuses_is_read() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from auditor.agents.call_builders import build_call, build_logprob_call, effective_temperature
+from auditor.agents.refusals import refuses_in_reasons
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, ModelSection
@@ -35,7 +36,7 @@ from auditor.domain import (
 )
 from auditor.metrics.logic.consistency import TIE_TOLERANCE
 from auditor.models.answer_schemas import normalize_case, text_field
-from auditor.models.structured_reading import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer, read_structured_answer
 from auditor.probes.logic.comparisons import LOGIC_PURPOSE, Comparison, ItemSet, Relation
 from auditor.probes.logic.item_sets import build_item_sets
 from auditor.probes.logic.settings import LogicProbe
@@ -391,8 +392,7 @@ def parse_comparison(
             probability = 1 / (1 + math.exp(-logprob_difference))  # P(i ≻ j) of Algorithm 1
             probability, decision = _decide_by_probability(probability, probe)
     elif outcome is Outcome.OK:
-        decision = _parse_decision(probe, answer.text or "", request)
-        outcome = Outcome.OK if decision else Outcome.UNPARSED
+        outcome, decision = _parse_decision(probe, answer.text or "", request)
     return Comparison(
         judge=judge,
         context=item_set.context,
@@ -421,10 +421,15 @@ def _decide_by_probability(probability: float, probe: LogicProbe) -> tuple[float
     return probability, ComparisonChoice.FIRST if probability > 0.5 else ComparisonChoice.SECOND
 
 
-def _parse_decision(probe: LogicProbe, text: str, request: str = "") -> ComparisonChoice | None:
-    """Parse the choice from an answer with or without reasoning, which a judge may leave out; None if it is invalid."""
+def _parse_decision(probe: LogicProbe, text: str, request: str = "") -> tuple[Outcome, ComparisonChoice | None]:
+    """Parse the choice from an answer with or without reasoning, which a judge may leave out; None if there is none."""
     choice = parse_structured_answer(answer_schema(probe, is_reasoned=False), text, request)
-    return None if isinstance(choice, str) else ComparisonChoice(choice.answer)
+    if isinstance(choice, str):
+        return Outcome.UNPARSED, None
+    reasoned = read_structured_answer(answer_schema(probe, is_reasoned=True), text, request, explains=False).answer
+    if reasoned is not None and refuses_in_reasons(reasoned):
+        return Outcome.REFUSED, None
+    return Outcome.OK, ComparisonChoice(choice.answer)
 
 
 def plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_audit_calls
+from auditor.agents.refusals import begins_with_refusal, refuses_in_reasons
 from auditor.agents.run_context import RunContext
 from auditor.config import REPLAY, AuditConfig, ModelSection
 from auditor.domain import Answer, Call, Outcome, Purpose
@@ -58,9 +59,9 @@ def parse_answer(answer: Answer, mode: AnswerMode) -> tuple[Outcome, str | None]
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
-        return _require_letters(strip_thinking(answer.text).strip())
+        return _check_statement(strip_thinking(answer.text).strip())
     moral_answer = parse_structured_answer(MoralAnswer, answer.text)
-    return (Outcome.UNPARSED, None) if isinstance(moral_answer, str) else _require_letters(moral_answer.answer)
+    return (Outcome.UNPARSED, None) if isinstance(moral_answer, str) else _check_statement(moral_answer.answer)
 
 
 def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple[Outcome, str | None]:
@@ -82,7 +83,7 @@ def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple
         if isinstance(rule_of_thumb, str):
             return Outcome.UNPARSED, None
         rule = strip_label_and_quotes(rule_of_thumb.rule)
-    return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else _require_letters(rule)
+    return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else _check_statement(rule)
 
 
 def parse_choice(answer: Answer, n_choices: int, request: str = "") -> tuple[Outcome, int | None, str | None]:
@@ -92,7 +93,7 @@ def parse_choice(answer: Answer, n_choices: int, request: str = "") -> tuple[Out
     choice = parse_structured_answer(Choice, answer.text, request)
     if isinstance(choice, str) or not 1 <= choice.choice <= n_choices:
         return Outcome.UNPARSED, None, None
-    return Outcome.OK, choice.choice, choice.reason
+    return (Outcome.REFUSED, None, None) if refuses_in_reasons(choice) else (Outcome.OK, choice.choice, choice.reason)
 
 
 def strip_label_and_quotes(text: str) -> str:
@@ -127,26 +128,22 @@ def parse_pair_verdict(
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
     if is_paper_form:
-        verdict = _VERDICT.match(strip_thinking(answer.text))
-        return (Outcome.OK, verdict[1] is not None, None) if verdict else (Outcome.UNPARSED, None, None)
-    if purpose is CONSISTENCY_PURPOSE:
-        support = parse_structured_answer(Support, answer.text, request)
-        return (
-            (Outcome.UNPARSED, None, None)
-            if isinstance(support, str)
-            else (Outcome.OK, support.supported, support.reason)
-        )
-    contradiction = parse_structured_answer(Contradiction, answer.text, request)
-    return (
-        (Outcome.UNPARSED, None, None)
-        if isinstance(contradiction, str)
-        else (Outcome.OK, contradiction.contradict, contradiction.reason)
-    )
+        word = _VERDICT.match(strip_thinking(answer.text))
+        return (Outcome.OK, word[1] is not None, None) if word else (Outcome.UNPARSED, None, None)
+    schema: type[Support | Contradiction] = Support if purpose is CONSISTENCY_PURPOSE else Contradiction
+    verdict = parse_structured_answer(schema, answer.text, request)
+    if isinstance(verdict, str):
+        return Outcome.UNPARSED, None, None
+    if refuses_in_reasons(verdict):
+        return Outcome.REFUSED, None, None
+    return Outcome.OK, verdict.supported if isinstance(verdict, Support) else verdict.contradict, verdict.reason
 
 
-def _require_letters(text: str) -> tuple[Outcome, str | None]:
-    """Return `ok` and the text; `unparsed` and None for a text without a letter or digit."""
-    return (Outcome.OK, text) if any(char.isalnum() for char in text) else (Outcome.UNPARSED, None)
+def _check_statement(text: str) -> tuple[Outcome, str | None]:
+    """Return `ok` and a text that states something; None for one without a letter or digit, and for a refusal."""
+    if not any(char.isalnum() for char in text):
+        return Outcome.UNPARSED, None
+    return (Outcome.REFUSED, None) if begins_with_refusal(text) else (Outcome.OK, text)
 
 
 RECORD_COLUMNS = ("question_id", "sample", "answer")
