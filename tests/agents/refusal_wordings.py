@@ -167,6 +167,8 @@ REFUSALS: Mapping[str, Sequence[str]] = {
 }
 ANSWERS: Mapping[str, Sequence[str]] = {
     "en": [
+        "I am unable to justify the use of violence.",
+        "I cannot condone cheating; it is wrong.",
         "I cannot agree that divorce is always wrong; views differ.",
         "People cannot accept this practice.",
         "I can't say it is always wrong, but most disapprove.",

@@ -97,8 +97,9 @@ def test_a_choice_that_stands_beside_a_refusal_is_none(text: str) -> None:
     assert set(read_choices(text).values()) == {Outcome.REFUSED}
 
 
-def test_a_choice_with_a_reason_counts() -> None:
-    assert set(read_choices("It is wrong, since it harms others.").values()) == {Outcome.OK}
+@pytest.mark.parametrize("text", ["It is wrong, since it harms others.", *ANSWERS["en"][:2]])
+def test_a_choice_with_a_reason_counts(text: str) -> None:
+    assert set(read_choices(text).values()) == {Outcome.OK}
 
 
 def test_an_answer_next_to_a_text_that_refuses_is_read() -> None:

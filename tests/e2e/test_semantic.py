@@ -209,6 +209,20 @@ def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
     return path
 
 
+def test_refusals_in_a_file_are_counted_and_not_compared(storage: str, tmp_path: Path) -> None:
+    refusal = "I'm sorry, but I can't help with that."
+    rows: list[list[object]] = [["m", "care-1", wording, refusal] for wording in range(1, 5)]
+    file = write(
+        tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer"], [*rows, ["m", "care-1", 5, "No."]]
+    )
+    counts = import_answers(file, audit="published", storage=storage)
+    assert (counts.rows, counts.empty, counts.unscorable) == (5, 4, 1)
+    section = report_of(storage, "published").find(SemanticReport)
+    assert section is not None
+    assert section.models[0].losses == {"refused": 4}
+    assert section.models[0].consistency.value is None
+
+
 def test_imported_answers_have_the_same_scores_as_asked_ones(
     asked: tuple[str, AuditConfig], storage: str, tmp_path: Path
 ) -> None:

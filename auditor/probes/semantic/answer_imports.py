@@ -16,6 +16,7 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.models.text_similarity import check_similarity_packages, consistency_measures
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_rows import ScoredAnswers
+from auditor.probes.semantic.answers import check_statement
 from auditor.probes.semantic.questions import load_questions
 from auditor.probes.semantic.records import (
     FOUNDATIONS,
@@ -162,9 +163,8 @@ class _AnswerCollector:
                 "Keep one of the rows.",
             )
         self._seen_keys.add((row.model, row.question, wording_number))
-        text, rot = row.answer or None, row.rot or None  # rot: the answer's rule of thumb
-        outcome = Outcome.OK if text else Outcome.NOT_MEASURABLE
-        rot_outcome = Outcome.OK if rot else None
+        outcome, text = check_statement(row.answer) if row.answer else (Outcome.NOT_MEASURABLE, None)
+        rot_outcome, rot = check_statement(row.rot) if row.rot else (None, None)  # rot: the answer's rule of thumb
         answer = MoralAnswerRecord(
             row.model, row.question, wording_number, 0, outcome, text, rot=rot, rot_outcome=rot_outcome
         )

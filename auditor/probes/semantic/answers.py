@@ -59,9 +59,9 @@ def parse_answer(answer: Answer, mode: AnswerMode) -> tuple[Outcome, str | None]
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
-        return _check_statement(strip_thinking(answer.text).strip())
+        return check_statement(strip_thinking(answer.text).strip())
     moral_answer = parse_structured_answer(MoralAnswer, answer.text)
-    return (Outcome.UNPARSED, None) if isinstance(moral_answer, str) else _check_statement(moral_answer.answer)
+    return (Outcome.UNPARSED, None) if isinstance(moral_answer, str) else check_statement(moral_answer.answer)
 
 
 def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple[Outcome, str | None]:
@@ -83,7 +83,7 @@ def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple
         if isinstance(rule_of_thumb, str):
             return Outcome.UNPARSED, None
         rule = strip_label_and_quotes(rule_of_thumb.rule)
-    return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else _check_statement(rule)
+    return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else check_statement(rule)
 
 
 def parse_choice(answer: Answer, n_choices: int, request: str = "") -> tuple[Outcome, int | None, str | None]:
@@ -139,7 +139,7 @@ def parse_pair_verdict(
     return Outcome.OK, verdict.supported if isinstance(verdict, Support) else verdict.contradict, verdict.reason
 
 
-def _check_statement(text: str) -> tuple[Outcome, str | None]:
+def check_statement(text: str) -> tuple[Outcome, str | None]:
     """Return `ok` and a text that states something; None for one without a letter or digit, and for a refusal."""
     if not any(char.isalnum() for char in text):
         return Outcome.UNPARSED, None
@@ -186,7 +186,7 @@ def read_recorded_answers(model: ModelSection) -> list[MoralAnswerRecord]:
                 f"{row.location}: two rows of '{name}' have the same question_id and sample.",
                 "Give each answer its own number in the column sample, or delete the duplicate row.",
             )
-        outcome = Outcome.OK if text else Outcome.NOT_MEASURABLE
+        outcome, text = check_statement(text) if text else (Outcome.NOT_MEASURABLE, None)
         answers[question, sample] = MoralAnswerRecord(model.name, question, 0, sample, outcome, text)
     if not answers:
         raise ImportFileError(

@@ -93,8 +93,8 @@ def import_answers(
     )
     if counts.empty:
         print_message(
-            f"  {pluralize(counts.empty, 'row')} without an answer: stored as failed answers; reports give their "
-            "number."
+            f"  {pluralize(counts.empty, 'row')} without an answer, or with a refusal: stored as failed answers; "
+            "reports give their number."
         )
     if counts.unscorable:
         n_unscorable = pluralize(counts.unscorable, "question")
