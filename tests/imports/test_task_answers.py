@@ -235,3 +235,18 @@ def test_the_command(tmp_path: Path, storage: str) -> None:
     result = succeed(*command, "--storage", storage)
     assert "2 answers of 1 model to 2 items in audit 'a'." in result.stderr
     assert "1 row without a usable answer" in result.stderr
+
+
+def test_imported_answers_are_covered_and_pass_and_fail_a_check(tmp_path: Path, storage: str) -> None:
+    """Without a row of coverage, `check` knew no model, left out all thresholds and called the audit undecided."""
+    items = write(tmp_path / "items.csv", "id,question,truth\n" + "".join(f"i{i},How much is {i}?,{i}\n" for i in range(20)))
+    rows = [f"{model},i{i},{i if model == 'right' else 99}" for model in ("right", "wrong") for i in range(20)]
+    file = write(tmp_path / "a.csv", "\n".join(["model,id,answer", *rows, "half,i0,0", "half,i1,"]))
+    import_file(file, storage, items=items, answer_format={"answer": "exact"})
+    audit = open_audit("a", storage=storage)
+    assert [(row.name, row.planned, row.ok) for row in audit.report().coverage.models] == [
+        ("half", 2, 1), ("right", 20, 20), ("wrong", 20, 20),
+    ]  # fmt: skip
+    assert audit.check(min_accuracy=0.9, models=["right"]).exit_code == 0
+    assert audit.check(min_accuracy=0.9, models=["wrong"]).exit_code == 3
+    assert audit.check(min_accuracy=0.9, models=["half"]).exit_code == 4

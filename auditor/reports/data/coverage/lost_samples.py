@@ -36,7 +36,8 @@ from auditor.storage.count_queries import RepeatCount
 def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
     """Measure the coverage of scores, one entry per method."""
     methods = dict.fromkeys(method for method, _ in source.columns)
-    if source.config and source.config.probes.direct:
+    is_imported_task = source.config is None and source.survey.task is not None and bool(source.trace_counts)
+    if is_imported_task or (source.config and source.config.probes.direct):
         methods = {Method.DIRECT.value: None} | methods
     if source.config and source.config.probes.logprob:
         methods |= {Method.LOGPROB.value: None}
