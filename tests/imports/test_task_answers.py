@@ -239,7 +239,9 @@ def test_the_command(tmp_path: Path, storage: str) -> None:
 
 def test_imported_answers_are_covered_and_pass_and_fail_a_check(tmp_path: Path, storage: str) -> None:
     """Without a row of coverage, `check` knew no model, left out all thresholds and called the audit undecided."""
-    items = write(tmp_path / "items.csv", "id,question,truth\n" + "".join(f"i{i},How much is {i}?,{i}\n" for i in range(20)))
+    items = write(
+        tmp_path / "items.csv", "id,question,truth\n" + "".join(f"i{i},How much is {i}?,{i}\n" for i in range(20))
+    )
     rows = [f"{model},i{i},{i if model == 'right' else 99}" for model in ("right", "wrong") for i in range(20)]
     file = write(tmp_path / "a.csv", "\n".join(["model,id,answer", *rows, "half,i0,0", "half,i1,"]))
     import_file(file, storage, items=items, answer_format={"answer": "exact"})
@@ -250,3 +252,20 @@ def test_imported_answers_are_covered_and_pass_and_fail_a_check(tmp_path: Path, 
     assert audit.check(min_accuracy=0.9, models=["right"]).exit_code == 0
     assert audit.check(min_accuracy=0.9, models=["wrong"]).exit_code == 3
     assert audit.check(min_accuracy=0.9, models=["half"]).exit_code == 4
+
+
+def test_chance_is_that_of_the_items_that_a_model_answered(tmp_path: Path, storage: str) -> None:
+    """A coin on questions with two options is no better than chance, whatever other models were asked."""
+    items = [f"two{i},Q?,a|b,a" for i in range(40)] + [f"ten{i},Q?,{'|'.join('abcdefghij')},a" for i in range(40)]
+    rows = [f"coin,two{i},{'ab'[i % 2]}" for i in range(40)]
+    rows += [f"all,{name}{i},{'a' if i % 5 else 'b'}" for name in ("two", "ten") for i in range(40)]
+    file = write(tmp_path / "a.csv", "\n".join(["model,id,answer", *rows]))
+    items_file = write(tmp_path / "items.csv", "\n".join(["id,question,options,truth", *items]))
+    _, task = import_file(file, storage, items=items_file, answer_format=CHOICE)
+    assert {row.model: row.chance for row in task.models} == {"all": pytest.approx(0.3), "coin": 0.5}
+    report = open_audit("a", storage=storage).report()
+    page = " ".join(render_report(report, "text").split())
+    assert "coin is correct in 50% of 40 answers to 40 of 80 items (95% CI" in page
+    assert "not statistically distinguishable from chance (50%)" in page
+    assert "all is correct in 80% of 80 answers (95% CI" in page
+    assert "Choosing at random would be correct in 30% to 50%, by the items that" in render_report(report, "html")

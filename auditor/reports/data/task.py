@@ -42,6 +42,9 @@ class TaskModelRow(ReportModel):
     model: ModelName
     accuracy: Annotated[ShareEstimate, Column("Accuracy", emphasis=True)]
     """Share of the usable answers that are right; n counts answers."""
+    chance: float | None
+    """Expected accuracy of a random choice among the options of the items that these answers are to; null without
+    options. Recorded answers of two models may be to different items."""
     bound_low: float | None
     """Accuracy if every unusable sample were wrong; null where correctness is unknown."""
     bound_high: float | None
@@ -155,7 +158,7 @@ class TaskReport(FlatRow):
     samples: int
     """Samples of each model on each item."""
     chance: float | None
-    """Expected accuracy of a random choice among the options, over items with a truth; null without options."""
+    """Expected accuracy of a random choice among the options, over all items with a truth; null without options."""
     models: list[TaskModelRow]
     telling: PeerValidityReport | None
     """Null where no answer was judged, or no truth is known."""
@@ -287,11 +290,15 @@ def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate
     commonest_right = [
         is_correct(answers.task, answers.task.item_for(cell), answer) for cell, answer in commonest_answers.items()
     ]
+    chances = [
+        1 / len(item.options) for item in answers.items_with_truth if item.options for _ in answers_by_cell[item.cell]
+    ]
     return TaskModelRow(
         model=model,
         planned=planned,
         usable=usable,
         accuracy=accuracy,
+        chance=fmean(chances) if chances else None,
         bound_low=n_right / planned if is_known else None,
         bound_high=(n_right + planned - usable) / planned if is_known else None,
         commonest=proportion(sum(map(bool, commonest_right)), len(commonest_right), "item")

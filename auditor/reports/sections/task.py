@@ -169,7 +169,7 @@ def build_task_section(report: Report) -> Section | None:
     best_first = sorted(task.models, key=lambda row: 2.0 if row.accuracy.value is None else -row.accuracy.value)
     is_accuracy_known = any(row.accuracy.value is not None for row in task.models)
     blocks: list[Block] = [
-        List([_describe_model(row, task.chance) for row in best_first], is_findings=True),
+        List([_describe_model(row, task) for row in best_first], is_findings=True),
         Paragraph(_describe_task(task, is_imported=report.audit.imported), "note"),
         *([_build_figure(task)] if is_accuracy_known else []),
         _build_model_table(task.models, SamplingMarks.of(report.sampling, Purpose.DIRECT)),
@@ -201,17 +201,17 @@ def _describe_task(task: TaskReport, *, is_imported: bool) -> str:
     )
 
 
-def _describe_model(row: TaskModelRow, chance: float | None) -> ListItem:
+def _describe_model(row: TaskModelRow, task: TaskReport) -> ListItem:
     """Describe one model's accuracy, distance from the truth and agreement between samples."""
-    statements = [*_describe_accuracy(row, chance), *_describe_score(row)]
+    statements = [*_describe_accuracy(row, task), *_describe_score(row)]
     if row.sample_agreement.value is not None and row.score is None:
         agreement = format_share(row.sample_agreement.value)
         statements.append(f"two samples for an item give the same answer in {agreement} of cases")
     text = "; ".join(statements) or f"cannot be compared with the truth: {row.accuracy.reason}"
-    return build_finding(row.model, text, compare_interval(row.accuracy, chance))
+    return build_finding(row.model, text, compare_interval(row.accuracy, row.chance))
 
 
-def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]:
+def _describe_accuracy(row: TaskModelRow, task: TaskReport) -> Iterator[str]:
     """Yield predicates on one model's accuracy, compared with chance, and its bounds if samples are unusable."""
     accuracy = row.accuracy
     if accuracy.value is None:
@@ -222,11 +222,14 @@ def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]
         "positive": ", more often than by chance",
         "negative": ", less often than by chance",
         "unclear": ", not statistically distinguishable from chance",
-    }.get(compare_interval(accuracy, chance), "")
+    }.get(compare_interval(accuracy, row.chance), "")
+    n_answered, n_known = row.commonest.n + row.undecided, sum(item.truth is not None for item in task.items)
+    is_partial = row.usable == row.planned and n_answered < n_known
+    items = f" to {format_count(n_answered)} of {pluralize(n_known, 'item')}" if is_partial else ""
     yield (
-        f"is correct in {format_share(accuracy.value)} of {pluralize(accuracy.n, 'answer')} "
+        f"is correct in {format_share(accuracy.value)} of {pluralize(accuracy.n, 'answer')}{items} "
         f"({describe_interval(accuracy, 0, 'percent')})"
-        + (f"{comparison} ({format_share(chance)})" if comparison else "")
+        + (f"{comparison} ({format_share(row.chance)})" if comparison else "")
     )
     if row.usable < row.planned and row.bound_low is not None:
         yield (
@@ -272,9 +275,13 @@ def _build_rater_blocks(raters: RaterReport | None) -> list[Block]:
 def _build_figure(task: TaskReport) -> Figure:
     """Plot each model's accuracy."""
     rows = [(row.model, row.accuracy) for row in task.models]
-    chance = "" if task.chance is None else f" Choosing at random would be correct in {format_share(task.chance)}."
+    chances = sorted({round(row.chance, 9) for row in task.models if row.chance is not None})
+    ends = " to ".join(dict.fromkeys(format_share(chance) for chance in chances[:1] + chances[-1:]))
+    by_items = ", by the items that a model answered" if len(chances) > 1 else ""
+    chance = f" Choosing at random would be correct in {ends}{by_items}." if chances else ""
     caption = f"Share of each model’s answers that are correct, with 95% CI over items.{chance}"
-    axis, title = replace(SHARE_AXIS, reference=task.chance), "Share of correct answers"
+    axis = replace(SHARE_AXIS, reference=chances[0] if len(chances) == 1 else None)
+    title = "Share of correct answers"
     return build_interval_figure("task-plot", title, rows, axis, table_id=TASK_TABLE_ID, caption=caption)
 
 

@@ -35,8 +35,8 @@ RIGHT = ShareEstimate(0.8, 20, 0.6, 0.9)
 
 def make_row(model: str, accuracy: ShareEstimate, **changes: Any) -> TaskModelRow:
     row = TaskModelRow(
-        model=model, planned=20, usable=20, accuracy=accuracy, bound_low=0.5, bound_high=0.6, commonest=accuracy,
-        undecided=1, sample_agreement=MISSING, score=None,
+        model=model, planned=20, usable=20, accuracy=accuracy, chance=0.25, bound_low=0.5, bound_high=0.6,
+        commonest=accuracy, undecided=1, sample_agreement=MISSING, score=None,
     )  # fmt: skip
     return change(row, **changes)
 
@@ -98,7 +98,7 @@ def test_accuracy_differs_from_chance_only_if_its_interval_does(
 
 
 def test_unusable_samples_bound_the_accuracy(report: Report) -> None:
-    [(finding, status)] = findings_of(build(report, make_task([make_row("m", RIGHT, usable=17)], chance=None)))
+    [(finding, status)] = findings_of(build(report, make_task([make_row("m", RIGHT, usable=17, chance=None)])))
     assert status == "neutral"
     assert finding == (
         "m is correct in 80% of 20 answers (95% CI 60% to 90%); 3 of 20 samples are unusable: with them, accuracy "
