@@ -22,6 +22,7 @@ from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
     EXIT_CODES,
     NOT_PASSED,
+    ROUNDING_ERROR,
     CheckResult,
     Gate,
     GatedFigure,
@@ -64,7 +65,7 @@ def build_count_gates(
         cost = report.cost.total
         # None: some answers were paid for at an unknown price, and no price is known.
         spent = 0.0 if cost.usd is None and not cost.sums.unpriced else cost.usd
-        is_over = spent is not None and spent > thresholds.max_cost_usd
+        is_over = spent is not None and spent > thresholds.max_cost_usd + ROUNDING_ERROR
         # A lower bound below the limit decides nothing; one above it fails.
         observed = None if cost.lower_bound and not is_over else spent
         cost_text = (
@@ -108,7 +109,11 @@ def _build_count_gate(
         n: what the number is counted over, such as all conflicts or answers.
     """
     verdict = (
-        GateStatus.UNDECIDED if observed is None else GateStatus.PASSED if observed <= maximum else GateStatus.FAILED
+        GateStatus.UNDECIDED
+        if observed is None
+        else GateStatus.PASSED
+        if observed <= maximum + ROUNDING_ERROR
+        else GateStatus.FAILED
     )
     return Gate(
         name=name,

@@ -45,6 +45,8 @@ COMPLETION_GATE = "complete"
 COVERAGE_GATES = (COMPLETION_GATE, "min_coverage")
 """Gates that need no threshold."""
 NOT_PASSED = (GateStatus.FAILED, GateStatus.UNDECIDED)
+ROUNDING_ERROR = 1e-9
+"""A figure that is beyond its threshold by no more is at it: means of decimal fractions are rounded."""
 EXIT_CODES = {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}
 
 
@@ -533,8 +535,8 @@ def build_estimate_gate(
     if tested_value is None:
         verdict = GateStatus.UNDECIDED
     else:
-        is_met = tested_value >= threshold if bound_kind == "min" else tested_value <= threshold
-        verdict = GateStatus.PASSED if is_met else GateStatus.FAILED
+        margin = tested_value - threshold if bound_kind == "min" else threshold - tested_value
+        verdict = GateStatus.PASSED if margin >= -ROUNDING_ERROR else GateStatus.FAILED
     return Gate(
         name=name,
         subject=figure.subject,

@@ -60,6 +60,19 @@ def test_confident_gates_compare_the_worse_end_of_the_interval(report: Report, n
         assert [find_gate(report, name, threshold).verdict for threshold in thresholds] == expected
 
 
+@pytest.mark.parametrize(("name", "value"), [("max_mae", 0.1 + 0.2), ("min_pearson", 1 - 0.9)])
+def test_a_figure_at_its_threshold_passes_although_its_last_digit_is_rounded(
+    report: Report, name: str, value: float
+) -> None:
+    """The page would say: failed, 0.300, at most 0.3 allowed."""
+    field = "mae" if name == "max_mae" else "pearson_r"
+    at_threshold = change(report, **{f"alignment__each__{field}__value": value})
+    assert value != round(value, 6)
+    assert find_gate(at_threshold, name, make_thresholds(**{name: round(value, 6)})).verdict is PASSED
+    beyond = round(value, 6) + (-1e-6 if name == "max_mae" else 1e-6)
+    assert find_gate(at_threshold, name, make_thresholds(**{name: beyond})).verdict is FAILED
+
+
 def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Report) -> None:
     minima = {"min_pearson": -1, "min_concordance": -1, "min_self_consistency": -1, "min_kappa": -1}
     easy = minima | {"min_peer_agreement": 0, "max_mae": 2, "max_region_gap": 2, "max_topic_mae": 2, "max_variance": 2}
