@@ -17,7 +17,7 @@ from auditor.reports.data.coverage.counts import (
     count_versions_by_model,
     describe_unanswered,
 )
-from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences
+from auditor.reports.data.differences.schema import DifferenceReport, NonInferiorityReport, SeriesPairDifferences
 from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
     EXIT_CODES,
@@ -230,10 +230,11 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
     Args:
         fail_if_worse: whether a pair fails whose mean absolute error is larger by its test, corrected for the number of
             pairs. It is undecided without a test, if an audit has not finished, or if the losses of its samples could
-            hide a change. Without it, only margins count.
+            hide a change. Without it, only margins count, which are undecided for the last two reasons too.
     """
     failed, undecided = [], []
     unfinished = {series.label for series in differences.series if not series.complete}
+    pairs = {(pair.first, pair.second): pair for pair in differences.pairs}
     for pair in differences.pairs if fail_if_worse else ():
         is_unfinished = bool({pair.first, pair.second} & unfinished)
         if reason := _find_untested_reason(pair, is_unfinished=is_unfinished):
@@ -249,19 +250,37 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
             )
         elif not tested:
             undecided.append(f"{report.second} is not tested against {report.first}: {report.reason}")
+        elif reason := _find_hidden_change(report, pairs.get((report.first, report.second)), unfinished):
+            undecided.append(f"{report.second} is not shown to be within the margin of {report.first}: {reason}")
     verdict = GateStatus.FAILED if failed else GateStatus.UNDECIDED if undecided else GateStatus.PASSED
     return ComparisonGate(verdict=verdict, reasons=[*failed, *undecided])
+
+
+UNFINISHED_REASON = "an audit has not finished"
+HIDDEN_CHANGE_REASON = "more samples were lost than such a comparison allows, so a change could be hidden"
 
 
 def _find_untested_reason(pair: SeriesPairDifferences, *, is_unfinished: bool) -> str | None:
     """Why a pair cannot be said to be worse, or not to be; None if it can."""
     if is_unfinished:
-        return "an audit has not finished"
+        return UNFINISHED_REASON
     if pair.mae.difference.adjusted_p_value is None:
         return pair.mae.difference.reason or "there is no test"
     if pair.worst_case is not None and pair.mae.change != "worse":
-        return "more samples were lost than such a comparison allows, so a change could be hidden"
+        return HIDDEN_CHANGE_REASON
     return None
+
+
+def _find_hidden_change(
+    report: NonInferiorityReport, pair: SeriesPairDifferences | None, unfinished: Collection[str]
+) -> str | None:
+    """Why a margin that the usable samples meet may be missed by all planned ones; None if it is not."""
+    if {report.first, report.second} & set(unfinished):
+        return UNFINISHED_REASON
+    if pair is None or pair.worst_case is None:
+        return None
+    largest = pair.worst_case.mae.ci_high
+    return None if largest is not None and largest < report.margin else HIDDEN_CHANGE_REASON
 
 
 def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, object]) -> CheckSection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from auditor.storage import audits
 from auditor.storage.audits import load_registrations, register_claim
 from auditor.storage.database import Database, open_database
 from auditor.storage.hash_chain import verify_chain
-from auditor.storage.records import save_records
+from auditor.storage.records import load_records, replace_records, save_records
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
@@ -197,6 +198,26 @@ def test_a_comparison_is_a_gate(db: Database, rise: float, expected: tuple[int, 
     assert decide_comparison(without_margin, fail_if_worse=False).exit_code == 0
     audits.set_stage(db, audits.get_audit(db, "after").id, "direct")
     unfinished = decide_comparison(compare_targets(db, targets), fail_if_worse=True)
+    assert (unfinished.exit_code, "has not finished" in unfinished.reasons[0]) == (4, True)
+
+
+def test_a_margin_that_lost_samples_could_hide_is_undecided(db: Database) -> None:
+    """A model that answers only where it is close to people is no worse on these cells, and says nothing of others."""
+    store_audits(db, rise_in_south=0.2)
+    targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
+    [report] = compare_targets(db, targets, margin=MARGIN).non_inferiority
+    assert not report.passes
+    audit_id = audits.get_audit(db, "after").id
+    rows = load_records(db, audit_id, CellScore)
+    lost = [replace(row, score=None, n_ok=0) if row.cell.country.startswith("South") else row for row in rows]
+    db.write(lambda connection: replace_records(connection, audit_id, CellScore, lost))
+    differences = compare_targets(db, targets, margin=MARGIN)
+    [report] = differences.non_inferiority
+    assert [row.passes for row in report.rows] == [True, True, None]
+    gate = decide_comparison(differences, fail_if_worse=False)
+    assert (gate.exit_code, "a change could be hidden" in gate.reasons[0]) == (4, True)
+    audits.set_stage(db, audit_id, "direct")
+    unfinished = decide_comparison(compare_targets(db, targets, margin=MARGIN), fail_if_worse=False)
     assert (unfinished.exit_code, "has not finished" in unfinished.reasons[0]) == (4, True)
 
 
