@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from published_figures import SUITE, Bench, Figure
@@ -63,12 +64,17 @@ def _format_time(machine: dict[str, Any]) -> str:
 
 
 def build_table(figures_by_benchmark: dict[str, Any]) -> str:
-    """Format the figures as a Markdown table, and how the benchmarks were measured."""
+    """Format the figures as a Markdown table, and how the benchmarks were measured.
+
+    Figures of several machines are marked with a letter for each, since seconds of one do not compare with another's.
+    """
+    letters = _letter_systems(figures_by_benchmark)
     lines = [
-        "| What | Figure | Median | Goal | |",
-        "|---|---|---|---|---|",
+        "| What | Figure | Median | Goal | |" + (" On |" if len(letters) > 1 else ""),
+        "|---|---|---|---|---|" + ("---|" if len(letters) > 1 else ""),
     ]
     for name, figures in figures_by_benchmark.items():
+        letter = [letters[_format_installation(figures["run"]["machine"])]] if len(letters) > 1 else []
         for figure in SUITE[name].figures:
             value, median = figure.value(figures), figure.median(figures)
             cells = (
@@ -77,6 +83,7 @@ def build_table(figures_by_benchmark: dict[str, Any]) -> str:
                 "" if median is None else _format_value(figure, median),
                 _format_goal(figure),
                 _verdict(figure, value),
+                *letter,
             )
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", _describe_runs(figures_by_benchmark)])
@@ -84,13 +91,11 @@ def build_table(figures_by_benchmark: dict[str, Any]) -> str:
 
 def _describe_runs(figures_by_benchmark: dict[str, Any]) -> str:
     """The machines, all versions, and when and at which loads the benchmarks ran."""
-    systems: dict[str, None] = {}
+    letters = _letter_systems(figures_by_benchmark)
+    systems = [f"{letter}: {system}" if len(letters) > 1 else system for system, letter in letters.items()]
     versions: dict[str, None] = {}
     machines = [figures["run"]["machine"] for figures in figures_by_benchmark.values()]
     for figures, machine in zip(figures_by_benchmark.values(), machines, strict=True):
-        systems.setdefault(
-            f"{_format_system(machine)}, auditor installed from {machine.get('installed_from', 'source')}"
-        )
         for name, number in (machine["versions"] | figures.get("versions", {})).items():
             if number:
                 versions.setdefault(f"{name} {number}")
@@ -100,6 +105,19 @@ def _describe_runs(figures_by_benchmark: dict[str, Any]) -> str:
         f"{'; '.join(systems)}. Versions: {', '.join(versions)}. From {days[0]} to {days[-1]}, after a load of "
         f"{min(loads):g} to {max(loads):g}; each command, its turns, time and load are in `docs/benchmarks.json`."
     )
+
+
+def _letter_systems(figures_by_benchmark: dict[str, Any]) -> dict[str, str]:
+    """A letter for each machine, with how auditor was installed there, in the order of the benchmarks."""
+    systems = dict.fromkeys(
+        _format_installation(figures["run"]["machine"]) for figures in figures_by_benchmark.values()
+    )
+    return dict(zip(systems, ascii_uppercase, strict=False))
+
+
+def _format_installation(machine: dict[str, Any]) -> str:
+    source = machine.get("installed_from", "source")
+    return f"{_format_system(machine)}, auditor {machine['versions']['auditor']} installed from {source}"
 
 
 def _format_value(figure: Figure, value: float) -> str:

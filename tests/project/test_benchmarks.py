@@ -79,3 +79,8 @@ def test_a_row_without_a_figure_is_not_measured(monkeypatch: pytest.MonkeyPatch)
     assert "pydantic " in table
     assert "vl_convert " in table
     assert "deepeval" not in table
+    elsewhere = {"run": run | {"machine": run["machine"] | {"processor": "Slow"}}, "growth": 1.05}
+    table = suite.build_table({"peers": figures, "items": elsewhere})
+    assert "with promptfoo, 2,000 calls | 0.6 × | 0.7 × | ≤ 0.85 | met | A |" in table
+    assert "from 200 to 2,000 calls | 1.05 × |  | ≤ 1.1 | met | B |" in table
+    assert "; B: Slow, " in table
