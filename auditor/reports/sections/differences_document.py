@@ -9,7 +9,7 @@ from dataclasses import replace
 from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
 from auditor.reports.data.differences.schema import ComparedSeries, DifferenceReport, SeriesPairDifferences
 from auditor.reports.document import Block, Callout, Code, Document, List, Paragraph, Section
-from auditor.reports.number_format import format_percent, format_signed, pluralize
+from auditor.reports.number_format import format_count, format_percent, format_signed, pluralize
 from auditor.reports.sections.differences import (
     CHANGE_LABELS,
     build_corrected_section,
@@ -103,8 +103,12 @@ def summarize_differences(differences: DifferenceReport) -> str:
     first_audits, second_audits = ({audits[getattr(pair, side)] for pair in differences.pairs} for side in SIDES)
     if first_audits == second_audits:
         n_distinct = counts["better"] + counts["worse"]
+        n_untested = counts["not tested"] + counts["not measurable"]
+        if n_untested == n_pairs:
+            return f"No difference in mean absolute error can be tested, in any of {pluralize(n_pairs, 'pair')}."
         pairs = f"{n_distinct} of {pluralize(n_pairs, 'pair')}"
-        return f"By mean absolute error, one model is closer to people than the other in {pairs}."
+        untested = f" ({format_count(n_untested)} not tested)" if n_untested else ""
+        return f"By mean absolute error, one model is closer to people than the other in {pairs}{untested}."
     *others, last = [f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]]
     changes = f"{', '.join(others)} and {last}" if others else last
     subject = next(iter(second_audits)) if len(second_audits) == 1 else "the later audit of a pair"

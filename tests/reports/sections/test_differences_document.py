@@ -133,3 +133,18 @@ def test_differences_without_an_interval_are_called_untested(db: Database) -> No
     assert "Changes by topic cannot be tested: none has a 95% CI." in describe_topics(build(by_topic=untested))
     mae = without_test(pair.mae).model_copy(update={"change": "not told apart"})
     assert f"{pair.second} is not tested against {pair.first}: its mean" in text_of(build(mae=mae).opening)
+
+
+def test_the_finding_does_not_say_that_no_model_is_closer_where_none_was_tested(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "middle": 0.2, "far": 0.5})
+    comparison = compare(db, "one")
+    pairs = [
+        pair.model_copy(update={"mae": without_test(pair.mae).model_copy(update={"change": "not told apart"})})
+        for pair in comparison.pairs
+    ]
+    for changed, finding in (
+        (pairs, "No difference in mean absolute error can be tested, in any of 3 pairs."),
+        ([comparison.pairs[0], *pairs[1:]], "closer to people than the other in 1 of 3 pairs (2 not tested)."),
+    ):
+        document = build_document(comparison.model_copy(update={"pairs": changed}))
+        assert finding in text_of(document.opening)
