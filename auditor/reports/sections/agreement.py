@@ -193,17 +193,34 @@ def list_candidates(ranking: TierRanking) -> list[str]:
     return [row.model for row in ranking.rows if row.may_be_best and row.from_best.value is not None]
 
 
+def describe_left_out(ranking: TierRanking, beginning: str = "Not compared") -> str:
+    """Name the models that a ranking leaves out, in a sentence; empty without any."""
+    names = [f"{model} ({reason.removeprefix('has ')})" for model, reason in ranking.left_out.items()]
+    return f"{beginning}: {join_first(names, 'model')}." if names else ""
+
+
 def describe_closest(report: Report) -> str:
-    """Name the models with the smallest mean absolute error over all countries; empty if none are compared."""
+    """Name the models with the smallest mean absolute error over all countries, and those that are not compared."""
     for ranking in report.tiers:
-        candidates = list_candidates(ranking)
-        if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
-            if len(candidates) == 1:  # without the error: it is of the cells of all models, each model's own is shown
-                return f"Closest to people: {candidates[0]}."
-            if len(candidates) == len(ranking.rows):
-                return "No model is shown to be closer to people than another."
-            return f"Closest to people: {join_first(candidates)}. No one of them is shown to be closer than the others."
+        if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES:
+            closest = _describe_closest(ranking)
+            beginning = "Not compared" if closest else "The models are not compared with each other, for lack of scores"
+            return " ".join(filter(None, (closest, describe_left_out(ranking, beginning))))
     return ""
+
+
+def _describe_closest(ranking: TierRanking) -> str:
+    """Name the models with the smallest mean absolute error of a ranking; empty if none are compared."""
+    candidates = list_candidates(ranking)
+    if len(ranking.rows) < 2 or not candidates:
+        return ""
+    compared = f" of {format_count(len(ranking.rows))} compared models" if ranking.left_out else ""
+    if len(candidates) == 1:  # without the error: it is of the cells of all models, each model's own is shown
+        return f"Closest to people{compared}: {candidates[0]}."
+    if len(candidates) == len(ranking.rows):
+        return f"No {'compared ' if compared else ''}model is shown to be closer to people than another."
+    names = join_first(candidates)
+    return f"Closest to people{compared}: {names}. No one of them is shown to be closer than the others."
 
 
 def describe_preference(ranking: TierRanking) -> str:
@@ -220,6 +237,7 @@ def describe_preference(ranking: TierRanking) -> str:
         return f"{scope}, {leader.model} is the only model with enough scores ({criterion} {value}, {size})."
     models = "all ranked models" if ranking.left_out else "all models"
     cells = f"The comparison uses the {pluralize(ranking.cells, 'cell')} that {models} share."
+    cells = " ".join(filter(None, (cells, describe_left_out(ranking))))
     leads = f"{leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {criterion} ({value})"
     if leader.may_be_best is None:
         return f"{scope}, {leads}. It is not known whether it is the best: {ranking.reason}. {cells}"

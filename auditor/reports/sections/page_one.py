@@ -115,7 +115,8 @@ def _choose_model(report: Report) -> Iterator[Text]:
         candidates = list_candidates(ranking)
         if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
             if len(candidates) == 1:
-                yield f"If you choose one model, prefer {candidates[0]}: its mean absolute error is lowest."
+                choice = "one of the compared models" if ranking.left_out else "one model"
+                yield f"If you choose {choice}, prefer {candidates[0]}: its mean absolute error is lowest."
             else:
                 names = join_first(candidates)
                 yield f"Do not choose between {names} by these data: each may have the lowest mean absolute error."

@@ -15,6 +15,7 @@ from auditor.reports.document import Reason
 from auditor.reports.sections.agreement import (
     build_alignment_remarks,
     build_alignment_table,
+    describe_closest,
     describe_preference,
     list_preferences,
 )
@@ -211,7 +212,7 @@ BEST_BY_R = change(make_tier_row("a", value=0.96), from_best=Estimate(0.09, 40, 
          f"few. {CELLS}"),
         (make_ranking(BEST_BY_R, make_tier_row("b", 2, 0.87, may_be_best=False), by="r", left_out={"c": "has few"}),
          "Over all countries, a has the highest r (0.96). The next model, b, is shown to be worse: by 0.09, and by at "
-         "most 0.15 (95% CI). The comparison uses the 40 cells that all ranked models share."),
+         "most 0.15 (95% CI). The comparison uses the 40 cells that all ranked models share. Not compared: c (few)."),
         (make_ranking(A),
          "Over all countries, a is the only model with enough scores (mean absolute error 0.20, 40 cells)."),
         (make_ranking(), "Over all countries, no model can be preferred: none has scores on enough cells."),
@@ -221,6 +222,32 @@ BEST_BY_R = change(make_tier_row("a", value=0.96), from_best=Estimate(0.09, 40, 
 )  # fmt: skip
 def test_a_preference_claims_no_more_than_the_tiers(ranking: TierRanking, text: str) -> None:
     assert describe_preference(ranking) == text
+
+
+LEFT_OUT = {"p": "has a score on 70% of the cells"}
+NOT_COMPARED = "Not compared: p (a score on 70% of the cells)."
+
+
+@pytest.mark.parametrize(
+    ("ranking", "text"),
+    [
+        (make_ranking(A, C), "Closest to people: a."),
+        (make_ranking(A, C, left_out=LEFT_OUT), f"Closest to people of 2 compared models: a. {NOT_COMPARED}"),
+        (make_ranking(A, B, left_out=LEFT_OUT),
+         f"No compared model is shown to be closer to people than another. {NOT_COMPARED}"),
+        (make_ranking(A, B, C, left_out=LEFT_OUT),
+         "Closest to people of 3 compared models: a, b. No one of them is shown to be closer than the others. "
+         f"{NOT_COMPARED}"),
+        *((make_ranking(*rows, left_out=LEFT_OUT),
+          "The models are not compared with each other, for lack of scores: p (a score on 70% of the cells).")
+          for rows in ([], [A])),
+    ],
+)  # fmt: skip
+def test_the_closest_is_so_of_the_compared_models_and_the_others_are_named(
+    report: Report, ranking: TierRanking, text: str
+) -> None:
+    """A model that is closer on its own cells, which are too few to be compared, stands above it in the table."""
+    assert describe_closest(change(report, tiers=[ranking])) == text
 
 
 def test_preferences_are_by_error_and_unclear_without_tiers(report: Report) -> None:
