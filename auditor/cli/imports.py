@@ -193,6 +193,12 @@ def import_verdicts(
         print_message(
             f"  {pluralize(counts.empty, 'row')} without a verdict (VALID or INVALID): counted as missing votes."
         )
+    if counts.lost:
+        causes = ", ".join(f"{outcome} {n:,}" for outcome, n in counts.lost.items())
+        print_message(
+            f"  {pluralize(sum(counts.lost.values()), 'row')} about lost answers ({causes}): not imported, since no "
+            "figure uses these answers."
+        )
     if counts.changed:
         print_message(f"  {pluralize(counts.changed, 'row')} replaced another verdict of the judge on the same trace.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")

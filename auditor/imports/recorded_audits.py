@@ -131,16 +131,18 @@ class ImportedVerdicts(NamedTuple):
     """Counts of what `import_verdicts` read.
 
     Attributes:
-        rows: rows read.
-        judges: different judges.
+        rows: verdicts stored.
+        judges: different judges of them.
         empty: rows without a verdict.
         changed: rows that replaced another verdict of the same judge on the same trace.
+        lost: rows about lost answers by their outcome; they are not stored, since no judge of a run sees such answers.
     """
 
     rows: int
     judges: int
     empty: int
     changed: int
+    lost: Mapping[str, int]
 
 
 class ImportedScores(NamedTuple):
@@ -307,6 +309,8 @@ def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Tr
 def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> ImportedVerdicts:
     """Add recorded verdicts to an imported audit. A judge's earlier verdict on the same trace is replaced.
 
+    Verdicts on answers without a result, or that were declared invalid, are counted and not stored.
+
     Args:
         file: CSV, JSONL or Parquet with `judge,model,country,topic,verdict[,justification][,sample]`, or `id` in
             place of `country,topic` for items of a task; a verdict is VALID or INVALID, or empty where the judge gave
@@ -332,16 +336,19 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
             (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
         }
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
-        verdicts = []
+        verdicts, lost = [], Counter[str]()
         for location, verdict in read_recorded_verdicts(file, *spellers, is_task=survey.task is not None):
             trace_key = (verdict.model, verdict.cell, verdict.sample)
             if trace_key not in judged if judged else trace_key[:2] not in scored:
                 raise ImportFileError(
-                    f"{location}: audit '{audit}' has no trace of {verdict.model} on {verdict.cell.country}, "
-                    f"{verdict.cell.topic}, sample {verdict.sample}.",
+                    f"{location}: audit '{audit}' has no trace of {verdict.model} on "
+                    f"{', '.join(filter(None, verdict.cell))}, sample {verdict.sample}.",
                     "Import the traces first, or correct the row.",
                 )
-            verdicts.append(verdict)
+            if (outcome := judged.get(trace_key, Outcome.OK)) is Outcome.OK:
+                verdicts.append(verdict)
+            else:
+                lost[outcome.value] += 1
         earlier = {_verdict_key(verdict): verdict.ruling for verdict in results.load_verdicts(db, stored_audit.id)}
         save_records(db, stored_audit.id, verdicts)
     return ImportedVerdicts(
@@ -349,6 +356,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         judges=len({verdict.judge for verdict in verdicts}),
         empty=sum(verdict.ruling is None for verdict in verdicts),
         changed=sum(earlier.get(_verdict_key(verdict), verdict.ruling) != verdict.ruling for verdict in verdicts),
+        lost=lost,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.domain import Outcome, Ruling
+from auditor.domain.audit_records import AnswerSelection
 from auditor.errors import ImportFileError, UsageError
 from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.tables import TableFormat, export_tables
@@ -29,6 +30,7 @@ from auditor.probes.semantic.answer_imports import import_answers
 from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.run import open_audit
+from auditor.run.audit_changes import exclude_answers
 from auditor.storage import audit_archive, audits, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
@@ -118,7 +120,7 @@ def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:
 def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
-    assert counts == (3, 2, 1, 0)
+    assert counts == (3, 2, 1, 0, {})
     with open_database(imported, create=False) as db:
         ruling_by_judge = {
             (v.judge, v.sample): (v.outcome, v.ruling)
@@ -133,7 +135,31 @@ def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> N
     assert (row.model, row.given, row.valid) == ("a", 2, 1)
     assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == counts
     (tmp_path / "v.csv").write_text(VERDICTS.replace(",VALID", ",").replace("divorce", "Divorce"), encoding="utf-8")
-    assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == (3, 2, 2, 1)
+    assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == (3, 2, 2, 1, {})
+
+
+def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_path: Path) -> None:
+    exclude_answers("old", AnswerSelection(model="b"), "Wrong prompt.", storage=imported)
+    rows = ["a,Germany,abortion", "a,Japan,divorce", "a,Japan,abortion", "b,Germany,divorce", "a,Germany,divorce"]
+    lines = ["judge,model,country,topic,verdict", *(f"j,{row},VALID" for row in rows)]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    assert (counts.rows, counts.judges) == (1, 1)
+    assert counts.lost == {"refused": 1, "unparsed": 1, "client_error": 1, "excluded": 1}
+    [judge] = open_audit("old", storage=imported).report().panel.judges
+    assert (judge.given, judge.valid.n) == (1, 1)
+
+
+def test_an_audit_with_imported_verdicts_is_consistent(imported: str, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text(VERDICTS)
+    import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    with open_database(imported, create=False) as db:
+        verification = verify_audit(db, "old")
+    assert [(row.stage, row.planned, row.done, row.stray) for row in verification.balances if row.model == "a"] == [
+        ("direct", 5, 4, 0),
+        ("review", 3, 3, 0),
+    ]
+    assert verification.is_consistent
 
 
 @pytest.mark.parametrize(

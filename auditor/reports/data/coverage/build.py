@@ -113,12 +113,17 @@ def measure_coverage(source: ReportSource) -> list[StageCoverage]:
 
 
 def _verdict_coverage(source: ReportSource) -> StageCoverage:
-    """Measure the coverage of verdicts by author of the trace, country and topic; nothing is planned for imports."""
-    planned = count_planned_verdicts(source.config, source.trace_counts, source.scored_traces) if source.config else {}
+    """Measure the coverage of verdicts by author of the trace, country and topic; of imports, all are planned."""
     outcome_counts = [
         UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
         for count in source.verdict_counts
     ]
+    if source.config:
+        planned = count_planned_verdicts(source.config, source.trace_counts, source.scored_traces)
+    else:
+        planned = Counter[CoverageUnit]()
+        for unit, _, n in outcome_counts:
+            planned[unit] += n
     repeats = [
         UnitRepeatCount(
             CoverageUnit(count.model, count.country, count.topic), count.first_outcome, count.n, count.answered
