@@ -298,6 +298,10 @@ def estimate_self_agreement(sets: Sequence[JudgeAnswers], averaged: Averaging) -
     return estimate_over_sets([self_agreement(answers.samples) for answers in repeated], name_sets(repeated), averaged)
 
 
+NO_LABELS_REASON = "people's scores or labels are missing"
+NO_PREFERENCE_REASON = "people have no preference on the pairs that were asked about"
+
+
 def estimate_human_agreement(
     sets: Sequence[JudgeAnswers], averaged: Averaging, calibrated: bool = False
 ) -> LogicEstimate:
@@ -307,9 +311,11 @@ def estimate_human_agreement(
     """
     counts = [_count_human_agreement(answers, calibrated) for answers in sets]
     is_labelled = any(not np.isnan(answers.human_preferences).all() for answers in sets)
-    return estimate_over_sets(
-        counts, name_sets(sets), averaged, empty_reason=None if is_labelled else "people's scores or labels are missing"
-    )
+    is_asked = any(answers.asked[0].any() for answers in sets)
+    is_decided_by_people = any(entry.n or entry.ties or entry.lost for entry in counts)
+    reason = NO_PREFERENCE_REASON if is_asked and not is_decided_by_people else None
+    reason = reason if is_labelled else NO_LABELS_REASON
+    return estimate_over_sets(counts, name_sets(sets), averaged, empty_reason=reason)
 
 
 def estimate_first_position(sets: Sequence[JudgeAnswers], averaged: Averaging) -> LogicEstimate:

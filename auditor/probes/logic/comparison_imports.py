@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from auditor.config import require_audit_name
@@ -12,6 +13,7 @@ from auditor.domain import ComparisonChoice, Outcome, canonical_hash
 from auditor.domain.terms import short_id
 from auditor.errors import ImportFileError, UsageError
 from auditor.probes.logic import comparison_rows
+from auditor.probes.logic.comparison_rows import PREFERENCE_VALUES
 from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.probes.logic.item_sets import draw_sets, load_item_sets, set_id
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
@@ -191,17 +193,20 @@ def _parse_comparison(row: TextRow, position: int) -> Comparison:
 def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:
     """Add to each comparison people's decision on the same pair, whatever the order or relation they were asked in.
 
-    People are not compared with themselves.
+    Of several decisions on a pair the more frequent counts; as many for each item are a tie. People are not compared
+    with themselves.
 
     Raises:
         UsageError: the file has no decision of a judge `people_judge`.
     """
-    decision_by_pair: dict[tuple[str, str, str], ComparisonChoice] = {}
+    values_by_pair: dict[tuple[str, str, str], list[float]] = {}
     for comparison in judge_comparisons:
         if comparison.judge == people_judge and comparison.decision is not None:
             decision = comparison.decision if comparison.relation is Relation.STANDARD else comparison.decision.swapped
-            decision_by_pair.setdefault((comparison.context, comparison.item_a, comparison.item_b), decision)
-            decision_by_pair.setdefault((comparison.context, comparison.item_b, comparison.item_a), decision.swapped)
+            pairs = (comparison.item_a, comparison.item_b), (comparison.item_b, comparison.item_a)
+            for pair, choice in zip(pairs, (decision, decision.swapped), strict=True):
+                values_by_pair.setdefault((comparison.context, *pair), []).append(PREFERENCE_VALUES[choice])
+    decision_by_pair = {pair: _decide_by_majority(values) for pair, values in values_by_pair.items()}
     if not decision_by_pair:
         judges = ", ".join(sorted({comparison.judge for comparison in judge_comparisons}))
         raise UsageError(f"the file has no decisions of the judge '{people_judge}'.", f"Its judges are: {judges}.")
@@ -214,6 +219,12 @@ def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: 
         )
         for comparison in judge_comparisons
     ]
+
+
+def _decide_by_majority(values: Sequence[float]) -> ComparisonChoice:
+    """The decision of which there are more; a tie if neither is. Values are those of `PREFERENCE_VALUES`."""
+    mean = fmean(values)
+    return ComparisonChoice.TIE if mean == 0.5 else ComparisonChoice.FIRST if mean > 0.5 else ComparisonChoice.SECOND
 
 
 def _add_item_texts(item_sets: Sequence[ItemSet], file: Path, criterion: str) -> list[ItemSet]:

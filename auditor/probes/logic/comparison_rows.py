@@ -136,7 +136,7 @@ def _build_answers_of_judge(
     index = {item.id: i for i, item in enumerate(item_set.items)}
     n = len(index)
     answers, asked = np.full((2, n, n), np.nan), np.zeros((2, n, n), dtype=bool)
-    human_preferences, positions = compute_people_preferences(item_set), np.full((n, n), np.nan)
+    positions, label_sums, n_labels = np.full((n, n), np.nan), np.zeros((n, n)), np.zeros((n, n))
     repeats_by_question: dict[tuple[int, int, int], dict[int, float]] = {}
     failures: dict[str, int] = {}
     n_questions = 0
@@ -148,7 +148,8 @@ def _build_answers_of_judge(
         if comparison.outcome is not Outcome.OK:
             failures[comparison.outcome.value] = failures.get(comparison.outcome.value, 0) + 1
         if comparison.people is not None:
-            human_preferences[question[1:]] = PREFERENCE_VALUES[comparison.people]
+            label_sums[question[1:]] += PREFERENCE_VALUES[comparison.people]
+            n_labels[question[1:]] += 1
         if comparison.sample == 0:
             asked[question], answers[question] = True, preference_value(comparison)
             if comparison.relation is Relation.STANDARD and comparison.position is not None:
@@ -159,10 +160,21 @@ def _build_answers_of_judge(
     numbers = sorted({number for by_sample in repeats for number in by_sample})
     samples = np.array([[by_sample.get(number, np.nan) for number in numbers] for by_sample in repeats], dtype=float)
     samples = samples.reshape(len(repeats), len(numbers))
+    human_preferences = _prefer_labels(compute_people_preferences(item_set), label_sums, n_labels)
     return ItemSetAnswers(
         judge, paraphrase, item_set, answers[0], answers[1], asked, samples, human_preferences, failures, n_questions,
         None if np.isnan(positions).all() else positions,
     )  # fmt: skip
+
+
+def _prefer_labels(by_scores: Floats, label_sums: Floats, n_labels: Floats) -> Floats:
+    """People's preferences, shape (N, N): the mean label of a pair in both orders, else that of people's scores.
+
+    A label of one order is one of the other: else a score would contradict it there, and the pair would be a tie.
+    """
+    n_of_pair = n_labels + n_labels.T
+    means = (label_sums + n_labels.T - label_sums.T) / np.maximum(n_of_pair, 1)
+    return np.where(n_of_pair > 0, means, by_scores)
 
 
 def preference_value(comparison: Comparison) -> float:

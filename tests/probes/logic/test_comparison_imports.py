@@ -87,6 +87,31 @@ def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path
         import_comparisons(file, audit="judged", storage=storage, people="bob")
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_contradictory_decisions_of_people_are_a_tie_whatever_the_order_of_rows(
+    storage: str, tmp_path: Path, order: int
+) -> None:
+    """The first row decided: a judge agreed with such people on all pairs, or on none."""
+    ann = ["ann,c,a,b,standard,A", "ann,c,b,a,standard,A", "ann,c,a,d,standard,A", "ann,c,d,a,standard,B"]
+    file = write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A", "j,c,a,d,standard,A", *ann[::order])
+    import_comparisons(file, audit="judged", storage=storage, people="ann")
+    row = next(r for r in logic_section(storage).judges if r.judge == "j")
+    assert (row.human_agreement.value, row.human_agreement.n) == (1.0, 1)
+    file = write_rows(tmp_path / "y.csv", "j,c,a,b,standard,A", *ann[:2][::order])
+    import_comparisons(file, audit="judged", storage=storage, people="ann")
+    row = next(r for r in logic_section(storage).judges if r.judge == "j")
+    assert row.human_agreement.reason == "people have no preference on the pairs that were asked about"
+
+
+def test_a_label_of_one_order_counts_before_scores_in_both(storage: str, tmp_path: Path) -> None:
+    """Scores say the opposite: the pair was a tie, and the agreement with its label not available."""
+    file = write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A,A", "j,c,a,d,standard,A,", head=f"{HEAD},people")
+    items = write_rows(tmp_path / "items.csv", "a,c,a,1", "b,c,b,2", "d,c,d,3", head="item,context,text,human")
+    import_comparisons(file, audit="judged", storage=storage, items=items)
+    agreement = logic_section(storage).judges[0].human_agreement
+    assert (agreement.value, agreement.n) == (0.5, 2)  # as the label of a and b, not as the scores of a and d
+
+
 def test_repeats_long_items_and_their_descriptions(storage: str, tmp_path: Path) -> None:
     long_item = "word " * 400
     rows = [f"j,c,{long_item},b,standard,{d},{s}" for s, d in enumerate("AABAA")]
