@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from auditor.domain import AnswerKind, Outcome, Task, TaskItem, canonical_hash
 from auditor.errors import AuditorError, ImportFileError, pluralize
@@ -39,8 +41,40 @@ STATUS_PROBLEMS = {
 """Problem that each status of a log stands for; `success` is none."""
 
 
+SampleKey: TypeAlias = tuple[str, str, str, int]
+"""Id of a task's run, which its retries share, model, id of a sample and epoch."""
+
+
+def sort_retries(paths: Sequence[Path]) -> list[Path]:
+    """Sort logs so that of the logs of one run, a retry comes before the log whose samples it has taken over.
+
+    Other logs stay in their order; so does a file that is no log, whose error is raised when it is read.
+    """
+    log = load_extra("inspect_ai.log", "inspect")
+    spec_by_path: dict[Path, Any] = {}
+    for path in paths:
+        with contextlib.suppress(Exception):  # as in `iterate_log_samples`
+            spec_by_path[path] = log.read_eval_log(str(path), header_only=True).eval
+    first_position: dict[str, int] = {}
+    for position, path in enumerate(paths):
+        if path in spec_by_path and spec_by_path[path].task_id:
+            first_position.setdefault(spec_by_path[path].task_id, position)
+    newest_first = sorted(
+        paths, key=lambda path: spec_by_path[path].created if path in spec_by_path else "", reverse=True
+    )
+    return sorted(
+        newest_first,
+        key=lambda path: first_position.get(
+            spec_by_path[path].task_id if path in spec_by_path else "", paths.index(path)
+        ),
+    )
+
+
 def read_inspect_log(
-    path: Path, keys: LogKeys, report_problem: Callable[[str], None] = lambda line: None
+    path: Path,
+    keys: LogKeys,
+    report_problem: Callable[[str], None] = lambda line: None,
+    seen: set[SampleKey] | None = None,
 ) -> Iterator[RecordedAnswer]:
     """Read the samples of a log in its order: by id, then by epoch.
 
@@ -52,16 +86,20 @@ def read_inspect_log(
         path: the log.
         keys: metadata keys of country and topic, and the name of the score.
         report_problem: receives one line about problems of the whole log, such as missing samples.
+        seen: samples of logs that were read before, which are left out: a retry of a run repeats those of the run's
+            log. Those of this log are added.
 
     Raises:
         ImportFileError: the file is no log, or a sample cannot be used.
         UsageError: Inspect is not installed.
     """
-    for location, header, sample in iterate_log_samples(path, report_problem):
+    for location, header, sample in iterate_log_samples(path, report_problem, seen):
         yield _parse_answer(location, header, sample, keys)
 
 
-def iterate_log_samples(path: Path, report_problem: Callable[[str], None]) -> Iterator[tuple[str, EvalLog, EvalSample]]:
+def iterate_log_samples(
+    path: Path, report_problem: Callable[[str], None], seen: set[SampleKey] | None = None
+) -> Iterator[tuple[str, EvalLog, EvalSample]]:
     """Yield the location of each sample of a log for messages, the log's header and the sample, by id and epoch.
 
     Arguments and errors are those of `read_inspect_log`.
@@ -72,13 +110,22 @@ def iterate_log_samples(path: Path, report_problem: Callable[[str], None]) -> It
         read_json(path, ImportFileError)  # its size and depth
     else:
         check_archive(path, ImportFileError, "Inspect AI log")
+    counts = Counter[str]()
+    seen_before = frozenset(seen or ())
     try:
         header = log.read_eval_log(str(path), header_only=True)
-        number = failed = 0
         for number, sample in enumerate(_read_samples(log, path, header), start=1):
-            failed += sample.error is not None
+            counts["samples"] += 1
+            key = (header.eval.task_id, str(header.eval.model), str(sample.id), sample.epoch)
+            if header.eval.task_id and key in seen_before:
+                counts["repeated"] += 1
+                continue
+            if seen is not None:
+                seen.add(key)
+            counts["failed"] += sample.error is not None
+            counts["invalid"] += sample.invalidation is not None
             yield f"{path}: sample {sample.id}, epoch {sample.epoch} (number {number})", header, sample
-        if problems := _find_problems(header, number, failed):
+        if problems := _find_problems(header, counts):
             report_problem(f"{path}: {'; '.join(problems)}.")
     except AuditorError:
         raise
@@ -86,27 +133,31 @@ def iterate_log_samples(path: Path, report_problem: Callable[[str], None]) -> It
         raise ImportFileError(f"{path}: is not a valid Inspect AI log.", "Check that it is complete.") from None
 
 
-def _find_problems(header: EvalLog, n_samples: int, n_failed: int) -> list[str]:
+def _find_problems(header: EvalLog, counts: Mapping[str, int]) -> list[str]:
     """List why a log is incomplete; empty for a complete log.
 
     Args:
         header: header of the log.
-        n_samples: samples that the log holds.
-        n_failed: samples that ended with an error.
+        counts: samples of the log, those that are in a later log of its run, that ended with an error, and that people
+            declared invalid.
     """
-    problems = []
+    problems, n_samples = [], counts["samples"]
     if header.status in STATUS_PROBLEMS:
         message = escape_invisible(header.error.message.strip().split("\n", 1)[0][:200]) if header.error else ""
         problems.append(STATUS_PROBLEMS[header.status] + (f" ({message})" if message else ""))
-    if header.invalidated:
+    if header.invalidated and not counts["invalid"]:
         problems.append("it is marked as invalid")
     planned = _count_planned_samples(header)
     if planned is not None and n_samples < planned:
         problems.append(f"{planned - n_samples:,} of its {planned:,} samples are missing")
     elif not n_samples:
         problems.append("it holds no samples")
-    if n_failed:
-        problems.append(f"{n_failed:,} of its samples ended with an error and count as failures")
+    if counts["repeated"]:
+        problems.append(f"{counts['repeated']:,} of its samples are in a later log of the same run, and count once")
+    if counts["failed"]:
+        problems.append(f"{counts['failed']:,} of its samples ended with an error and count as failures")
+    if counts["invalid"]:
+        problems.append(f"{counts['invalid']:,} of its samples were declared invalid and are excluded")
     return problems
 
 
@@ -143,9 +194,10 @@ def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys
     missing = (
         recorded_score is None or recorded_score.value != recorded_score.value
     )  # Inspect marks a sample without a score by nan
+    failure = find_failure(sample, is_auditor_log=bool(auditor_metadata))
     score = (
         None
-        if recorded_score is None or missing or sample.error is not None
+        if recorded_score is None or missing or failure is not None
         else require_score(location, recorded_score.value)
     )
     text = sample.output.completion or None
@@ -182,15 +234,25 @@ def _sample_outcome(sample: EvalSample, is_auditor_log: bool, text: str | None) 
     return find_sample_outcome(sample, text)
 
 
-def find_sample_outcome(sample: EvalSample, text: str | None) -> Outcome:
-    """Outcome of a sample from its error, limit or stop reason; `ok` if it has a text, whatever the text says."""
+def find_failure(sample: EvalSample, *, is_auditor_log: bool = False) -> Outcome | None:
+    """Outcome of a sample that people declared invalid, or that an error, limit or stop reason ended; else None.
+
+    In auditor's own logs a score says that the answer was usable, whatever the reason why the model stopped.
+    """
+    if sample.invalidation is not None:
+        return Outcome.EXCLUDED
     if sample.error is not None:
         return Outcome.CLIENT_ERROR
+    if is_auditor_log:
+        return None
     if sample.limit is not None and sample.limit.type in LIMIT_OUTCOMES:
         return LIMIT_OUTCOMES[sample.limit.type]
-    if sample.output.choices and (stop_outcome := finish_reason_outcome(sample.output.stop_reason)) is not None:
-        return stop_outcome
-    return Outcome.CLIENT_ERROR if text is None else Outcome.OK
+    return finish_reason_outcome(sample.output.stop_reason) if sample.output.choices else None
+
+
+def find_sample_outcome(sample: EvalSample, text: str | None) -> Outcome:
+    """Outcome of a sample as `find_failure`; `ok` if it has a text, whatever the text says."""
+    return find_failure(sample) or (Outcome.CLIENT_ERROR if text is None else Outcome.OK)
 
 
 GRADES = {"C": True, "I": False, 1: True, 0: False}
@@ -212,10 +274,11 @@ def read_inspect_task(path: Path, score_name: str | None = None) -> RecordedTask
         UsageError: Inspect is not installed.
     """
     notes: list[str] = []
+    seen: set[SampleKey] = set()
     samples = [
         (location, log, sample)
-        for file in list_logs(path)
-        for location, log, sample in iterate_log_samples(file, notes.append)
+        for file in sort_retries(list_logs(path))
+        for location, log, sample in iterate_log_samples(file, notes.append, seen)
     ]
     if not samples:
         raise ImportFileError(" ".join(notes) or f"{path}: has no samples.", "Check that it is the right file.")
@@ -296,7 +359,9 @@ def _read_sample(
     metadata = log.eval.metadata or {}
     model = (metadata.get(METADATA_KEY) or {}).get("model") or log.eval.model
     answer = str(score.answer) if score is not None and score.answer else ""
-    outcome = find_sample_outcome(sample, text or None) if sample.error is not None or not answer else None
+    is_auditor_log = METADATA_KEY in metadata
+    failure = find_failure(sample, is_auditor_log=is_auditor_log)
+    outcome = failure or (None if answer else find_sample_outcome(sample, text or None))
     row = TaskAnswerRow(location, str(model), str(sample.id), sample.epoch - 1, answer, text, outcome)
     item = task.items[row.item]
     canonical = canonical_answer(task, item, answer) if answer and outcome in (None, Outcome.OK) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +23,35 @@ ERROR_OUTCOMES = (
 )
 
 
-def read_promptfoo(path: Path, keys: LogKeys) -> Iterator[RecordedAnswer]:
+def read_promptfoo(
+    path: Path, keys: LogKeys, report_problem: Callable[[str], None] = lambda line: None
+) -> Iterator[RecordedAnswer]:
     """Read the results of a file in the order of its tests.
 
     Country and topic are a test's variables, or its metadata. The model is the provider's label or id, followed by the
-    prompt's label if the file has several prompts. The score is the named score `keys.score`; the overall score of
-    promptfoo counts assertions and is not on a survey's scale, so it is not used.
+    prompt's label if the file has several prompts. Several columns of promptfoo's table with one name, such as those of
+    a provider at two temperatures, are several models: their names end in the column's number. The score is the named
+    score `keys.score`; the overall score of promptfoo counts assertions and is not on a survey's scale, so it is not
+    used.
 
     Raises:
         ImportFileError: the file has no results, or one of them cannot be used.
     """
     results = _read_results(path)
     has_several_prompts = len({_prompt_label(result) for _, result in results}) > 1
+    columns_by_name: dict[str, set[int]] = {}
     for location, result in results:
-        yield _parse_answer(location, result, keys, has_several_prompts)
+        name, column = _model_name(location, result, has_several_prompts), result.get("promptIdx")
+        columns_by_name.setdefault(name, set()).update([column] if isinstance(column, int) else [])
+    shared = {name for name, columns in columns_by_name.items() if len(columns) > 1}
+    for location, result in results:
+        answer = _parse_answer(location, result, keys, has_several_prompts)
+        if answer.model in shared:
+            answer = answer._replace(model=f"{answer.model} #{result.get('promptIdx')}")
+        yield answer
+    for name in sorted(shared):
+        numbers = ", ".join(f"#{column}" for column in sorted(columns_by_name[name]))
+        report_problem(f"{path}: several providers or prompts are named {name}: they are the models {name} {numbers}.")
 
 
 def _read_results(path: Path) -> list[tuple[str, dict[str, Any]]]:

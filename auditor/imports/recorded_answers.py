@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,8 +78,24 @@ def read_recorded_answers(
         ImportFileError: a file has none of these formats, or an answer cannot be used; the message names it.
         UsageError: the file is a log of Inspect, and Inspect is not installed.
     """
-    for file in list_logs(path):
-        yield from _read_file(file, file_format, keys or LogKeys(), report_problem)
+    files = [
+        (file, detect_format(file) if file_format is AnswerFileFormat.AUTO else file_format) for file in list_logs(path)
+    ]
+    has_score = False
+    files_by_model: dict[str, dict[Path, None]] = {}
+    for answer_file, answer in _read_files(files, keys or LogKeys(), report_problem):
+        has_score |= answer.score is not None
+        files_by_model.setdefault(answer.model, {})[answer_file] = None
+        yield answer
+    if keys is not None and keys.score is not None and files_by_model and not has_score:
+        raise ImportFileError(
+            f"{path}: no answer has a usable score '{keys.score}'.",
+            "Name a score of the log, or omit --score to parse scores from the text.",
+        )
+    for model, answer_files in files_by_model.items():
+        if len(answer_files) > 1:
+            names = ", ".join(file.name for file in answer_files)
+            report_problem(f"The answers of {model} in {names} count as repetitions by one model.")
 
 
 def list_logs(path: Path) -> list[Path]:
@@ -98,19 +114,26 @@ def list_logs(path: Path) -> list[Path]:
     return logs
 
 
-def _read_file(
-    path: Path, file_format: AnswerFileFormat, keys: LogKeys, report_problem: Callable[[str], None]
-) -> Iterator[RecordedAnswer]:
-    """Read the answers of one file with the reader of its format; arguments as in `read_recorded_answers`."""
-    from auditor.imports.inspect_logs import read_inspect_log  # imports this module: a cycle
+def _read_files(
+    files: Sequence[tuple[Path, AnswerFileFormat]], keys: LogKeys, report_problem: Callable[[str], None]
+) -> Iterator[tuple[Path, RecordedAnswer]]:
+    """Read the answers of files, each with the reader of its format; arguments as in `read_recorded_answers`."""
+    from auditor.imports.inspect_logs import SampleKey, read_inspect_log, sort_retries  # imports this module: a cycle
     from auditor.imports.promptfoo import read_promptfoo  # imports this module: a cycle
 
+    seen: set[SampleKey] = set()
     readers: dict[AnswerFileFormat, Callable[[Path, LogKeys], Iterator[RecordedAnswer]]] = {
         AnswerFileFormat.TABLE: _read_table,
-        AnswerFileFormat.INSPECT: functools.partial(read_inspect_log, report_problem=report_problem),
-        AnswerFileFormat.PROMPTFOO: read_promptfoo,
+        AnswerFileFormat.INSPECT: functools.partial(read_inspect_log, report_problem=report_problem, seen=seen),
+        AnswerFileFormat.PROMPTFOO: functools.partial(read_promptfoo, report_problem=report_problem),
     }
-    return readers[detect_format(path) if file_format is AnswerFileFormat.AUTO else file_format](path, keys)
+    format_by_path = dict(files)
+    paths = list(format_by_path)
+    if len(paths) > 1 and AnswerFileFormat.INSPECT in format_by_path.values():
+        paths = sort_retries(paths)
+    for path in paths:
+        for answer in readers[format_by_path[path]](path, keys):
+            yield path, answer
 
 
 def detect_format(path: Path) -> AnswerFileFormat:

@@ -54,8 +54,9 @@ def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "
     """Write a log as another task would, and return its path.
 
     Args:
-        samples: fields of each sample: text, stop, scores, metadata, id, epoch, error.
-        spec_: `planned` (number of samples), `ids`, `epochs`, and `log`, further fields of the log itself.
+        samples: fields of each sample: text, stop, scores, metadata, id, epoch, error, limit, invalidation.
+        spec_: `planned` (number of samples), `ids`, `epochs`, `created`, `task_id`, and `log`, further fields of the
+            log itself.
     """
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
     from inspect_ai.model import ModelOutput
@@ -71,10 +72,12 @@ def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "
         sample = EvalSample(
             id=fields.get("id", number), epoch=fields.get("epoch", 1), input="?", target="", metadata=metadata,
             output=output or ModelOutput(), scores=scores or None, error=fields.get("error"),
+            limit=fields.get("limit"), invalidation=fields.get("invalidation"),
         )  # fmt: skip
         eval_samples.append(sample)
     spec = EvalSpec(
-        created="2026-01-02T03:04:05+00:00", task="t", model="x/y",
+        created=spec_.get("created", "2026-01-02T03:04:05+00:00"), task="t", task_id=spec_.get("task_id", ""),
+        model="x/y",
         dataset=EvalDataset(name="d", samples=spec_.get("planned"), sample_ids=spec_.get("ids")),
         config=EvalConfig(epochs=spec_.get("epochs")),
     )  # fmt: skip
@@ -215,6 +218,53 @@ def test_a_sample_that_ended_with_an_error_has_no_score_even_if_one_was_given(tm
     log = write_foreign_log(tmp_path / "log.eval", [{"text": "SCORE = 0.5", "scores": {"moral": 0.5}, "error": error}])
     [recorded_answer] = read_inspect_log(log, LogKeys(score="moral"))
     assert (recorded_answer.outcome, recorded_answer.score) == (Outcome.CLIENT_ERROR, None)
+
+
+def test_a_sample_that_a_limit_or_the_provider_ended_has_no_score_even_if_one_was_given(tmp_path: Path) -> None:
+    scored: dict[str, Any] = {"text": "SCORE = 0.5", "scores": {"moral": 0.5}}
+    limits: list[dict[str, Any]] = [{"limit": {"type": kind, "limit": 9}} for kind in ("token", "time")]
+    samples = [{**scored, **ending} for ending in ({"stop": "max_tokens"}, {"stop": "content_filter"}, *limits, {})]
+    answers = list(read_inspect_log(write_foreign_log(tmp_path / "log.eval", samples), LogKeys(score="moral")))
+    assert [(answer.outcome, answer.score) for answer in answers] == [
+        (Outcome.TRUNCATED, None),
+        (Outcome.REFUSED, None),
+        (Outcome.TRUNCATED, None),
+        (Outcome.TIMEOUT, None),
+        (Outcome.OK, 0.5),
+    ]
+
+
+def test_samples_that_people_declared_invalid_are_excluded(tmp_path: Path, storage: str) -> None:
+    invalid: dict[str, Any] = {"scores": {"moral": 0.5}, "invalidation": {"author": "ada"}}
+    samples = [{**ANSWERED_SAMPLE, **invalid}, ANSWERED_SAMPLE]
+    log = write_foreign_log(tmp_path / "log.eval", samples, log={"invalidated": True})
+    counts = import_traces(log, survey="wvs7-sample", audit="theirs", storage=storage)
+    assert counts.notes == (f"{log}: 1 of its samples were declared invalid and are excluded.",)
+    [row] = open_audit("theirs", storage=storage).report().coverage.total
+    assert (row.planned, row.ok, row.losses) == (2, 1, {"excluded": 1})
+
+
+def test_samples_that_a_retry_of_a_run_took_over_count_once(tmp_path: Path, storage: str) -> None:
+    from inspect_ai.log import EvalError
+
+    cells = [{"country": country, "topic": "divorce"} for country in ("Germany", "Japan")]
+    answered = [{"text": "SCORE = 0.5", "metadata": cell} for cell in cells]
+    failed = {"error": EvalError(message="429", traceback="", traceback_ansi=""), "metadata": cells[1]}
+    write_foreign_log(tmp_path / "1.eval", [answered[0], failed], status="error", task_id="t")
+    write_foreign_log(tmp_path / "2.eval", answered, created="2026-01-03T03:04:05+00:00", task_id="t")
+    counts = import_traces(tmp_path, survey="wvs7-sample", audit="theirs", storage=storage)
+    assert (counts.rows, counts.scores, counts.empty) == (2, 2, 0)
+    assert [note.partition("eval: ")[2] for note in counts.notes] == [
+        "its run ended with an error; 2 of its samples are in a later log of the same run, and count once."
+    ]
+
+
+def test_several_logs_of_a_model_are_named(tmp_path: Path, storage: str) -> None:
+    for name in ("a", "b"):
+        write_foreign_log(tmp_path / f"{name}.eval", [ANSWERED_SAMPLE], task_id=name)
+    counts = import_traces(tmp_path, survey="wvs7-sample", audit="theirs", storage=storage)
+    assert counts.rows == 2
+    assert counts.notes == ("The answers of x/y in a.eval, b.eval count as repetitions by one model.",)
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])

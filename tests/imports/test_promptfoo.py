@@ -117,6 +117,24 @@ def test_prompts_are_distinguished_and_labels_name_providers(tmp_path: Path) -> 
     ] == ["gpt ({{topic}} in {{country}})", "openai:gpt-4o (short)"]
 
 
+def test_columns_of_one_name_are_different_models(tmp_path: Path, storage: str) -> None:
+    rows = [make_result(0, f"SCORE = {score}", promptIdx=column) for column, score in ((0, 0.5), (1, -0.5))]
+    file = write_results(tmp_path / "results.json", *rows)
+    counts = import_traces(file, survey="wvs7-sample", audit="foo", storage=storage)
+    assert [note.split(": ", 1)[1] for note in counts.notes] == [
+        "several providers or prompts are named openai:gpt-4o: they are the models openai:gpt-4o #0, #1."
+    ]
+    with open_database(storage, create=False) as db:
+        scores = results.load_scores(db, audits.get_audit(db, "foo").id)
+    assert [(score.model, score.score) for score in scores] == [("openai:gpt-4o #0", 0.5), ("openai:gpt-4o #1", -0.5)]
+
+
+def test_a_score_that_no_result_has_is_an_error(tmp_path: Path, storage: str) -> None:
+    file = write_results(tmp_path / "results.json", make_result(0, "SCORE = 0.5", namedScores={"moral": 0.5}))
+    with pytest.raises(ImportFileError, match="no answer has a usable score 'morals'"):
+        import_traces(file, survey="wvs7-sample", audit="foo", storage=storage, keys=LogKeys(score="morals"))
+
+
 def test_version_2_files_are_read(tmp_path: Path) -> None:
     version_2_result = make_result(0, providerResponse={"output": "SCORE = 1"})
     del version_2_result["response"], version_2_result["vars"]
