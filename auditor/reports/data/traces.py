@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Annotated, Self
 
-import numpy as np
 from pydantic import PrivateAttr
 
 from auditor.domain import Cell, Method, Outcome, Ruling, SentencePairScore, TaskItem, Trace, Verdict
+from auditor.metrics.intervals.jackknife_interval import ROUNDING_ERROR
 from auditor.reports.data.report_model import FlatRow, PublishedAs, ReportModel, publish
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import evidence
@@ -175,7 +175,7 @@ def build_examples(db: Database, source: ReportSource) -> list[ExampleReport]:
         for column, (method, model) in enumerate(source.columns)
         if method == Method.DIRECT
         for i, difference in enumerate(source.score_matrix[column] - source.survey_scores)
-        if not np.isnan(difference)
+        if abs(difference) > ROUNDING_ERROR  # False for nan
     ]
     largest = nlargest(MAX_EXAMPLES, differences, key=lambda item: (item[0], item[1], item[2]))
     return [_build_example(db, source, model, cell) for _, model, cell in largest]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.coverage.lost_samples import CONSTANT_SERIES_REASONS
 from auditor.reports.document import Status
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.coverage import get_range
@@ -20,6 +21,7 @@ from auditor.reports.sections.phrasing import (
 
 PARTLY_AGREES = 0.5
 ROUNDING_ERROR = 1e-9
+"""Figures and scores that differ by less are equal: they are means of decimal fractions."""
 CONCORDANCE_WORDS = ((-1.0, "hardly"), (PARTLY_AGREES, "partly"), (0.75, "well"), (0.9, "closely"))
 """How closely a model agrees with people, by the smallest concordance of each word."""
 
@@ -28,6 +30,7 @@ _SPECIAL_PHRASES: Mapping[str, tuple[str, str, str]] = {
     "constant": ("hardly agrees", "hardly agree", "with people: it gives every cell the same score"),
     "reversed": ("reverses", "reverse", "people: its scores fall exactly where theirs rise"),
     "contradicts": ("contradicts", "contradict", "people: its scores fall where theirs rise"),
+    "unordered": ("cannot", "cannot", "be judged by the concordance: people’s score is the same in every cell"),
 }
 """The same for models of a kind that agreement in words does not describe; they are named."""
 _HEADLINE_PHRASES: Mapping[Status, tuple[str, str, str]] = {
@@ -48,7 +51,7 @@ def classify_alignment(row: AlignmentRow) -> Status:
     A perfect model and one with equal scores have no interval, and need none.
     """
     if (kind := _find_kind(row)) is not None:
-        return "positive" if kind == "perfect" else "negative"
+        return "positive" if kind == "perfect" else "neutral" if kind == "unordered" else "negative"
     return compare_interval(row.concordance_simultaneous, PARTLY_AGREES)
 
 
@@ -103,11 +106,16 @@ def describe_closeness(row: AlignmentRow) -> str:
     return f"agrees {words[0] if words[0] == words[1] else ' to '.join(words)} with people"
 
 
+EQUAL_PEOPLE_REASONS = (CONSTANT_SERIES_REASONS["y constant"], CONSTANT_SERIES_REASONS["x and y constant"])
+
+
 def _find_kind(row: AlignmentRow) -> str | None:
-    """Which of `_SPECIAL_PHRASES` describes a model: perfect, constant, reversed or contradicting; else None."""
+    """Which of `_SPECIAL_PHRASES` describes a model; else None."""
     r, concordance = row.pearson_r.value, row.concordance_simultaneous
-    if row.mae.value == 0:
+    if row.mae.value is not None and row.mae.value < ROUNDING_ERROR:
         return "perfect"
+    if row.pearson_r.reason in EQUAL_PEOPLE_REASONS:
+        return "unordered"
     if row.concordance.value is not None and abs(row.concordance.value) < ROUNDING_ERROR and r is None:
         return "constant"
     if r is not None and r < -1 + ROUNDING_ERROR:

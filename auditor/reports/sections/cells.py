@@ -31,6 +31,7 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.number_format import describe_estimate, format_count, format_number, format_signed, pluralize
+from auditor.reports.sections.agreement_words import ROUNDING_ERROR
 from auditor.reports.sections.phrasing import (
     MAX_LONG_TABLE_ROWS,
     SeriesLabels,
@@ -366,6 +367,8 @@ def _describe_largest_difference(report: Report) -> Text:
     if not differences:
         return "No cell has a score of a model and of people."
     difference, label, cell = max(differences, key=lambda item: abs(item[0]))
+    if abs(difference) < ROUNDING_ERROR:
+        return f"All {format_count(len(differences))} scores are equal to people’s."
     return [
         "The largest of ",
         pluralize(len(differences), "difference"),
@@ -441,7 +444,7 @@ def _describe_directions(report: Report) -> str:
         for cell in report.audit.cells
         if cell.survey is not None and (score := cell.scores[series.method].get(series.model)) is not None
     ]
-    n_above = sum(score > survey for score, survey in pairs)
+    n_above = sum(score > survey + ROUNDING_ERROR for score, survey in pairs)
     subject = "The model is" if len(report.alignment) == 1 else "The models are"
     return f"{subject} more permissive than people in {format_count(n_above)} of {pluralize(len(pairs), 'comparison')}."
 

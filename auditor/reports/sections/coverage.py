@@ -48,6 +48,7 @@ from auditor.reports.sections.phrasing import (
     build_interval_figure,
     describe_interval,
     join_first,
+    join_names,
     join_texts,
     join_with_and,
     mark_code,
@@ -225,24 +226,37 @@ def build_refusals_section(report: Report) -> Section | None:
 
 
 def _describe_refusals(refusals: RefusalsReport) -> Text:
-    """State the share of refusals, and the model, if models differ, the topic and the country with most of them."""
+    """State the share of refusals, and the models, topics and countries with most of them, where these differ."""
     total = refusals.total
     if not total.value:
         return f"There are no refusals among {pluralize(total.n, 'answer')}."
-    groups: list[Text] = [
-        [Name(row.name), f" ({_describe_share(row)})"] for row in (*refusals.topics[:1], *refusals.countries[:1])
-    ]
     overall = f"{format_styled(total.value, 'percent', 1)} of {pluralize(total.n, 'answer')} are refusals "
-    leading: list[Inline] = []
-    if len({row.share.value for row in refusals.models}) > 1:
-        model = refusals.models[0]
-        leading = [Name(model.name), f" refuses most often ({_describe_share(model)}). Overall, "]
-    return [
-        *leading,
-        f"{overall}({describe_interval(total, 1, 'percent')}). Refusals are most frequent for ",
-        *join_texts(groups, " and "),
-        ".",
-    ]
+    overall += f"({describe_interval(total, 1, 'percent')})."
+    models = _select_largest(refusals.models)
+    verb = "refuses" if len(models) == 1 else "refuse"
+    leading: list[Inline] = [*_name_groups(models), f" {verb} most often. Overall, "] if models else []
+    places = [_name_groups(rows) for rows in map(_select_largest, (refusals.topics, refusals.countries)) if rows]
+    most: list[Inline] = [" Refusals are most frequent for ", *join_texts(places, " and "), "."] if places else []
+    return [*leading, overall, *most]
+
+
+MAX_NAMED_GROUPS = 4
+"""Models, topics or countries with the same share of refusals that a sentence names."""
+
+
+def _select_largest(rows: Sequence[RefusalRow]) -> list[RefusalRow]:
+    """The models, topics or countries with the largest share of refusals; empty if all have the same share."""
+    largest = [row for row in rows if row.share.value == rows[0].share.value]
+    return largest if len(largest) < len(rows) else []
+
+
+def _name_groups(rows: Sequence[RefusalRow]) -> list[Inline]:
+    """Name models, topics or countries that have the same share of refusals, with this share."""
+    n_others = len(rows) - MAX_NAMED_GROUPS
+    others = f" and {format_count(n_others)} more" if n_others > 0 else ""
+    each = f"{format_styled(rows[0].share.value, 'percent', 1)} each"
+    share = _describe_share(rows[0]) if len(rows) == 1 else each
+    return [*join_names([row.name for row in rows[:MAX_NAMED_GROUPS]]), f"{others} ({share})"]
 
 
 def _describe_share(row: RefusalRow) -> str:

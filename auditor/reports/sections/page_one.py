@@ -31,7 +31,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import format_usd, pluralize
 from auditor.reports.sections.agreement import describe_closest, list_candidates
-from auditor.reports.sections.agreement_words import summarize_alignment
+from auditor.reports.sections.agreement_words import ROUNDING_ERROR, summarize_alignment
 from auditor.reports.sections.baselines import list_corrections, summarize_guesses, summarize_structure
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import describe_excess
@@ -111,15 +111,18 @@ def _call(command: str, report: Report, options: str = "") -> Code:
 
 def _choose_model(report: Report) -> Iterator[Text]:
     """Yield which model to choose over all countries, if several were ranked."""
+    has_methods = len({ranking.method for ranking in report.tiers if ranking.by == "MAE" and ranking.rows}) > 1
     for ranking in report.tiers:
         candidates = list_candidates(ranking)
         if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
+            method = f" by {ranking.method} scores" if has_methods else ""
             if len(candidates) == 1:
                 choice = "one of the compared models" if ranking.left_out else "one model"
-                yield f"If you choose {choice}, prefer {candidates[0]}: its mean absolute error is lowest."
+                yield f"If you choose {choice}{method}, prefer {candidates[0]}: its mean absolute error is lowest."
             else:
                 names = join_first(candidates)
-                yield f"Do not choose between {names} by these data: each may have the lowest mean absolute error."
+                data = method or " by these data"
+                yield f"Do not choose between {names}{data}: each may have the lowest mean absolute error."
 
 
 def _halve_error(report: Report) -> Iterator[Text]:
@@ -130,7 +133,8 @@ def _halve_error(report: Report) -> Iterator[Text]:
     with_people = [cell for cell in report.audit.cells if cell.survey is not None]
     sizes = len({cell.country for cell in with_people}), len({cell.topic for cell in with_people})
     for row in report.variance:
-        if (row.model, row.method, row.figure) == (best.model, best.method, "MAE") and row.shares is not None:
+        is_of_best = (row.model, row.method, row.figure) == (best.model, best.method, "MAE")
+        if is_of_best and row.shares is not None and (row.std_error or 0.0) > ROUNDING_ERROR:
             label = SeriesLabels.of(report).label(row)
             for option in islice(list_options(row, *sizes), 1):
                 yield f"To halve the standard error of the mean absolute error ({label}), plan {option}."

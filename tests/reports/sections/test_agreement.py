@@ -96,6 +96,19 @@ def test_constant_perfect_and_reversed_models_have_words_of_their_own() -> None:
         assert "The other model agrees with people at least partly" in named
 
 
+def test_a_model_is_not_called_constant_because_people_are() -> None:
+    """People’s score is the same in every cell: r is undefined and the concordance 0, however the model scores."""
+    flat = make_alignment_row(
+        None, None, None, reason="people’s score is the same in every cell", **make_concordance(0)
+    )
+    text = "cannot be judged by the concordance: people’s score is the same in every cell"
+    assert (classify_alignment(flat), describe_alignment(flat).startswith(text)) == ("neutral", True)
+    assert summarize_alignment([flat]) == f"The model {text} (mean absolute error 0.20)."
+    assert summarize_alignment([flat, flat]).startswith(f"m, m {text} (mean")
+    rounded = change(flat, mae=Estimate(3e-17, 40, reason="x"))
+    assert summarize_alignment([rounded]) == "The model has people’s score in every cell (mean absolute error 0.00)."
+
+
 def test_scores_on_another_scale_have_r_only() -> None:
     missing = Estimate(None, 40, reason="another scale")
     figures: dict[str, Any] = {"mae": missing, "concordance": missing, "concordance_simultaneous": missing}

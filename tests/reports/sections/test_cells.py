@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
@@ -23,6 +24,7 @@ from auditor.reports.sections.cells import (
     build_scatter_section,
     sort_by_size,
 )
+from auditor.reports.sections.page_one import build_summary_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.node_text import blocks_of, cells_of, text_of
@@ -136,3 +138,14 @@ def test_points_are_the_cells_with_both_scores(
     assert plotted == [ScorePair(0.0, 0.34, tooltip)]
     assert blocks_of(section, Figure)[0].caption == "r not available, 1 cell"
     assert scatter_plots.MAX_TOOLTIPS_PER_PAGE == 4000
+
+
+def test_scores_that_only_rounding_separates_from_peoples_are_equal(db: Database) -> None:
+    """The mean of 0.1, 0.2 and 0.3 is 0.2; the page said “more permissive in 10 of 36” and “stricter by 0.00”."""
+    truth: dict[tuple[str, str], float | None] = {("Egypt", f"t{i}"): i / 10 for i in range(6)}
+    rounded = {("m", *cell): float(np.nextafter(score, 1)) for cell, score in truth.items() if score is not None}
+    report = import_scores(db, truth, rounded)
+    assert "more permissive than people in 0 of 6 comparisons" in text_of(build_scatter_section(report))
+    assert "All 6 scores are equal to people’s." in text_of(build_differences_section(report))
+    assert report.examples == []
+    assert "has people’s score in every cell" in text_of(build_summary_section(report))

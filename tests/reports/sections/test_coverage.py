@@ -189,20 +189,49 @@ def test_gaps_of_unknown_sign_between_the_same_regions_are_one_warning(report: R
     assert not list(list_lost_sample_cautions(change(lossy, regions__rows=rows))), "a region of 4 is not compared"
 
 
-def refusals_of(value: float, n_topics: int = 1) -> RefusalsReport:
-    """Refusals with equal shares everywhere."""
-    share = ShareEstimate(value, 200, value / 2, value * 2)
-    topics = [RefusalRow(name=f"topic {i}", share=share) for i in range(n_topics)]
-    rows = [RefusalRow(name=name, share=share) for name in ("m", "Egypt")]
-    return RefusalsReport(total=share, models=rows[:1], countries=rows[1:], topics=topics)
+def refusal_rows(value: float, names: str, n_largest: int = 1) -> list[RefusalRow]:
+    """Rows of which the first have this share of refusals, and the others half of it."""
+    shares = [value if i < n_largest else value / 2 for i in range(len(names.split()))]
+    return [
+        RefusalRow(name=name, share=ShareEstimate(share, 200, share / 2, share * 2))
+        for name, share in zip(names.split(), shares, strict=True)
+    ]
+
+
+def refusals_of(value: float, n_topics: int = 1, n_largest: int = 1) -> RefusalsReport:
+    """Refusals with these shares of one model, of two countries and of topics."""
+    topics = " ".join(f"topic-{i}" for i in range(n_topics))
+    return RefusalsReport(
+        total=ShareEstimate(value, 200, value / 2, value * 2), models=refusal_rows(value, "m"),
+        countries=refusal_rows(value, "Egypt Japan", n_largest), topics=refusal_rows(value, topics, n_largest),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("n_largest", "finding"),
+    [
+        (1, "Refusals are most frequent for topic-0 (12.5%: 25 of 200 answers) and Egypt (12.5%: 25 of 200 answers)."),
+        (2, "Refusals are most frequent for topic-0, topic-1 (12.5% each)."),
+        (6, "Refusals are most frequent for topic-0, topic-1, topic-2, topic-3 and 2 more (12.5% each)."),
+        (15, "Overall, 12.5% of 200 answers are refusals (95% CI 6.2% to 25.0%)."),
+    ],
+)
+def test_only_groups_with_more_refusals_than_others_are_said_to_have_the_most(
+    report: Report, n_largest: int, finding: str
+) -> None:
+    refusals = refusals_of(0.125, 15, n_largest)
+    text = text_of(
+        build_refusals_section(change(report, refusals=change(refusals, models=refusal_rows(0.125, "a b c", 2))))
+    )
+    assert "a, b (12.5% each) refuse most often. Overall, " in text
+    assert finding in text
+    assert ("most frequent" in text) is (n_largest < 15)
 
 
 def test_the_share_of_refusals_and_the_most_refused_groups_are_stated(report: Report) -> None:
     section = build_refusals_section(change(report, refusals=refusals_of(0.125, MAX_PLOTTED_ROWS + 5)))
     assert section is not None
-    text = text_of(section)
-    assert "12.5% of 200 answers are refusals (95% CI 6.2% to 25.0%)." in text
-    assert "Refusals are most frequent for topic 0 (12.5%: 25 of 200 answers) and Egypt (12.5%: 25 of 200" in text
+    assert "12.5% of 200 answers are refusals (95% CI 6.2% to 25.0%)." in text_of(section)
     [figure, _] = blocks_of(section, Figure)
     assert figure.description.count("topic") == MAX_PLOTTED_ROWS
 

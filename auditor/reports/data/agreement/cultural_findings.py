@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from auditor.domain import Method
 from auditor.metrics.intervals.correlation import pearson
 from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate, Tested, bonferroni_level, complete_cases
-from auditor.metrics.intervals.jackknife_interval import IDENTITY, estimate_from_replicates, leave_one_out_sums
+from auditor.metrics.intervals.jackknife_interval import (
+    IDENTITY,
+    ROUNDING_ERROR,
+    estimate_from_replicates,
+    leave_one_out_sums,
+)
 from auditor.metrics.intervals.two_way import STATISTIC_BOUNDS, STATISTIC_TRANSFORMS, UnitLabels
 from auditor.metrics.intervals.unit_means import mean_over_units
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, compare_place_errors
@@ -372,6 +377,7 @@ def _select_bias(
     place, bias = places[best], biases[best]
     method, model = source.columns[place.column]
     differences = place.scores - place.truth
+    differences = np.where(np.abs(differences) < ROUNDING_ERROR, 0.0, differences)
     sign = np.sign(bias.value or 0.0)
     n_same_sign = int((np.sign(differences) == sign).sum())
     n_places_same_sign = sum(
