@@ -233,8 +233,8 @@ def _describe_refusals(refusals: RefusalsReport) -> Text:
     overall = f"{format_styled(total.value, 'percent', 1)} of {pluralize(total.n, 'answer')} are refusals "
     overall += f"({describe_interval(total, 1, 'percent')})."
     models = _select_largest(refusals.models)
-    verb = "refuses" if len(models) == 1 else "refuse"
-    leading: list[Inline] = [*_name_groups(models), f" {verb} most often. Overall, "] if models else []
+    verb = f" {'refuses' if len(models) == 1 else 'refuse'} most often"
+    leading: list[Inline] = [*_name_groups(models, verb), ". Overall, "] if models else []
     places = [_name_groups(rows) for rows in map(_select_largest, (refusals.topics, refusals.countries)) if rows]
     most: list[Inline] = [" Refusals are most frequent for ", *join_texts(places, " and "), "."] if places else []
     return [*leading, overall, *most]
@@ -250,13 +250,13 @@ def _select_largest(rows: Sequence[RefusalRow]) -> list[RefusalRow]:
     return largest if len(largest) < len(rows) else []
 
 
-def _name_groups(rows: Sequence[RefusalRow]) -> list[Inline]:
-    """Name models, topics or countries that have the same share of refusals, with this share."""
+def _name_groups(rows: Sequence[RefusalRow], verb: str = "") -> list[Inline]:
+    """Name models, topics or countries that have the same share of refusals, with a verb and this share."""
     n_others = len(rows) - MAX_NAMED_GROUPS
     others = f" and {format_count(n_others)} more" if n_others > 0 else ""
     each = f"{format_styled(rows[0].share.value, 'percent', 1)} each"
     share = _describe_share(rows[0]) if len(rows) == 1 else each
-    return [*join_names([row.name for row in rows[:MAX_NAMED_GROUPS]]), f"{others} ({share})"]
+    return [*join_names([row.name for row in rows[:MAX_NAMED_GROUPS]]), f"{others}{verb} ({share})"]
 
 
 def _describe_share(row: RefusalRow) -> str:

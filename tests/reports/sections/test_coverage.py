@@ -223,7 +223,7 @@ def test_only_groups_with_more_refusals_than_others_are_said_to_have_the_most(
     text = text_of(
         build_refusals_section(change(report, refusals=change(refusals, models=refusal_rows(0.125, "a b c", 2))))
     )
-    assert "a, b (12.5% each) refuse most often. Overall, " in text
+    assert "a, b refuse most often (12.5% each). Overall, " in text
     assert finding in text
     assert ("most frequent" in text) is (n_largest < 15)
 
