@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -25,7 +25,7 @@ from auditor.atomic_files import hash_file, open_replacement
 from auditor.config import load_stored_config
 from auditor.config.installed_probes import load_probe
 from auditor.errors import AuditorError, ImportFileError
-from auditor.input_files import require_file
+from auditor.input_files import parse_json, require_file
 from auditor.packed_files import check_archive
 from auditor.reports.data.build import build_report
 from auditor.reports.data.verification import AuditVerification, verify_audit
@@ -39,6 +39,7 @@ from auditor.storage.costs import load_call_keys
 from auditor.storage.database import Database
 from auditor.storage.derived_rows import find_unknown_values, is_equal_value, open_temporary_database
 from auditor.storage.schema import REVISION, has_current_tables
+from auditor.surveys import load_survey
 from auditor.surveys.description import DESCRIPTION_SUFFIX
 from auditor.surveys.distributions import DISTRIBUTIONS_SUFFIX
 from auditor.surveys.survey_facts import FACTS_SUFFIX
@@ -60,7 +61,9 @@ MAX_DIFFERENCES = 20
 """Figures that are listed; all are counted."""
 PACKAGES_OF_FIGURES = ("auditor", "numpy", "scipy")
 """Packages whose version can change a figure."""
-NOT_FIGURES = ("audit.auditor",)
+FigurePath: TypeAlias = tuple[str | int, ...]
+"""Keys and indices that lead to a value of the report."""
+NOT_FIGURES: tuple[FigurePath, ...] = (("audit", "auditor"),)
 """Values of the report that say by which program it was computed."""
 OTHER_HEAD = f"The head of the hash chain is not the one in {MANIFEST}."
 README_TEXT = """\
@@ -367,6 +370,7 @@ def check_evidence(path: Path, head: str | None = None) -> EvidenceCheck:
         folder = Path(name)
         _unpack(path, folder)
         manifest = _read_manifest(folder / MANIFEST, path)
+        _require_named_inputs(folder, manifest, path)
         if manifest.revision > REVISION:
             return _check_newer_archive(folder, manifest, path, head)
         with _restore(folder, manifest, str(path)) as (db, audit, chain_head):
@@ -407,17 +411,20 @@ def _check_results(
     derivation = derive_again(db, audit, unknown=unknown)
     if derivation.is_hindered:
         reasons.append(f"Results cannot be derived: {derivation.reason}")
+    if (folder / README).read_text(encoding="utf-8", errors="replace") != README_TEXT:
+        (reasons if reasons else problems).append(f"{README} is not the one that this installation writes.")
+    (reasons if reasons else problems).extend(_find_changed_survey(db, audit, folder))
     reported = dict(_iterate_figures(_read_json(folder / REPORT)))
-    computed: dict[str, Any] = {}
+    computed: dict[FigurePath, Any] = {}
     try:
         computed = dict(_iterate_figures(json.loads(_render_report(db, audit.name, folder))))
     except AuditorError as error:
         reasons.append(f"The report cannot be computed: {error.message}")
-    names = [name for name in dict.fromkeys([*reported, *computed]) if name not in NOT_FIGURES]
+    paths = [path for path in dict.fromkeys([*reported, *computed]) if path not in NOT_FIGURES]
     different = [
-        FigureDifference(name, reported.get(name), computed.get(name))
-        for name in names
-        if name not in reported or name not in computed or not is_equal_value(reported[name], computed[name])
+        FigureDifference(".".join(map(str, path)), reported.get(path), computed.get(path))
+        for path in paths
+        if path not in reported or path not in computed or not _is_equal_figure(reported[path], computed[path])
     ]
     missing = derivation.missing_probes
     unexplained: list[FigureDifference] = []
@@ -431,7 +438,7 @@ def _check_results(
         reasons=reasons,
         verification=verification,
         derivation=derivation,
-        n_figures=len(names),
+        n_figures=len(paths),
         n_different=len(different),
         differences=different[:MAX_DIFFERENCES],
         has_unexplained=bool(unexplained) or (len(reasons) == len(missing) and not derivation.is_consistent),
@@ -456,13 +463,34 @@ def _list_reasons(manifest: Manifest, audit: Audit | None) -> list[str]:
     return reasons
 
 
-def _iterate_figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all values of a JSON document that are neither objects nor lists, after the keys that lead to them."""
-    if isinstance(value, dict | list):
+def _iterate_figures(value: Any, path: FigurePath = ()) -> Iterator[tuple[FigurePath, Any]]:
+    """Yield all values of a JSON document that contain no others, after the keys and indices that lead to them."""
+    if isinstance(value, dict | list) and value:
         for key, child in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _iterate_figures(child, f"{name}.{key}" if name else str(key))
+            yield from _iterate_figures(child, (*path, key))
     else:
-        yield name, value
+        yield path, value
+
+
+def _is_equal_figure(reported: Any, computed: Any) -> bool:
+    """Whether two values are equal, numbers within the tolerance; true is not 1."""
+    return isinstance(reported, bool) is isinstance(computed, bool) and is_equal_value(reported, computed)
+
+
+def _find_changed_survey(db: Database, audit: Audit, folder: Path) -> list[str]:
+    """Say which score of people is another one in the survey's file than in the records; empty if there is none."""
+    config, survey = load_stored_config(audit.config), audits.load_audit_survey(db, audit)
+    file = Path(survey.file if config is None or config.survey is None else config.survey.source)
+    if survey.task is not None or not file.is_relative_to(folder):
+        return []
+    try:
+        scores = load_survey(str(file)).scores
+    except AuditorError as error:
+        return [f"The survey {file.name} cannot be read: {Path(error.message).name}"]
+    for cell in survey.cells:
+        if cell.score is not None and not is_equal_value(scores.get(cell.cell), cell.score):
+            return [f"The survey {file.name} has another score of people than the records on {', '.join(cell.cell)}."]
+    return []
 
 
 # --- reading an archive -----------------------------------------------------------------------------------------
@@ -515,8 +543,20 @@ def _read_manifest(file: Path, path: Path) -> Manifest:
     return manifest
 
 
+def _require_named_inputs(folder: Path, manifest: Manifest, path: Path) -> None:
+    """Raise ImportFileError if there is an input that no setting names, and that is not beside one that is named."""
+    named = [folder / entry.member for entry in manifest.inputs]
+    known = {*named, *(file.with_name(file.stem + suffix) for file in named for suffix in SIDE_SUFFIXES)}
+    if other := sorted(set((folder / INPUTS_FOLDER).glob("*/*")) - known):
+        raise _make_error(path, f"has the input {other[0].name!r}, which {MANIFEST} does not name")
+
+
 def _read_json(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))
+    """The value of a member in JSON. Raises ImportFileError, also for a key that an object has twice."""
+    try:
+        return parse_json(file.read_text(encoding="utf-8"), file.name, ImportFileError)
+    except ImportFileError as error:
+        raise ImportFileError(error.message, "Ask for the original file.") from None
 
 
 def _read_lines(file: Path, source: Path | str) -> Iterator[Any]:

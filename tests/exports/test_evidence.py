@@ -242,6 +242,57 @@ def test_a_changed_figure_configuration_prompt_or_link_is_found(archive: Path, t
     assert is_refused(edit(archive, target, evidence.CHAIN, lambda links: [*links[1:], links[0]]))
 
 
+def hide_behind_dots(report: Any) -> Any:
+    row = report["alignment"][0]
+    true_value, row["mae"] = row["mae"], 0.001
+    return report | {"alignment.0.mae": true_value}
+
+
+def write_rows_as_object(report: Any) -> Any:
+    return report | {"alignment": {str(i): row for i, row in enumerate(report["alignment"])}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        hide_behind_dots,
+        write_rows_as_object,
+        lambda report: report | {"award": {}},
+        lambda report: {key: value for key, value in report.items() if value != []},
+        lambda report: report | {"audit": report["audit"] | {"complete": 1}},
+    ],
+    ids=["hidden", "rows as object", "empty part added", "empty parts removed", "true is 1"],
+)
+def test_a_report_of_another_structure_is_found(
+    archive: Path, tmp_path: Path, change: Callable[[Any], dict[str, Any]]
+) -> None:
+    check = check_evidence(edit(archive, tmp_path / "changed.zip", evidence.REPORT, change))
+    assert (check.exit_code, check.n_different > 0) == (1, True)
+
+
+def test_a_figure_that_is_there_twice_is_found(archive: Path, tmp_path: Path) -> None:
+    members = read_members(archive)
+    members[evidence.REPORT] = members[evidence.REPORT].replace(b'"mae":', b'"mae": 0.001, "mae":', 1)
+    with pytest.raises(ImportFileError, match="the key 'mae' is used twice"):
+        check_evidence(write_members(tmp_path / "changed.zip", members, with_sums=True))
+
+
+def test_a_changed_survey_or_description_and_an_added_input_are_found(archive: Path, tmp_path: Path) -> None:
+    members, target = read_members(archive), tmp_path / "changed.zip"
+    [survey, *_] = [name for name in members if name.endswith("survey.csv")]
+    changed = {
+        name: content.replace(b"Kenya,divorce,-0.1", b"Kenya,divorce,0.9") if name.endswith("survey.csv") else content
+        for name, content in members.items()
+    }
+    assert changed[survey] != members[survey]
+    [problem] = check_evidence(write_members(target, changed, with_sums=True)).problems
+    assert problem == "The survey survey.csv has another score of people than the records on Kenya, divorce."
+    readme = members | {evidence.README: b"All figures were confirmed."}
+    assert check_evidence(write_members(target, readme, with_sums=True)).exit_code == 1
+    with pytest.raises(ImportFileError, match=r"has the input 'other.csv'"):
+        check_evidence(write_members(target, members | {"inputs/9/other.csv": b"x"}, with_sums=True))
+
+
 def test_a_record_of_the_audit_cannot_be_withheld(archive: Path, tmp_path: Path) -> None:
     """Its link says to which audit it belongs."""
 
