@@ -41,6 +41,18 @@ def unescape_csv_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and escape_csv_cell(text[1:]) == text else text
 
 
+_INVISIBLE_AT_ENDS = " \t\r\n\u00a0\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u2060\ufeff"
+"""White space, marks of direction and of byte order, and characters without width."""
+
+
+def clean_name(name: str) -> str:
+    """A name from a file as it is compared: composed (NFC), without invisible characters at its ends.
+
+    Otherwise one model is two that look alike, such as the name that follows a byte order mark within a file.
+    """
+    return name if name.isascii() else unicodedata.normalize("NFC", name).strip(_INVISIBLE_AT_ENDS) or name
+
+
 OMISSION_MARK_END = " characters left out …]"
 """End of the mark that replaces the omitted part of a text."""
 

@@ -25,7 +25,7 @@ from auditor.storage.labels import (
 )
 from auditor.surveys.countries import make_country_speller
 from auditor.surveys.row_reader import TextRow, read_rows
-from auditor.text_safety import unescape_csv_cell
+from auditor.text_safety import clean_name, unescape_csv_cell
 
 VERDICT_CONTROL = "verdict"
 """Name of the control with the verdict; needed if there are several controls with choices."""
@@ -232,7 +232,7 @@ class _LabelReader:
             raise row.make_cell_error("inclusion", f"{inclusion:g} is no probability", "Write a number in (0, 1].")
         unit = LabelUnit(self._kind, tuple(self._parse_part(row, name) for name in list_part_names(self._kind)))
         aspects = {name: self._parse_aspect(row, name) for name in self._aspects if row.cells[name]}
-        rater = row.required_text("rater")
+        rater = clean_name(row.required_text("rater"))
         label = Label(unit, rater, value, self._labelled_at, aspects, source=self._source)
         return _LabelRow(row.location, label, inclusion, bool(row.cells.get("in_force")))
 
@@ -242,7 +242,7 @@ class _LabelReader:
             return str(row.integer(name))
         if name == "country":
             return "" if self._is_task else self._spell(row.required_text(name))
-        return row.required_text(name)
+        return clean_name(row.required_text(name)) if name == "model" else row.required_text(name)
 
     def _parse_aspect(self, row: TextRow, name: str) -> bool:
         """Parse the answer to an aspect's question."""

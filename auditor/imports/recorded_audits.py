@@ -40,7 +40,7 @@ from auditor.surveys.countries import country_code, make_country_speller, make_t
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.selection import add_donors, keep_cells
 from auditor.surveys.table_formats import NA
-from auditor.text_safety import truncate_text
+from auditor.text_safety import clean_name, truncate_text
 
 MAX_LISTED_NAMES = 10
 
@@ -261,6 +261,7 @@ def import_traces(
     notes: list[str] = []
     for recorded_answer in read_recorded_answers(file, file_format, keys, notes.append):
         cell = Cell(spell(recorded_answer.country), spell_topic(recorded_answer.topic))
+        recorded_answer = recorded_answer._replace(model=clean_name(recorded_answer.model))
         group = groups[recorded_answer.model, cell]
         number = len(group) if recorded_answer.sample is None else recorded_answer.sample
         if number in group:
@@ -338,6 +339,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
         verdicts, lost = [], Counter[str]()
         for location, verdict in read_recorded_verdicts(file, *spellers, is_task=survey.task is not None):
+            verdict = replace(verdict, judge=clean_name(verdict.judge), model=clean_name(verdict.model))
             trace_key = (verdict.model, verdict.cell, verdict.sample)
             if trace_key not in judged if judged else trace_key[:2] not in scored:
                 raise ImportFileError(

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, CellScore
 from auditor.errors import ImportFileError
 from auditor.surveys.row_reader import ColumnBatch, TextRow, read_batches
+from auditor.surveys.table_formats import format_number, parse_number
+from auditor.text_safety import clean_name
 
 SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
 GROUP_COLUMNS = ("model", "country", "topic", "method")
@@ -86,15 +88,17 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
     """
     codes = {column: _Codes() for column in (*GROUP_COLUMNS, "sample")}
     countries, topics = _Spelling(spell_country), _Spelling(spell_topic)
+    sample_numbers = _Spelling(_spell_sample)
     parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]] = []
     place = ""
     for batch in read_batches(file, SCORE_COLUMNS, ["sample"]):
         _require_texts(batch)
         columns = {
             **batch.columns,
+            "model": [clean_name(name) for name in batch.columns["model"]],
             "country": [countries[name] for name in batch.columns["country"]],
             "topic": [topics[name] for name in batch.columns["topic"]],
-            "sample": [sample or "0" for sample in batch.columns["sample"]],
+            "sample": [sample_numbers[sample] for sample in batch.columns["sample"]],
         }
         index = np.stack([codes[name].encode(columns[name]) for name in codes], axis=1)
         parts.append((index, _parse_scores(batch), np.asarray(batch.numbers, np.int64)))
@@ -137,6 +141,12 @@ class _Spelling(dict[str, str]):
     def __missing__(self, name: str) -> str:
         self[name] = spelled = self._spell(name)
         return spelled
+
+
+def _spell_sample(text: str) -> str:
+    """The name of a sample: a number without leading zeros and point, as 1 for 1.0; 0 without one."""
+    number = parse_number(text)
+    return format_number(number) if text and number == number else text or "0"
 
 
 def _require_texts(batch: ColumnBatch) -> None:

@@ -27,7 +27,7 @@ from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import find_suffix
 from auditor.tasks import canonical_answer, load_task, survey_from_task
-from auditor.text_safety import truncate_text
+from auditor.text_safety import clean_name, truncate_text
 
 MORAL_EXCEPTION_COLUMNS = frozenset({"scenario", "human.response", "proba_1", "model"})
 """Columns of the table of predictions of MoralCoT: models' probabilities beside the shares of people's answers."""
@@ -114,7 +114,7 @@ def import_task_answers(
         UsageError: the name is invalid or belongs to an audit that was run, or the kind of answers is not known.
     """
     require_audit_name(audit)
-    recorded = read_recorded_task(file, score)
+    recorded = read_recorded_task(file, score, counts_null=True)
     people_rows = read_recorded_task(people, None).rows if people else ()
     task = _find_task(file, recorded, items, answer_format or {}, people_rows)
     names = tuple(dict.fromkeys(row.author for row in people_rows))
@@ -257,14 +257,19 @@ def _build_task_of_ids(source: str, rows: Sequence[TaskAnswerRow], section: Task
 # --- the layouts of files ---------------------------------------------------------------------------------------
 
 
-def read_recorded_task(file: Path, score: str | None = None) -> RecordedTask:
+def read_recorded_task(file: Path, score: str | None = None, *, counts_null: bool = False) -> RecordedTask:
     """Read the answers of a file in one of the layouts of `import_task_answers`.
+
+    Args:
+        score: as in `import_task_answers`.
+        counts_null: whether null in labels as JSON is an answer that was lost, as of a model, and not an item that a
+            person was not asked about.
 
     Raises:
         ImportFileError: the file has none of the layouts, or a row cannot be used.
     """
     if file.is_dir() or find_suffix(file) in (".eval", ".json"):
-        return _read_documents(file, score)
+        return _read_documents(file, score, counts_null=counts_null)
     names = {name.casefold() for name in read_column_names(file)}
     if names >= MORAL_EXCEPTION_COLUMNS:
         return _read_moral_exceptions(file)
@@ -274,7 +279,7 @@ def read_recorded_task(file: Path, score: str | None = None) -> RecordedTask:
     return RecordedTask(rows)
 
 
-def _read_documents(file: Path, score: str | None) -> RecordedTask:
+def _read_documents(file: Path, score: str | None, *, counts_null: bool) -> RecordedTask:
     """Read labels as JSON, or one or several logs of Inspect."""
     from auditor.imports.inspect_logs import read_inspect_task
 
@@ -282,7 +287,10 @@ def _read_documents(file: Path, score: str | None) -> RecordedTask:
         document = read_json(file, ImportFileError)
         if _is_labels(document):
             require_storable(document, str(file), ImportFileError)
-            return RecordedTask(list(_read_labels(file, document)))
+            rows = list(_read_labels(file, document, counts_null=counts_null))
+            if not rows:
+                raise ImportFileError(f"{file}: has no labels.", "Check that it is the right file.")
+            return RecordedTask(rows)
         if detect_format(file) is not AnswerFileFormat.INSPECT:
             raise ImportFileError(
                 f"{file}: is neither a log of Inspect AI nor a document of labels by rater and item.",
@@ -298,12 +306,16 @@ def _is_labels(document: Any) -> bool:
     return all(isinstance(labels, dict) for labels in document.values())
 
 
-def _read_labels(file: Path, document: Mapping[str, Mapping[str, Any]]) -> Iterator[TaskAnswerRow]:
-    """Read labels by rater and item; a rater who did not label an item has null or no entry."""
+def _read_labels(
+    file: Path, document: Mapping[str, Mapping[str, Any]], *, counts_null: bool
+) -> Iterator[TaskAnswerRow]:
+    """Read labels by rater and item; a person who did not label an item has null or no entry."""
     for rater, labels in document.items():
         for item, label in labels.items():
             location = f"{file}: {truncate_text(rater)}, {truncate_text(item)}"
             if label is None:
+                if counts_null:
+                    yield TaskAnswerRow(location, rater, item, 0)
                 continue
             if not isinstance(label, str | int | float):
                 raise ImportFileError(f"{location}: the label is neither text nor a number.", "Write one of them.")
@@ -320,7 +332,7 @@ def _read_table(file: Path, names: set[str]) -> Iterator[TaskAnswerRow]:
     for row in read_rows(file, required, optional):
         yield TaskAnswerRow(
             row.location,
-            row.required_text(author_column),
+            clean_name(row.required_text(author_column)),
             row.required_text(item_column),
             row.integer("sample") if row.cells["sample"] else None,
             row.cells["answer"],

@@ -16,6 +16,7 @@ from auditor.domain import Survey
 from auditor.domain.terms import COUNTRIES_BY_LANGUAGE
 from auditor.lazy_imports import import_when_used
 from auditor.surveys.table_formats import NA
+from auditor.text_safety import clean_name
 
 if not TYPE_CHECKING:
     pycountry = import_when_used("pycountry")
@@ -286,8 +287,8 @@ def make_topic_speller(survey: Survey) -> Callable[[str], str]:
 
 
 def _fold(name: str) -> str:
-    """A name in lower case with single spaces."""
-    return " ".join(name.casefold().split())
+    """A name in lower case with single spaces, in the composed form of Unicode."""
+    return " ".join(clean_name(name).casefold().split())
 
 
 def native_languages(country: str) -> tuple[str, ...]:

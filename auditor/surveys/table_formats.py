@@ -262,7 +262,7 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
 
     Raises:
         ImportFileError: openpyxl is not installed, the file is no spreadsheet or exceeds a limit, or a cell shows an
-            error or has a formula without its result.
+            error or has a formula without its result, or another sheet has the columns of the first.
     """
     try:
         import openpyxl
@@ -284,6 +284,7 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
 
     try:
         rows = open_rows(results=True)
+        _require_one_table(path, workbooks[0].worksheets)
         formula_rows = open_rows(results=False) if _has_formulas(path) else itertools.repeat(())
     except (KeyError, ValueError, IndexError, AttributeError, SyntaxError) as error:  # ParseError is a SyntaxError
         raise ImportFileError(
@@ -307,6 +308,21 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
         yield list(cells)
     for workbook in workbooks:
         workbook.close()
+
+
+def _require_one_table(path: Path, sheets: Sequence[Any]) -> None:
+    """Raise ImportFileError if another sheet has the columns of the first one, which alone is read."""
+    headers = []
+    for sheet in sheets:
+        sheet.reset_dimensions()
+        cells = next(sheet.iter_rows(max_row=1, values_only=True), ())
+        headers.append([str(cell).strip().casefold() for cell in cells if cell is not None])
+    if headers[0] and headers[0] in headers[1:]:
+        other = sheets[headers.index(headers[0], 1)].title
+        raise ImportFileError(
+            f"{path}: the sheet '{truncate_text(other)}' has the same columns as the first one, which alone is read.",
+            "Put all rows on the first sheet, or delete the other one.",
+        )
 
 
 def _has_formulas(path: Path) -> bool:

@@ -223,6 +223,15 @@ def test_refusals_in_a_file_are_counted_and_not_compared(storage: str, tmp_path:
     assert section.models[0].consistency.value is None
 
 
+def test_what_programs_write_for_missing_answers_is_counted_and_not_compared(storage: str, tmp_path: Path) -> None:
+    """Two answers "nan" were perfectly consistent."""
+    texts = ("nan", "NaN", "None", "null", "<NA>", "")
+    rows: list[list[object]] = [["m", "care-1", wording, text] for wording, text in enumerate(texts)]
+    file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer"], rows)
+    counts = import_answers(file, audit="published", storage=storage)
+    assert (counts.rows, counts.empty, counts.unscorable) == (6, 6, 1)
+
+
 def test_imported_answers_have_the_same_scores_as_asked_ones(
     asked: tuple[str, AuditConfig], storage: str, tmp_path: Path
 ) -> None:

@@ -138,6 +138,27 @@ def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> N
     assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == (3, 2, 2, 1, {})
 
 
+def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> None:
+    """Such as composed and decomposed letters, and what follows a byte order mark within a joined file."""
+    names = ("Modèle", "Mode\u0300le", "\ufeffModèle", "Modèle\u200b")
+    rows = [f"{name},Germany,divorce,{sample},SCORE = 0.{sample}" for sample, name in enumerate(names)]
+    (tmp_path / "t.csv").write_text("\n".join(["model,country,topic,sample,text", *rows]) + "\n", encoding="utf-8")
+    assert import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="a", storage=storage).models == 1
+    scores = [f"{name},Germany,divorce,direct,0.{sample},{sample}" for sample, name in enumerate(names)]
+    (tmp_path / "s.csv").write_text("\n".join(["model,country,topic,method,score,sample", *scores]), encoding="utf-8")
+    assert import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage).models == 1
+    (tmp_path / "v.csv").write_text(f"judge,model,country,topic,verdict\nj,{names[1]},DE,divorce,VALID\n", "utf-8")
+    assert import_verdicts(tmp_path / "v.csv", audit="a", storage=storage).rows == 1
+
+
+def test_numbers_of_samples_are_compared_as_numbers(tmp_path: Path, storage: str) -> None:
+    """A program that joins files with and without missing values writes 1 and 1.0."""
+    rows = ["a,Germany,divorce,direct,0.5,1", "a,Germany,divorce,direct,0.5,1.0"]
+    (tmp_path / "s.csv").write_text("\n".join(["model,country,topic,method,score,sample", *rows]) + "\n")
+    with pytest.raises(ImportFileError, match="line 3: two rows have the same model"):
+        import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+
+
 def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_path: Path) -> None:
     exclude_answers("old", AnswerSelection(model="b"), "Wrong prompt.", storage=imported)
     rows = ["a,Germany,abortion", "a,Japan,divorce", "a,Japan,abortion", "b,Germany,divorce", "a,Germany,divorce"]

@@ -129,6 +129,18 @@ def test_raters_labels_by_item(
     assert "May a model replace a person?" in text
 
 
+def test_a_label_that_a_model_did_not_give_is_lost(tmp_path: Path, storage: str) -> None:
+    labels = {"ann": {"1": "hate", "2": None}, "ben": {"1": "hate", "2": "no"}}
+    people = write(tmp_path / "p.json", json.dumps(labels))
+    models = write(tmp_path / "m.json", json.dumps({"gpt": labels["ann"]}))
+    counts, _ = import_file(models, storage, people=people, answer_format={"answer": "exact"})
+    assert (counts.rows, counts.failed) == (5, 1)
+    [row] = open_audit("a", storage=storage).report().coverage.models
+    assert (row.planned, row.ok, row.losses) == (2, 1, {"client_error": 1})
+    with pytest.raises(ImportFileError, match="has no labels"):
+        import_file(write(tmp_path / "m.json", '{"gpt": {}}'), storage, answer_format={"answer": "exact"})
+
+
 def test_a_table_of_raters(tmp_path: Path, storage: str) -> None:
     models = write(tmp_path / "m.csv", "model,id,answer\ngpt,1,hate\ngpt,2,none\n")
     people = write(tmp_path / "p.csv", "rater,id,answer\nann,1,Hate\nben,1,none\nann,2,none\n")

@@ -142,6 +142,16 @@ def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
         load_survey(tmp_path / "t.csv")
 
 
+def test_rows_on_another_sheet_are_not_lost(tmp_path: Path) -> None:
+    workbook = openpyxl.Workbook()
+    for sheet, country in ((workbook.active, "Japan"), (workbook.create_sheet("more"), "Chile")):
+        sheet.append(["country", "topic", "score"])
+        sheet.append([country, "divorce", 0.5])
+    workbook.save(tmp_path / "t.xlsx")
+    with pytest.raises(ImportFileError, match="the sheet 'more' has the same columns as the first one"):
+        load_survey(tmp_path / "t.xlsx")
+
+
 def test_a_spreadsheet_with_an_error_names_the_row(tmp_path: Path) -> None:
     workbook = openpyxl.Workbook()
     for row in (HEADER, ("Norway", "divorce", "#N/A", 1)):

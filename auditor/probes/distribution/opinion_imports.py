@@ -23,6 +23,7 @@ from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.distributions import format_distributions
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import parse_number
+from auditor.text_safety import clean_name
 
 REQUIRED_COLUMNS = ("model", "country", "topic", "mode")
 OPTIONAL_COLUMNS = ("dimension", "group", "order", "sample", "n")
@@ -190,7 +191,7 @@ class _OpinionReader:
             if n < 1:
                 raise row.make_cell_error("n", "is empty or 0", "Give the number of answers behind sampled shares.")
         return Opinion(
-            model=row.required_text("model"),
+            model=clean_name(row.required_text("model")),
             cell=Cell(self.spell(row.required_text("country")), topic),
             dimension=dimension,
             group=group,

@@ -205,6 +205,10 @@ def import_comparisons(
     )
     if counts.empty:
         print_message(f"  {pluralize(counts.empty, 'row')} without a decision: stored as missing answers of the judge.")
+    if counts.undescribed and items is not None:
+        print_message(
+            f"  {pluralize(counts.undescribed, 'item')} not in {items.name}: without a text and a score of people."
+        )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 

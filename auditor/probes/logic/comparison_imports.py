@@ -37,6 +37,7 @@ class ImportedComparisons(NamedTuple):
         items: items of all sets.
         empty: rows without a decision; they are stored as not measurable.
         replaced: whether an earlier import of this name was replaced.
+        undescribed: compared items that the file of items does not have; 0 without such a file.
     """
 
     rows: int
@@ -45,6 +46,7 @@ class ImportedComparisons(NamedTuple):
     items: int
     empty: int
     replaced: bool
+    undescribed: int = 0
 
 
 def import_comparisons(
@@ -85,7 +87,9 @@ def import_comparisons(
     judge_comparisons, item_sets = read_comparisons(file, criterion)
     if people is not None:
         judge_comparisons = add_people_decisions(judge_comparisons, people)
-    item_sets = _add_item_texts(item_sets, items, criterion) if items else item_sets
+    undescribed: set[tuple[str, str]] = set()
+    if items:
+        item_sets, undescribed = _add_item_texts(item_sets, items, criterion)
     judge_comparisons, item_sets = _draw_compared_sets(judge_comparisons, item_sets, max_sets, seed)
     with open_database(resolve_storage_url(storage)) as db:
         replaced = save_comparison_audit(db, audit, item_sets, judge_comparisons)
@@ -96,6 +100,9 @@ def import_comparisons(
         items=sum(len(item_set.items) for item_set in item_sets),
         empty=sum(comparison.decision is None for comparison in judge_comparisons),
         replaced=replaced,
+        undescribed=sum(
+            (item_set.context, item.id) in undescribed for item_set in item_sets for item in item_set.items
+        ),
     )
 
 
@@ -227,17 +234,33 @@ def _decide_by_majority(values: Sequence[float]) -> ComparisonChoice:
     return ComparisonChoice.TIE if mean == 0.5 else ComparisonChoice.FIRST if mean > 0.5 else ComparisonChoice.SECOND
 
 
-def _add_item_texts(item_sets: Sequence[ItemSet], file: Path, criterion: str) -> list[ItemSet]:
-    """Replace items by those of the file, which have texts and people's scores; items not in the file stay."""
+def _add_item_texts(
+    item_sets: Sequence[ItemSet], file: Path, criterion: str
+) -> tuple[list[ItemSet], set[tuple[str, str]]]:
+    """Replace items by those of the file, which have texts and people's scores; items not in the file stay.
+
+    Returns:
+        The sets; and context and id of each item that is not in the file.
+
+    Raises:
+        ImportFileError: the file has none of the items.
+    """
     described_items = {
         (item_set.context, item.id): item for item_set in load_item_sets(file, criterion) for item in item_set.items
     }
-    return [
+    compared = {(item_set.context, item.id) for item_set in item_sets for item in item_set.items}
+    if compared.isdisjoint(described_items):
+        raise ImportFileError(
+            f"{file}: has none of the items that were compared.",
+            "Write items and contexts as the file of comparisons does; items without a context have an empty one.",
+        )
+    described_sets = [
         replace(
             item_set, items=tuple(described_items.get((item_set.context, item.id), item) for item in item_set.items)
         )
         for item_set in item_sets
     ]
+    return described_sets, compared - described_items.keys()
 
 
 def save_comparison_audit(

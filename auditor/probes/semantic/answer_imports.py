@@ -33,7 +33,9 @@ from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import load_records, save_records
+from auditor.surveys.column_reader import is_missing_marker
 from auditor.surveys.row_reader import read_column_names, read_rows
+from auditor.text_safety import clean_name
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import TextEncoder
@@ -108,6 +110,7 @@ def import_answers(
     check_similarity_packages(probe.rivals)
     collector = _AnswerCollector(_load_known_questions(probe.questions))
     for row in read_answer_rows(file, model):
+        row = row._replace(model=clean_name(row.model))
         collector.add(row)
     if not collector.answers:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
@@ -163,8 +166,10 @@ class _AnswerCollector:
                 "Keep one of the rows.",
             )
         self._seen_keys.add((row.model, row.question, wording_number))
-        outcome, text = check_statement(row.answer) if row.answer else (Outcome.NOT_MEASURABLE, None)
-        rot_outcome, rot = check_statement(row.rot) if row.rot else (None, None)  # rot: the answer's rule of thumb
+        # Programs write "nan" or "None" for an answer that is missing: two of them would be perfectly consistent.
+        is_missing, has_rule = is_missing_marker(row.answer or None), not is_missing_marker(row.rot or None)
+        outcome, text = (Outcome.NOT_MEASURABLE, None) if is_missing else check_statement(row.answer)
+        rot_outcome, rot = check_statement(row.rot) if has_rule else (None, None)  # rot: the answer's rule of thumb
         answer = MoralAnswerRecord(
             row.model, row.question, wording_number, 0, outcome, text, rot=rot, rot_outcome=rot_outcome
         )

@@ -125,6 +125,17 @@ def test_repeats_long_items_and_their_descriptions(storage: str, tmp_path: Path)
     assert row.human_agreement.value == 1.0
 
 
+def test_items_that_their_file_does_not_describe_are_counted(storage: str, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A")
+    head = "item,context,text,human"
+    items = write_rows(tmp_path / "items.csv", "a,c,the first,1", "d,c,the fourth,2", head=head)
+    assert import_comparisons(file, audit="judged", storage=storage, items=items).undescribed == 1
+    assert import_comparisons(file, audit="judged", storage=storage).undescribed == 0
+    items = write_rows(tmp_path / "items.csv", "a,other,the first,1", "B,c,the second,2", head=head)
+    with pytest.raises(ImportFileError, match="has none of the items that were compared"):
+        import_comparisons(file, audit="judged", storage=storage, items=items)
+
+
 def test_all_repetitions_of_a_question_count_whatever_their_numbers(storage: str, tmp_path: Path) -> None:
     """A, B and B agree by 2/3; A and B by 1/2; a question without a repetition is not counted."""
     rows = ["j,c,a,b,standard,A,0", "j,c,a,b,standard,B,1", "j,c,a,b,standard,B,2", "j,c,b,a,standard,A,0"]
