@@ -23,7 +23,7 @@ from auditor.storage.labels import (
     load_labelable_units,
     select_drawable_units,
 )
-from auditor.surveys.countries import make_country_speller
+from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.row_reader import TextRow, read_rows
 from auditor.text_safety import clean_name, unescape_csv_cell
 
@@ -198,6 +198,7 @@ class _LabelReader:
         self._kind = kind
         self._source = source
         self._spell: Callable[[str], str] = make_country_speller(survey)
+        self._spell_topic: Callable[[str], str] = make_topic_speller(survey)
         self._values = {choice.value.upper(): choice.value for choice in kind.choices}
         is_trace = kind is LabelKind.TRACE
         self._aspects = tuple(aspect_questions(for_task=survey.task is not None)) if is_trace else ()
@@ -242,6 +243,8 @@ class _LabelReader:
             return str(row.integer(name))
         if name == "country":
             return "" if self._is_task else self._spell(row.required_text(name))
+        if name == "topic" and not self._is_task:
+            return self._spell_topic(row.required_text(name))
         return clean_name(row.required_text(name)) if name == "model" else row.required_text(name)
 
     def _parse_aspect(self, row: TextRow, name: str) -> bool:

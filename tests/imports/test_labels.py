@@ -99,6 +99,13 @@ def test_an_import_that_is_repeated_stores_nothing_new(storage: str, sample: lis
         assert len(labels.load_entries(db, audits.get_audit(db, "moral").id)) == 2
 
 
+def test_countries_and_topics_are_found_in_any_spelling(storage: str) -> None:
+    row = make_row(("alder", "EGY", "Divorce", "0"))
+    import_file(write_csv([row]))
+    [label], _ = load(storage)
+    assert label.unit.parts == ("alder", "Egypt", "divorce", "0")
+
+
 def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, sample: list[UnitToLabel]) -> None:
     sampled = {unit.unit.parts for unit in sample}
     outside = next(trace for trace in TRACES if trace not in sampled)

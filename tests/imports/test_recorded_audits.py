@@ -527,11 +527,12 @@ def test_exported_opinions_can_be_imported_again(tmp_path: Path, storage: str) -
     rows = ["m,Japan,divorce,sampled,up,0,5", "m,Japan,divorce,sampled,down,0,2", "m,Japan,taxes,sampled,up,0,99"]
     (tmp_path / "o.csv").write_text("\n".join(["model,country,topic,mode,order,sample,answer", *rows]) + "\n")
     import_opinions(tmp_path / "o.csv", survey=survey, audit="a", storage=storage)
+    exclude_answers("a", AnswerSelection(topic="divorce"), "Wrong scale.", storage=storage)
     folder = export(storage, "a", tmp_path)
     import_opinions(folder / "opinion.jsonl", survey=survey, audit="b", storage=storage)
     with open_database(storage, create=False) as db:
         opinions = [load_records(db, audits.get_audit(db, name).id, Opinion) for name in ("a", "b")]
-    assert len(opinions[0]) == 3
+    assert [opinion.outcome for opinion in opinions[0]] == [Outcome.EXCLUDED, Outcome.EXCLUDED, Outcome.UNPARSED]
     assert opinions[1] == opinions[0]
 
 

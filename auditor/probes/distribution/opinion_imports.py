@@ -20,13 +20,13 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.surveys import SurveyDistributions, group_countries, load_distributions, load_survey
 from auditor.surveys.countries import make_country_speller, make_topic_speller
-from auditor.surveys.distributions import format_distributions
+from auditor.surveys.distributions import format_distributions, parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import parse_number
 from auditor.text_safety import clean_name
 
 REQUIRED_COLUMNS = ("model", "country", "topic", "mode")
-OPTIONAL_COLUMNS = ("dimension", "group", "order", "sample", "n")
+OPTIONAL_COLUMNS = ("dimension", "group", "order", "sample", "n", "outcome")
 
 
 class ImportedOpinions(NamedTuple):
@@ -185,10 +185,15 @@ class _OpinionReader:
             shares = _parse_exported_shares(row, len(points))
         else:
             shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values[: len(points)])
+        outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
+        if outcome not in (None, Outcome.OK):
+            shares = None  # a call that failed, or an answer that a person declared invalid
+        elif shares is None or outcome is None:
+            outcome = Outcome.OK if shares is not None else Outcome.UNPARSED
         n = None
         if mode is OpinionMode.SAMPLED:
-            n = 1 if has_answers else row.integer("n")
-            if n < 1:
+            n = 1 if has_answers else row.integer("n") or None
+            if n is None and (outcome is Outcome.OK or not row.cells["outcome"]):
                 raise row.make_cell_error("n", "is empty or 0", "Give the number of answers behind sampled shares.")
         return Opinion(
             model=clean_name(row.required_text("model")),
@@ -200,7 +205,7 @@ class _OpinionReader:
                 _parse_choice(row, self.order_column, ["up", "down"]) if row.cells[self.order_column] else ""
             ),
             sample=row.integer("sample"),
-            outcome=Outcome.OK if shares is not None else Outcome.UNPARSED,
+            outcome=outcome,
             shares=shares,
             n=n,
         )
