@@ -300,7 +300,7 @@ _STRUCTURE_CAPTION = (
 def build_population_section(report: Report) -> Section | None:
     """Build the section on people's sampling error and on structure; None where neither can be computed."""
     labels = SeriesLabels.of(report)
-    corrected = [row for row in report.population if row.mae.value is not None]
+    corrected = [row for row in report.population if row.mae.value is not None or row.is_below_floor]
     related = [row for row in report.structure if row.structure.raw.value is not None]
     blocks: list[Block] = []
     if corrected:

@@ -12,6 +12,7 @@ import numpy as np
 from auditor.domain import Survey
 from auditor.errors import AuditorError
 from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate
+from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.metrics.intervals.two_way import crossed_jackknife
 from auditor.metrics.people.alignment import MAE
 from auditor.metrics.people.structure import compare_structure
@@ -69,6 +70,11 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
     ]
 
 
+BELOW_FLOOR_REASON = (
+    "the scores repeat the sampling error of this survey, which can be taken out only of scores that do not have it"
+)
+ROUNDING_ERROR = 1e-9
+"""Up to which an error is 0."""
 MIN_SHOWN_CHANGE = 0.05
 """Smallest change of MAE, as a share of the raw one, for which page one shows the corrected figure too."""
 
@@ -99,7 +105,7 @@ class PopulationAgreementRow(ReportModel):
     """MAE that is expected of a model that knows the population exactly: sqrt(2/π) times the mean standard error."""
     is_below_floor: bool
     """Whether the upper end of the raw MAE's interval is below the floor: the model repeats this survey's sample. Both
-    are over the cells with a known standard error."""
+    are over the cells with a known standard error. Nothing is corrected then; the estimates have the reason."""
     is_above_ceiling: bool
     """Whether the lower end of the raw r's interval is above the upper end of the highest r that people's sampling
     error allows."""
@@ -148,14 +154,19 @@ def _build_row(
         reason = RESCALED_SCORES_REASON
     missing = Estimate(None, int(is_known.sum()), reason=reason or NO_ERROR_REASON)
     corrected = CorrectedAgreement(missing, missing, missing, missing)
+    mae, floor = raw.mae, None
+    places = (source.cluster_countries(scores, truth, errors), source.topic_index)
     if reason is None:
-        places = (source.cluster_countries(scores, truth, errors), source.topic_index)
+        floor = sampling_floor_of_mae(errors[is_known])
+        if is_known.sum() < mae.n:  # the floor is that of the cells with a known error
+            mae = crossed_jackknife(MAE, np.where(is_known, scores, np.nan), truth, *places)
+    is_below_floor = floor is not None and _is_below(mae, floor)
+    if is_below_floor:  # the model has the sampling error of people's scores too
+        missing = dataclasses.replace(missing, reason=BELOW_FLOOR_REASON)
+        corrected = CorrectedAgreement(missing, missing, missing, missing)
+    elif reason is None:
         corrected = correct_for_survey_error(scores, truth, errors, *places)
-    floor = sampling_floor_of_mae(errors[is_known]) if reason is None else None
-    mae_high, r_low = raw.mae.ci_high, raw.pearson_r.ci_low
-    if reason is None and is_known.sum() < raw.mae.n:  # the floor is that of the cells with a known error
-        places = (source.cluster_countries(scores, truth, errors), source.topic_index)
-        mae_high = crossed_jackknife(MAE, np.where(is_known, scores, np.nan), truth, *places).ci_high
+    r_low = raw.pearson_r.ci_low
     return PopulationAgreementRow(
         model=model,
         method=method,
@@ -167,10 +178,17 @@ def _build_row(
         design_effect=design_effect,
         takes_file_errors=takes_file_errors,
         mae_floor=floor,
-        is_below_floor=floor is not None and mae_high is not None and mae_high < floor,
+        is_below_floor=is_below_floor,
         is_above_ceiling=ceiling is not None and r_low is not None and r_low > ceiling,
         reason=reason,
     )
+
+
+def _is_below(mae: Estimate, floor: float) -> bool:
+    """Whether an error is clearly below the floor; one of 0 on enough cells is, though it has no interval."""
+    if mae.ci_high is not None:
+        return mae.ci_high < floor
+    return mae.value is not None and mae.value < ROUNDING_ERROR < floor and mae.n >= MIN_UNITS
 
 
 AS_AUDITED = "as audited"

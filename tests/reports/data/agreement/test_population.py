@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.people.survey_error import sampling_floor_of_mae
+from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.population import compute_population_agreement
 from auditor.reports.data.measurement_schema import CeilingRow
 from auditor.reports.data.report_schema import Report
@@ -55,6 +57,31 @@ def test_a_cell_without_a_standard_error_hides_no_recited_table(report: Report) 
         source = make_source(report, name)
         row = compute_population_agreement(source, [report.alignment[column]], [])[0]
         assert (row.cells, row.is_below_floor) == (N_CELLS - 3, is_recited)
+
+
+def test_sampling_error_is_not_taken_out_of_scores_that_repeat_it(report: Report) -> None:
+    """They are as far from the population as the survey is, not nearer than all who know it."""
+    [recites] = [row for row in report.population if row.is_below_floor]
+    for figure in (recites.mae, recites.rmse, recites.pearson_r, recites.concordance):
+        assert (figure.value, figure.ci_high, figure.n) == (None, None, N_CELLS)
+        assert (figure.reason or "").startswith("the scores repeat the sampling error of this survey")
+    assert ("direct", "recites") not in list_corrections(report)
+    section = build_population_section(report)
+    assert section is not None
+    assert "the scores repeat the sampling error of this survey" in text_of(section)
+
+
+def test_the_very_scores_of_the_survey_repeat_it(report: Report) -> None:
+    """An error of 0 in every cell has no interval."""
+    source = make_source(report, "recites")
+    truth = {cell.cell: cell.score for cell in source.survey.cells} if source.survey else {}
+    scores = [dataclasses.replace(score, score=truth[score.cell]) for score in source.scores]
+    copied = dataclasses.replace(source, scores=scores)
+    alignment = compute_alignment(copied)
+    assert (alignment[0].mae.value, alignment[0].mae.ci_high) == (0.0, None)
+    [row] = compute_population_agreement(copied, alignment, [])
+    assert row.is_below_floor
+    assert (row.mae.value, row.cells) == (None, N_CELLS - 3)
 
 
 def make_source(report: Report, model: str) -> ReportSource:
