@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -206,8 +207,7 @@ def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys
     outcome = Outcome.OK if score is not None else _sample_outcome(sample, bool(auditor_metadata), text)
     if score_name and missing and outcome is Outcome.OK:
         outcome = Outcome.UNPARSED  # the scorer gave no score on purpose, so the text is not parsed for one
-    model = auditor_metadata.get("model") or log.eval.model
-    return RecordedAnswer(location, str(model), country, topic, None, text, outcome, score)
+    return RecordedAnswer(location, _find_model(log), country, topic, None, text, outcome, score)
 
 
 def _parse_cell(location: str, sample: EvalSample, keys: LogKeys) -> tuple[str, str]:
@@ -275,11 +275,12 @@ def read_inspect_task(path: Path, score_name: str | None = None) -> RecordedTask
     """
     notes: list[str] = []
     seen: set[SampleKey] = set()
-    samples = [
-        (location, log, sample)
-        for file in sort_retries(list_logs(path))
-        for location, log, sample in iterate_log_samples(file, notes.append, seen)
-    ]
+    samples, logs_by_model = [], dict[str, list[str]]()
+    for file in sort_retries(list_logs(path)):
+        samples_of_log = list(iterate_log_samples(file, notes.append, seen))
+        samples += samples_of_log
+        for model in {_find_model(log) for _, log, _ in samples_of_log}:
+            logs_by_model.setdefault(model, []).append(file.name)
     if not samples:
         raise ImportFileError(" ".join(notes) or f"{path}: has no samples.", "Check that it is the right file.")
     task = _build_task(path.name, samples)
@@ -287,8 +288,16 @@ def read_inspect_task(path: Path, score_name: str | None = None) -> RecordedTask
     n_different: dict[str, int] = {}
     for location, log, sample in samples:
         row, is_graded_otherwise = _read_sample(location, log, sample, task, score_name)
-        rows.append(row)
+        rows.append(row if len(logs_by_model[row.author]) == 1 else replace(row, sample=None))
         n_different[row.author] = n_different.get(row.author, 0) + is_graded_otherwise
+    for model, names in logs_by_model.items():
+        if len(names) > 1:
+            notes.append(f"The answers of {model} in {', '.join(names)} count as repetitions by one model.")
+    if ambiguous := [scores for *_, sample in samples if len(scores := _list_answers(sample)) > 1 and not score_name]:
+        notes.append(
+            f"{pluralize(len(ambiguous), 'sample')} with different answers of several scores: the answer is read from "
+            f"the text. To choose one of them: --score {' or '.join(dict.fromkeys(itertools.chain(*ambiguous)))}"
+        )
     if n := sum(n_different.values()):
         notes.append(
             f"{n:,} of {len(rows):,} answers are graded differently in the log: here an answer is compared with the "
@@ -343,26 +352,37 @@ def _find_question(sample: EvalSample) -> str:
     return "\n".join(message.text for message in sample.input if message.text).strip()
 
 
+def _find_model(log: EvalLog) -> str:
+    """Name of a log's model; in auditor's own logs, its name in the audit."""
+    return str(((log.eval.metadata or {}).get(METADATA_KEY) or {}).get("model") or log.eval.model)
+
+
+def _list_answers(sample: EvalSample) -> dict[str, str]:
+    """The answers that scores read, by the name of the first score that has each of them."""
+    answers: dict[str, str] = {}
+    for name, score in (sample.scores or {}).items():
+        if score.answer and score.answer not in answers.values():
+            answers[name] = score.answer
+    return answers
+
+
 def _read_sample(
     location: str, log: EvalLog, sample: EvalSample, task: Task, score_name: str | None
 ) -> tuple[TaskAnswerRow, bool]:
     """The answer of a sample, and whether the log grades it otherwise than the comparison with the target does."""
     scores = sample.scores or {}
-    answered = {name: score for name, score in scores.items() if score.answer}
+    answered = [scores[name] for name in _list_answers(sample)]
     if score_name is not None and scores and score_name not in scores:
         raise ImportFileError(
             f"{location}: the sample has no score '{score_name}'; its scores are: {', '.join(scores)}.",
             "Name one of them with --score.",
         )
-    score = scores.get(score_name) if score_name else next(iter(answered.values())) if len(answered) == 1 else None
+    score = scores.get(score_name) if score_name else answered[0] if len(answered) == 1 else None
     text = sample.output.completion or ""
-    metadata = log.eval.metadata or {}
-    model = (metadata.get(METADATA_KEY) or {}).get("model") or log.eval.model
     answer = str(score.answer) if score is not None and score.answer else ""
-    is_auditor_log = METADATA_KEY in metadata
-    failure = find_failure(sample, is_auditor_log=is_auditor_log)
+    failure = find_failure(sample, is_auditor_log=METADATA_KEY in (log.eval.metadata or {}))
     outcome = failure or (None if answer else find_sample_outcome(sample, text or None))
-    row = TaskAnswerRow(location, str(model), str(sample.id), sample.epoch - 1, answer, text, outcome)
+    row = TaskAnswerRow(location, _find_model(log), str(sample.id), sample.epoch - 1, answer, text, outcome)
     item = task.items[row.item]
     canonical = canonical_answer(task, item, answer) if answer and outcome in (None, Outcome.OK) else None
     grade = GRADES.get(score.value) if score is not None and isinstance(score.value, str | int | float) else None

@@ -221,6 +221,33 @@ def test_answers_that_a_log_grades_differently_are_counted(tmp_path: Path, stora
     )
 
 
+def test_answers_of_several_scores_count_if_they_are_equal(tmp_path: Path, storage: str) -> None:
+    samples: list[dict[str, Any]] = [
+        {"id": "a", "target": "42", "text": "It is so.", "scores": {"match": ("C", "42"), "graded": ("C", "42")}},
+        {"id": "b", "target": "42", "text": "It is so.", "scores": {"match": ("C", "42"), "graded": ("I", "41")}},
+    ]
+    log = write_log(tmp_path / "log.eval", samples)
+    counts, task = import_file(log, storage)
+    assert (task.models[0].usable, counts.failed) == (1, 1)
+    assert counts.notes == (
+        "1 sample with different answers of several scores: the answer is read from the text. To choose one of them: "
+        "--score match or graded",
+    )
+    counts, task = import_file(log, storage, score="match")
+    assert (task.models[0].accuracy.value, counts.notes) == (1.0, ())
+
+
+def test_several_logs_of_a_model_are_repetitions(tmp_path: Path, storage: str) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name, answer in (("1", "42"), ("2", "41")):
+        sample: dict[str, Any] = {"id": "a", "target": "42", "text": answer, "scores": {"match": ("C", answer)}}
+        write_log(folder / f"{name}.eval", [sample])
+    counts, task = import_file(folder, storage)
+    assert task.models[0].accuracy.value == 0.5
+    assert "The answers of openai/m in 1.eval, 2.eval count as repetitions by one model." in counts.notes
+
+
 def test_logs_of_several_models_in_a_folder(tmp_path: Path, storage: str) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
