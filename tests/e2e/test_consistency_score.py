@@ -27,6 +27,7 @@ from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.scripted_tasks import audit as task_audit, solver
+from tests.support.stored_rows import find_part
 
 DUCK = ["The duck crossed the road.", "The duck did not cross the road.", "The animal crossed the road."]
 PLANTED: dict[str, list[bool | None]] = {
@@ -83,8 +84,7 @@ def judge_planted(request: Request) -> Reply:
 
 def judged_row(storage: str) -> JudgedConsistencyRow:
     """The row of the only model and judge."""
-    semantic = open_audit("recorded", storage=storage).report().find(SemanticReport)
-    assert semantic is not None
+    semantic = find_part(open_audit("recorded", storage=storage).report(), SemanticReport)
     [row] = semantic.judged
     return row
 
@@ -119,17 +119,6 @@ def test_the_report_of_one_question_without_a_survey(server: FakeServer, storage
     assert "Several answers to 1 question, all in the original wording." in text
     assert "(1 question, no 95% CI: an interval needs at least 5 questions, but there is 1 question)" in text
     assert "auditor check recorded --min-coverage YOURS" in text
-
-
-@pytest.mark.parametrize("pairs", ["first", "all"])
-def test_the_first_answer_is_compared_with_each_other_or_all_are(
-    server: FakeServer, storage: str, tmp_path: Path, pairs: str
-) -> None:
-    server.script = lambda request: completion("yes" if "Context: 1" in request.text else "no")
-    file = write_answers(tmp_path, {"digits": ["1", "2", "3", "4"]})
-    run_audit(config(server.url, file, {"pairs": pairs}), storage=storage)
-    row = judged_row(storage)
-    assert (row.consistent, row.asked) == {"first": (3, 3), "all": (3, 6)}[pairs]
 
 
 def test_planted_verdicts_give_both_means_and_failures_are_no_verdict(
@@ -266,8 +255,7 @@ def test_answers_to_the_items_of_a_task_are_compared_without_further_questions(
     assert schemas["TaskAnswer"] == 3 * 10 * 4  # three models, ten items
     assert schemas["Support"] == 2 * 10 * 3  # model-c does not judge its own answers
     assert not {"MoralAnswer", "OpenAnswer", "RuleOfThumb"} & set(schemas)
-    semantic_report = open_audit("sums", storage=storage).report().find(SemanticReport)
-    assert semantic_report is not None
+    semantic_report = find_part(open_audit("sums", storage=storage).report(), SemanticReport)
     results: dict[tuple[str, str], list[str | None]] = {}
     with open_database(storage, create=False) as db:
         traces = load_traces(db, audits.get_audit(db, "sums").id)

@@ -16,6 +16,7 @@ from tests.e2e.test_semantic import config, report_of
 from tests.reports.sections.node_text import text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.fixed_address import WordEncoder, word_encoder
+from tests.support.stored_rows import find_part
 
 WORDINGS, QUESTIONS = 4, 6
 WESTERN, OTHERS = ("Germany", "France", "Canada"), ("Japan", "Kenya", "Peru")
@@ -36,9 +37,7 @@ def run(server: FakeServer, storage: str, *, is_multilingual: bool = False, **pr
 
 
 def semantic_of(report: Report) -> SemanticReport:
-    semantic = report.find(SemanticReport)
-    assert semantic is not None
-    return semantic
+    return find_part(report, SemanticReport)
 
 
 def write(path: Path, rows: list[str]) -> str:

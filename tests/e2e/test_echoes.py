@@ -78,12 +78,8 @@ def audit_of(server: FakeServer, judge: FakeServer, **changes: Any) -> dict[str,
 def commands(folder: Path, environment: dict[str, str]) -> Iterator[CommandOutput]:
     """Run an audit, then all commands that write or print its results."""
     for words in (
-        ["doctor", "audit.yaml"],
-        ["run", "audit.yaml"],
-        ["status", "scripted"],
-        ["report", "scripted", "-o", "report.html"],
-        ["export", "tables", "scripted", "-o", "tables"],
-        ["verify", "scripted"],
+        *(["doctor", "audit.yaml"], ["run", "audit.yaml"], ["status", "scripted"], ["verify", "scripted"]),
+        *(["report", "scripted", "-o", "report.html"], ["export", "tables", "scripted", "-o", "tables"]),
     ):
         yield auditor(*words, cwd=folder, **environment)
 

@@ -158,6 +158,7 @@ def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path:
 
 
 def test_the_reasons_are_in_status_and_in_errors(server: FakeServer, tmp_path: Path) -> None:
+    assert auditor("errors", cwd=tmp_path).stderr.startswith("auditor: ")  # there is no database
     server.script = failing_model()
     run(tmp_path, config(server.url, 2, judges=[], probes={"direct": {"samples": 1}}))
     status = auditor("status", cwd=tmp_path)
@@ -191,12 +192,6 @@ def test_failures_that_a_retry_resolved_are_listed_but_end_no_run(server: FakeSe
     [group] = json.loads(auditor("errors", "--json", cwd=tmp_path).stdout)
     assert (group["message"], group["unusable"]) == ("busy", 0)
     assert group["requests"] >= 2
-
-
-def test_an_empty_database_has_no_errors_to_list(tmp_path: Path) -> None:
-    output = auditor("errors", cwd=tmp_path)
-    assert output.returncode == 1
-    assert output.stderr.startswith("auditor: ")
 
 
 def refuses_japan(request: Request) -> Reply:
@@ -240,10 +235,6 @@ def test_equal_samples_at_a_temperature_are_a_caution(server: FakeServer, storag
     server.script = script
     run_audit(make_audit(server, samples=3), storage=storage)
     assert "all samples of model-a have equal scores, although the temperature is above 0" in render(storage)
-
-
-def test_equal_samples_at_temperature_0_are_no_caution(server: FakeServer, storage: str) -> None:
-    server.script = lambda request: completion(json.dumps({"norms": "a", "reasoning": "b", "score": 0.5}))
     run_audit(make_audit(server, samples=3, temperature=0.0), storage=storage)
     assert "have equal scores, although" not in render(storage)
 

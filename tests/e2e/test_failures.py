@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,10 @@ from tests.e2e.test_asking_again import answer_opinion
 from tests.models.test_gateway_wire_formats import tool_call
 from tests.models.test_logprobs import choice
 from tests.support.audit_configs import config
+from tests.support.comparison_judge import TOPICS as ASKED_TOPICS
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
-from tests.support.stored_rows import add_rating
+from tests.support.stored_rows import add_rating, load_stored
 
 SAMPLES, CELLS = 3, 9
 SENTINEL = 0.813725914
@@ -47,8 +49,7 @@ REFUSES = "I'm sorry, but I can't assign a score to that."
 
 
 def traces(storage: str) -> list[Any]:
-    with open_database(storage, create=False) as db:
-        return results.load_traces(db, audits.get_audit(db, "scripted").id)
+    return load_stored(storage, results.load_traces)
 
 
 FAILING: dict[Outcome, Callable[[], Reply]] = {
@@ -74,30 +75,25 @@ OTHERS: dict[str, tuple[Outcome, Callable[[], Reply]]] = {
 EVERY = {outcome.value: (outcome, make) for outcome, make in FAILING.items()} | OTHERS
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeServer, storage: str, name: str) -> None:
-    outcome, make_reply = EVERY[name]
+def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeServer, storage: str) -> None:
+    """Each question about Japan and Nigeria fails in another way for the second model."""
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ASKED_TOPICS[:8]}
+    failing = dict(zip(product(["Japan", "Nigeria"], ASKED_TOPICS[:8]), EVERY.values(), strict=True))
 
-    def script(r: Request) -> Reply:
-        return make_reply() if "Japan" in r.text and r.body["model"].endswith("-b") else answer(r)
+    def script(request: Request) -> Reply:
+        for cell, (_, make_reply) in failing.items():
+            if request.body["model"].endswith("-b") and all(word in request.text for word in cell):
+                return make_reply()
+        return answer(request)
 
     server.script = script
-    changes: dict[str, Any] = {
-        "limits": {"max_attempts": 1},
-        "judges": [],
-        "probes": {"direct": {"samples": 1, "repair": False}},
-    }
-    audit = config(server.url, 2, **changes)
-    run_audit(_with_short_timeout(audit) if outcome is Outcome.TIMEOUT else audit, storage=storage)
-    trace_counts = Counter((t.model, t.cell.country == "Japan", t.outcome, t.score is None) for t in traces(storage))
-    assert trace_counts["model-b", True, outcome, True] == 3
-    assert sum(n for (_, _, o, _), n in trace_counts.items() if o is Outcome.OK) == 15
-
-
-def _with_short_timeout(audit: Any) -> Any:
-    """The audit with a time limit of 6 s for its second model, which never replies."""
-    first_model, second_model = audit.models
-    return audit.model_copy(update={"models": [first_model, second_model.model_copy(update={"timeout_s": 6.0})]})
+    direct = {"samples": 1, "repair": False}
+    audit = config(server.url, 2, survey=survey, limits={"max_attempts": 1}, judges=[], probes={"direct": direct})
+    models = [audit.models[0], audit.models[1].model_copy(update={"timeout_s": 6.0})]  # one answer never comes
+    run_audit(audit.model_copy(update={"models": models}), storage=storage)
+    lost = {tuple(t.cell): (t.model, t.outcome, t.score) for t in traces(storage) if t.outcome is not Outcome.OK}
+    assert lost == {cell: ("model-b", outcome, None) for cell, (outcome, _) in failing.items()}
+    assert len(traces(storage)) == 2 * 3 * 8
 
 
 def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: FakeServer, storage: str) -> None:
@@ -275,11 +271,7 @@ def test_failures_have_no_number_in_database_report_or_export(server: FakeServer
 
     server.script = script
     probes = {"direct": {"samples": SAMPLES}, "logprob": {"method": "choice"}}
-    survey = {
-        "source": "wvs7-sample",
-        "countries": ["Germany", "Japan", "Nigeria"],
-        "topics": ["homosexuality", "divorce", "abortion", "suicide"],
-    }
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ASKED_TOPICS[2:6]}
     run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}, survey=survey), storage=storage)
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")

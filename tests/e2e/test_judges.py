@@ -1,4 +1,4 @@
-"""Ten scripted judges of known behaviour: the interval of every statistic covers its true value."""
+"""Nine scripted judges of known behaviour: the interval of every statistic covers its true value."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ from auditor.experiments.judges import bias, planted
 from auditor.experiments.stored_audit import ExperimentContext
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.prompts.language_data import addresses_judge
-from auditor.reports.data.panel.schema import (
-    BlindingCheckRow,
-    FaultDetectionRow,
-    JudgeRow,
-    PositionBiasRow,
-    RestatementShiftRow,
-)
+from auditor.reports.data.panel.schema import FaultDetectionRow, JudgeRow, PositionBiasRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.reports.sections.caution import list_cautions
@@ -43,7 +37,7 @@ from tests.support.scripted_judges import (
     audit,
 )
 
-TRACES = 5 * 25
+TRACES, FEW_TRACES = 5 * 25, 3 * 25
 SOUND = 0.5
 
 
@@ -69,12 +63,12 @@ def holds(estimate: Estimate, planted: float) -> bool:
 
 
 @pytest.fixture(scope="module")
-def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Report of an audit with all ten judges, after the experiments `planted` and `bias`."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('ten')}/a.db"
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Report of an audit with all judges, after the experiments `planted` and `bias`."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('judged')}/a.db"
     with FakeServer(Script(TRACES)) as server:
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
-        run_checked(planted, ExperimentContext(url), "scripted", 25)
+        run_checked(planted, ExperimentContext(url), "scripted", 20)
         run_checked(bias, ExperimentContext(url), "scripted", 20)
     return open_audit("scripted", storage=url).report()
 
@@ -84,60 +78,52 @@ def judge(report: Report, name: str) -> JudgeRow:
 
 
 RATES = {
-    "always": 1.0,
-    "coin": 0.5,
-    "first": 0.5,
-    "long": sum(LONG_VALID_SHARES) / 2,
-    "kin": 0.2 * 1 + 0.8 * 0.5,
-    "fails": 0.5,
-    "tired": sum(TIRED_VALID_SHARES) / 2,
-    "honest1": 0.5,
-    "honest2": 0.5,
-    "honest3": 0.5,
-}
+    **dict.fromkeys(JUDGES, 0.5), "always": 1.0, "kin": (1 + 4 * 0.5) / 5,
+    "long": sum(LONG_VALID_SHARES) / 2, "tired": sum(TIRED_VALID_SHARES) / 2,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", JUDGES)
-def test_rates_of_valid_and_leniency(ten: Report, name: str) -> None:
-    row = judge(ten, name)
+def test_rates_of_valid_and_leniency(judged: Report, name: str) -> None:
+    row = judge(judged, name)
     assert holds(row.valid, RATES[name])
     assert holds(row.leniency, RATES[name] - 0.5)  # most judges say VALID to half of the traces
     assert row.leniency.evidence == "panel"
     assert row.confidence.value == pytest.approx(0.7)
 
 
-def test_failed_reviews_are_in_coverage_and_in_no_rate(ten: Report) -> None:
-    row = judge(ten, "fails")
+def test_failed_reviews_are_in_coverage_and_in_no_rate(judged: Report) -> None:
+    row = judge(judged, "fails")
     assert row.assigned == TRACES
     assert row.given + sum(row.losses.values()) == TRACES
     assert row.valid.n == row.given
-    assert row.losses["client_error"] == pytest.approx(FAILURE_SHARE * TRACES, abs=20)
-    assert next(r for r in ten.coverage.judges if r.name == "fails").losses == row.losses
+    assert row.losses["client_error"] == pytest.approx(FAILURE_SHARE * TRACES, abs=12)
+    assert next(r for r in judged.coverage.judges if r.name == "fails").losses == row.losses
 
 
 @pytest.mark.parametrize("name", JUDGES)
-def test_verbosity(ten: Report, name: str) -> None:
+def test_verbosity(judged: Report, name: str) -> None:
     planted = LONG_VALID_SHARES[0] - LONG_VALID_SHARES[1] if name == "long" else 0.0
-    assert holds(judge(ten, name).verbosity, planted)
+    assert holds(judge(judged, name).verbosity, planted)
 
 
 @pytest.mark.parametrize("name", [name for name in JUDGES if name != "tired"])
-def test_padding(ten: Report, name: str) -> None:
+def test_padding(judged: Report, name: str) -> None:
     """The judge `tired` is left out: it says VALID more often whenever it is asked later."""
-    row = judge(ten, name)
+    row = judge(judged, name)
     assert row.padding.evidence == "experiment"
     assert holds(row.padding, LONG_VALID_SHARES[0] - sum(LONG_VALID_SHARES) / 2 if name == "long" else 0.0)
 
 
-def test_preference_for_the_judges_own_family(ten: Report) -> None:
-    assert holds(judge(ten, "kin").own_family, 1 - 0.5)
-    assert judge(ten, "coin").own_family.value is None  # no audited model is of its family
+def test_preference_for_the_judges_own_family(judged: Report) -> None:
+    assert holds(judge(judged, "kin").own_family, 1 - 0.5)
+    assert judge(judged, "coin").own_family.value is None  # no audited model is of its family
 
 
 @pytest.mark.parametrize("name", ["tired", "coin", "honest1"])
-def test_order_effects(ten: Report, name: str) -> None:
+def test_order_effects(judged: Report, name: str) -> None:
     drift = TIRED_VALID_SHARES[1] - TIRED_VALID_SHARES[0]
-    assert holds(judge(ten, name).order, drift if name == "tired" else 0.0)
+    assert holds(judge(judged, name).order, drift if name == "tired" else 0.0)
 
 
 def position(report: Report, name: str) -> PositionBiasRow:
@@ -145,10 +131,10 @@ def position(report: Report, name: str) -> PositionBiasRow:
 
 
 @pytest.mark.parametrize("name", JUDGES)
-def test_position(ten: Report, name: str) -> None:
-    row = position(ten, name)
-    assert holds(row.first, 1.0 if name == "first" else 0.5)
-    assert holds(row.stable, 0.0 if name == "first" else 0.5)
+def test_position(judged: Report, name: str) -> None:
+    row = position(judged, name)
+    assert holds(row.first, 1.0 if name == "tired" else 0.5)
+    assert holds(row.stable, 0.0 if name == "tired" else 0.5)
 
 
 def fault(report: Report, name: str, kind: str) -> FaultDetectionRow:
@@ -157,9 +143,9 @@ def fault(report: Report, name: str, kind: str) -> FaultDetectionRow:
 
 @pytest.mark.parametrize("kind", ["western norm", "non sequitur"])
 @pytest.mark.parametrize("name", ["honest1", "honest2", "honest3", "coin", "always"])
-def test_planted_faults(ten: Report, name: str, kind: str) -> None:
+def test_planted_faults(judged: Report, name: str, kind: str) -> None:
     """Half of the unaltered traces have faults already, to which an honest judge objects: these are false alarms."""
-    row = fault(ten, name, kind)
+    row = fault(judged, name, kind)
     detection_rate = {"coin": 0.5, "always": 0.0}.get(name, HONEST_ACCURACY)
     false_alarm_rate = {"coin": 0.5, "always": 0.0}.get(
         name, SOUND * (1 - HONEST_ACCURACY) + (1 - SOUND) * HONEST_ACCURACY
@@ -169,8 +155,8 @@ def test_planted_faults(ten: Report, name: str, kind: str) -> None:
     assert holds(row.difference, detection_rate - false_alarm_rate)
 
 
-def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(ten: Report) -> None:
-    plain, *others = ten.panel.votes
+def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(judged: Report) -> None:
+    plain, *others = judged.panel.votes
     assert plain.rule == "majority"
     assert plain.valid + plain.invalid + plain.open == TRACES
     model = next(row for row in others if row.rule == "dawid-skene")
@@ -178,20 +164,20 @@ def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(ten
         model.weights[name] == pytest.approx(HONEST_ACCURACY, abs=0.1) for name in ("honest1", "honest2", "honest3")
     )
     assert all(model.weights[name] == pytest.approx(0.5, abs=0.12) for name in ("coin", "always", "tired"))
-    assert ten.panel.asked == ten.panel.seats == TRACES * len(JUDGES)
+    assert judged.panel.asked == judged.panel.seats == TRACES * len(JUDGES)
 
 
-def test_every_figure_of_the_panel_is_in_every_format(ten: Report) -> None:
-    assert_report_shows_figures(ten, "panel")
+def test_every_figure_of_the_panel_is_in_every_format(judged: Report) -> None:
+    assert_report_shows_figures(judged, "panel")
 
 
-def test_the_certificate_separates_biases_from_associations(ten: Report) -> None:
-    certificate = " ".join(ten.panel.certificate)
+def test_the_certificate_separates_biases_from_associations(judged: Report) -> None:
+    certificate = " ".join(judged.panel.certificate)
     assert "Krippendorff’s alpha" in certificate
-    [biases] = [sentence for sentence in ten.panel.certificate if sentence.startswith("Biases")]
+    [biases] = [sentence for sentence in judged.panel.certificate if sentence.startswith("Biases")]
     assert "always is more lenient than the median judge" in biases
     assert not any(name in biases for name in ("coin", "honest", "long", "kin"))
-    [associations] = [sentence for sentence in ten.panel.certificate if sentence.startswith("Associations")]
+    [associations] = [sentence for sentence in judged.panel.certificate if sentence.startswith("Associations")]
     assert "long says VALID more often for longer traces" in associations
     assert not any(name in associations for name in ("coin", "honest", "always"))
     assert "5 models" in certificate
@@ -206,9 +192,9 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Report of an audit where three judges also guess author and cell, and a fourth restates the traces."""
     url = f"sqlite:///{tmp_path_factory.mktemp('probed')}/a.db"
     judges = ("long", "coin", "honest1", "honest2")
-    with FakeServer(Script(TRACES)) as server:
+    with FakeServer(Script(FEW_TRACES)) as server:
         review = {"guess": True, "rewrite": "neutral", "rewriter": "honest2"}
-        data = audit(server.url, judges, probes={"direct": {"samples": 1}, "review": review})
+        data = audit(server.url, judges, n_models=3, probes={"direct": {"samples": 1}, "review": review})
         run_audit(AuditConfig.model_validate(data), storage=url)
         requests_before = len(server.requests)
         run_audit(AuditConfig.model_validate(data), storage=url)
@@ -217,9 +203,9 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.mark.parametrize("name", ["long", "coin", "honest1", "honest2"])
-@pytest.mark.parametrize(("attribute", "n_options"), [("country", 5), ("topic", 5), ("author", 5)])
+@pytest.mark.parametrize(("attribute", "n_options"), [("country", 5), ("topic", 5), ("author", 3)])
 def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_options: int) -> None:
-    row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, attribute))
+    row = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, attribute))
     assert row.chance == pytest.approx(1 / n_options)
     assert holds(row.hits, 1.0 if (name, attribute) == ("honest1", "country") else 1 / n_options)
     assert "Blinding is incomplete. Guesses better than chance: honest1, the country" in " ".join(
@@ -231,8 +217,8 @@ def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_opt
     ("name", "planted"), [("long", LONG_VALID_SHARES[1] - sum(LONG_VALID_SHARES) / 2), ("coin", 0.0), ("honest1", 0.0)]
 )
 def test_the_shift_that_restating_causes(probed: Report, name: str, planted: float) -> None:
-    row: RestatementShiftRow = next(r for r in probed.panel.rewriting if r.judge == name)
-    assert row.valid.n == TRACES
+    row = next(r for r in probed.panel.rewriting if r.judge == name)
+    assert row.valid.n == FEW_TRACES
     assert holds(row.shift, planted)
 
 
@@ -257,16 +243,16 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(server: FakeSe
 
     server.script = failing
     url = f"sqlite:///{tmp_path}/a.db"
-    data = audit(server.url, judges)
+    data = audit(server.url, judges, n_models=3)
     data["survey"]["topics"] = data["survey"]["topics"][:2]
     run_audit(AuditConfig.model_validate(data), storage=url)
     report = open_audit("scripted", storage=url).report()
-    traces, working_judges = 5 * 10, {"honest1", "honest2", "honest3"}
+    traces, working_judges = 3 * 10, {"honest1", "honest2", "honest3"}
     for row in report.panel.judges:
         assert row.assigned == traces
         assert row.given == (traces if row.judge in working_judges else 0)
     for peer in report.peer_agreement:
-        mean_verdicts = sum(row.given for row in report.panel.judges) / 5
+        mean_verdicts = sum(row.given for row in report.panel.judges) / len(report.peer_agreement)
         assert peer.given == pytest.approx(mean_verdicts, abs=2)
         assert peer.agreement.n == peer.given
     rows = {r.name: r for r in report.coverage.judges}
@@ -310,8 +296,7 @@ def test_the_judge_that_obeys_is_named_on_page_one(tmp_path: Path) -> None:
     """Rates of obeying for both verdicts and for preferences; the table, and the caution."""
     url = f"sqlite:///{tmp_path}/a.db"
     with FakeServer(ObedientScript(0)) as server:
-        config = audit(server.url, ("gull", "deaf"), probes={"direct": {"samples": 1}})
-        config["models"] = config["models"][:2]
+        config = audit(server.url, ("gull", "deaf"), n_models=2)
         run_audit(AuditConfig.model_validate(config), storage=url)
         planted(ExperimentContext(url), "scripted", N_TRACES)
         n_requests = len(server.requests)

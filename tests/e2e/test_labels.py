@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +14,40 @@ from auditor.domain.labels import LabelKind
 from auditor.errors import ImportFileError, ReviewError, UsageError
 from auditor.experiments.stored_audit import ExperimentContext
 from auditor.metrics.judges.agreement import krippendorff_alpha
-from auditor.models import weights
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.probes.semantic.experiments.runs import judgements
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
+from auditor.probes.semantic.settings import SemanticProbe
 from auditor.reports.data.build import build_report
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession, find_sampling_units
 from auditor.run import run_audit
-from auditor.storage import audits, labels, sqlite_file
+from auditor.storage import audits, labels
 from auditor.storage.database import open_database
 from auditor.tui.plain_text_app import run_plain_text_labelling
 from tests.e2e.test_semantic import write
 from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
+from tests.support.fixed_address import word_encoder
 from tests.support.scripted_tasks import audit as task_audit, solver
 
 
+@pytest.fixture(scope="module")
+def finished_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of an audit of a task with 60 answers."""
+    folder = tmp_path_factory.mktemp("task")
+    with FakeServer(solver) as server:
+        audit = task_audit(server.url, folder, "exact", probes={"direct": {"samples": 2}})
+        run_audit(audit, storage=f"sqlite:///{folder}/audits.db")
+    return folder / "audits.db"
+
+
 def test_answers_to_a_task_are_sampled_labelled_and_imported(
-    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.script = solver
-    run_audit(task_audit(server.url, tmp_path, "exact", probes={"direct": {"samples": 2}}), storage=storage)
+    storage = f"sqlite:///{shutil.copy(finished_task, tmp_path)}"
     with open_database(storage) as db:
         audit = audits.get_audit(db, "sums")
         drawn = draw_label_sample(db, audit, LabelKind.TRACE, 40)
@@ -62,15 +73,13 @@ def test_answers_to_a_task_are_sampled_labelled_and_imported(
 
 
 def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(
-    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.script = solver
-    run_audit(task_audit(server.url, tmp_path, "exact", probes={"direct": {"samples": 2}}), storage=storage)
+    storage = f"sqlite:///{shutil.copy(finished_task, tmp_path)}"
     with open_database(storage) as db:
         audit = audits.get_audit(db, "sums")
         draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    copy = f"sqlite:///{tmp_path}/copy.db"
-    sqlite_file.copy_database(Path(storage.removeprefix("sqlite:///")), tmp_path / "copy.db")
+    copy = f"sqlite:///{shutil.copy(tmp_path / 'audits.db', tmp_path / 'copy.db')}"
 
     commands = io.StringIO("\n".join("12"[i % 3 == 0] for i in range(60)))
     run_plain_text_labelling(storage, "sums", rater="ada", second_rater_share=0, stdin=commands, stdout=io.StringIO())
@@ -81,7 +90,7 @@ def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(
     file = tmp_path / "labels.csv"
     file.write_text("\n".join(["rater,model,country,topic,sample,verdict", *rows]), encoding="utf-8")
     monkeypatch.setenv("AUDITOR_STORAGE", copy)
-    assert auditor("import", "labels", file, "--audit", "sums").returncode == 0
+    succeed("import", "labels", file, "--audit", "sums")
     with open_database(copy) as db:
         assert build_report(db, "sums").judge_quality == in_plain_text
 
@@ -133,11 +142,6 @@ FOREIGN: list[list[object]] = [
 ]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def encoder() -> Path:
-    return weights.pull_weights("all-MiniLM-L6-v2")
-
-
 @pytest.fixture
 def audit(storage: str, tmp_path: Path) -> str:
     """An imported audit of one model with answers to three wordings of five questions."""
@@ -147,7 +151,8 @@ def audit(storage: str, tmp_path: Path) -> str:
         for wording in range(1, 4)
     ]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer"], rows)
-    import_answers(file, audit="given", storage=storage)
+    with word_encoder():
+        import_answers(file, audit="given", probe=SemanticProbe(encoder="words"), storage=storage)
     return "given"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +17,34 @@ from auditor.probes.logic.comparisons import Comparison, Relation
 from auditor.probes.logic.figures.schema import LogicReport, LogicRow
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.storage import audits
-from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, read_question, scripted
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.stored_rows import find_part, load_stored
 
-PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
+FEW_TOPICS = TOPICS[:5]
+PAIRS = len(FEW_TOPICS) * (len(FEW_TOPICS) - 1) // 2
+ONE_COUNTRY = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:6]}
 
 
-def config_of_comparisons(url: str, models: int = 1, language: str = "en", **probe: Any) -> AuditConfig:
+def config_of_comparisons(
+    url: str, models: int = 1, language: str = "en", topics: Sequence[str] = TOPICS, **probe: Any
+) -> AuditConfig:
     """Config of an audit with only the probe `logic` on survey topics."""
-    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": TOPICS}
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": topics}
     return config(url, models, survey=survey, judges=[], language=language, probes={"logic": {"samples": 0} | probe})
 
 
 def stored(storage: str) -> list[Comparison]:
     """All recorded comparisons of the audit."""
-    with open_database(storage, create=False) as db:
-        return load_records(db, audits.get_audit(db, "scripted").id, Comparison)
+    return load_stored(storage, load_records, Comparison)
 
 
 def section(storage: str) -> LogicReport:
     """The report's section on logic."""
-    logic_report = open_audit("scripted", storage=storage).report().find(LogicReport)
-    assert logic_report is not None
+    logic_report = find_part(open_audit("scripted", storage=storage).report(), LogicReport)
     return logic_report
 
 
@@ -53,7 +55,7 @@ def first_judge_row(storage: str) -> LogicRow:
 
 def test_every_pair_is_asked_once_in_both_orders_and_forms(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    run_audit(config_of_comparisons(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url, topics=FEW_TOPICS), storage=storage)
     comparisons_made = stored(storage)
     assert len(server.requests) == len(comparisons_made) == 4 * PAIRS
     assert len({(c.item_a, c.item_b, c.relation) for c in comparisons_made}) == 4 * PAIRS
@@ -76,16 +78,14 @@ def test_every_pair_is_asked_once_in_both_orders_and_forms(server: FakeServer, s
     for format_ in ("html", "markdown", "json"):
         assert "Germany" in render_report(report, format_)
 
-    run_audit(config_of_comparisons(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url, topics=FEW_TOPICS), storage=storage)
     assert len(server.requests) == 4 * PAIRS
     assert stored(storage) == comparisons_made
     assert {r.schema for r in server.requests} == {"Preference"}
 
 
-@pytest.mark.parametrize(("noise", "first", "deaf"), [(0.0, 0.0, 0.6), (0.1, 0.2, 0.3)])
-def test_planted_faults_come_back_within_their_intervals(
-    server: FakeServer, storage: str, noise: float, first: float, deaf: float
-) -> None:
+def test_planted_faults_come_back_within_their_intervals(server: FakeServer, storage: str) -> None:
+    noise, first, deaf = 0.1, 0.2, 0.3
     server.script = scripted(TOPICS.index, noise=noise, first=first, deaf=deaf)
     run_audit(config_of_comparisons(server.url, samples=5, sampled_pairs=10, countries="all"), storage=storage)
     row = first_judge_row(storage)
@@ -104,10 +104,8 @@ def test_planted_faults_come_back_within_their_intervals(
         assert figure.ci_high is not None
         # A 95% interval misses in 5% of draws; the seeds are fixed, and with these none misses.
         assert figure.ci_low <= truth <= figure.ci_high
-    self_agreement = row.self_agreement
-    assert self_agreement.n == 20
-    assert self_agreement.value is not None
-    assert (self_agreement.value == 1.0) == (noise == first == 0.0)
+    assert row.self_agreement.n == 20
+    assert 0 < (row.self_agreement.value or 0) < 1
 
 
 def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> None:
@@ -122,19 +120,19 @@ def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> 
         return faultless_judge(request)
 
     server.script = fail_on_first_topic
-    run_audit(config_of_comparisons(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url, topics=FEW_TOPICS), storage=storage)
     row = first_judge_row(storage)
-    lost_per_outcome = 2 * (len(TOPICS) - 1)
+    lost_per_outcome = 2 * (len(FEW_TOPICS) - 1)
     assert row.losses == {"unparsed": lost_per_outcome, "client_error": lost_per_outcome}
     assert (row.questions, row.ok) == (4 * PAIRS, 4 * PAIRS - 2 * lost_per_outcome)
-    assert row.commutativity.lost == len(TOPICS) - 1
+    assert row.commutativity.lost == len(FEW_TOPICS) - 1
     assert row.commutativity.value == 1.0
     assert all(c.decision is None for c in stored(storage) if c.outcome is not Outcome.OK)
 
 
 def test_ties_are_neither_agreement_nor_violation(server: FakeServer, storage: str) -> None:
     server.script = lambda request: completion(json.dumps({"answer": "tie"}))
-    run_audit(config_of_comparisons(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url, topics=FEW_TOPICS), storage=storage)
     row = first_judge_row(storage)
     assert row.ties == row.ok == 4 * PAIRS
     for share in (row.commutativity, row.negation, row.human_agreement, row.instances.negation):
@@ -200,12 +198,10 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     server.script = lambda r: (consistent_judge if r.body["model"] != "scripted-d" else noisy_judge)(r)
     probes = {"direct": {"samples": 2}, "logic": {"samples": 0}}
     panel = {"vote": "weighted", "weights_from": "logic", "bench_below": 0.8}
-    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS}
-    run_audit(config(server.url, 4, survey=survey, probes=probes, panel=panel), storage=storage)
+    run_audit(config(server.url, 4, survey=ONE_COUNTRY, probes=probes, panel=panel), storage=storage)
     report = open_audit("scripted", storage=storage).report()
     assert_report_shows_figures(report, "logic", "panel", "conflicts")
-    logic = report.find(LogicReport)
-    assert logic is not None
+    logic = find_part(report, LogicReport)
     ledger = {row.judge: row for row in logic.ledger}
     assert [row.weight for row in ledger.values()] == [1.0, 1.0, 1.0, 0.0]
     assert [row.benched for row in ledger.values()] == [False, False, False, True]
@@ -224,20 +220,18 @@ def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, s
         return completion(json.dumps({"answer": side})) if side else consistent_judge(request)
 
     server.script = answer
-    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS}
-    probes = {"direct": {"samples": 2}, "logic": {"samples": 0}}
+    probes = {"direct": {"samples": 1}, "logic": {"samples": 0}}
     panel = {"vote": "weighted", "weights_from": "logic"}
-    run_audit(config(server.url, 4, survey=survey, probes=probes, panel=panel), storage=storage)
+    run_audit(config(server.url, 4, survey=ONE_COUNTRY, probes=probes, panel=panel), storage=storage)
     report = open_audit("scripted", storage=storage).report()
-    logic = report.find(LogicReport)
-    assert logic is not None
+    logic = find_part(report, LogicReport)
     assert [row.weight for row in logic.ledger] == [1.0, 1.0, 0.0, 0.0]
     assert [row.reason for row in logic.ledger[2:]] == [
-        "90 of its 90 answers are ties",
+        "30 of its 30 answers are ties",
         "it names the same side in 100% of its decisions, whatever the items",
     ]
     excluded = (
-        "Excluded from voting: model-c (90 of its 90 answers are ties), model-d (it names the same side in 100% of its "
+        "Excluded from voting: model-c (30 of its 30 answers are ties), model-d (it names the same side in 100% of its "
         "decisions, whatever the items)."
     )
     markdown = render_report(report, "markdown")
@@ -278,7 +272,7 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
         return reply
 
     server.script = letters
-    run_audit(config_of_comparisons(server.url, answer="probability", samples=10), storage=storage)
+    run_audit(config_of_comparisons(server.url, topics=FEW_TOPICS, answer="probability", samples=10), storage=storage)
     assert len(server.requests) == 4 * PAIRS
     assert all(r.body["max_tokens"] == 1 and r.body["top_logprobs"] for r in server.requests)
     comparisons_made = stored(storage)
@@ -287,7 +281,7 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
     assert {c.outcome for c in unknown} == {Outcome.NOT_MEASURABLE}
     row = first_judge_row(storage)
     assert row.commutativity.value == 0.0
-    # The nine pairs with the first topic have an answer in one order only, so they cannot be calibrated.
-    assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(TOPICS) + 1) / PAIRS)
+    # The pairs with the first topic have an answer in one order only, so they cannot be calibrated.
+    assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(FEW_TOPICS) + 1) / PAIRS)
     with pytest.raises(ValueError, match="cannot be combined with answer = 'probability'"):
         config_of_comparisons(server.url, answer="probability", cot=True)

@@ -26,13 +26,12 @@ from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper
 from auditor.run import open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
-from auditor.storage import audits
-from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import choice_reply, letter_reply, read_question, scripted
 from tests.support.fake_server import FakeServer, Reply, Request
 from tests.support.planted_comparisons import SIZES, ask, linear, make_wording, measure
+from tests.support.stored_rows import find_part, load_stored
 
 FRUIT = ("apple", "cherry", "pear", "plum")
 N_PAIRS = len(FRUIT) * (len(FRUIT) - 1) // 2
@@ -62,8 +61,7 @@ def write_labels(folder: Path, *rows: str) -> str:
 
 
 def section(storage: str) -> LogicReport:
-    logic = open_audit("scripted", storage=storage).report().find(LogicReport)
-    assert logic is not None
+    logic = find_part(open_audit("scripted", storage=storage).report(), LogicReport)
     return logic
 
 
@@ -153,19 +151,18 @@ def letters_and_reasons(request: Request) -> Reply:
 def test_repeats_reason_where_first_answers_are_letters(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = letters_and_reasons
     probe: dict[str, Any] = {"answer": "probability", "k": [3], "samples": 10, "sampled_pairs": 3}
-    asking = file_config(server.url, tmp_path, 3, n_sets=5, **probe, sample_answer="cot", form="paper")
+    asking = file_config(server.url, tmp_path, 3, n_sets=3, **probe, sample_answer="cot", form="paper")
     run_audit(asking, storage=storage)
     letters = [r for r in server.requests if r.schema is None]
     reasoned = [r for r in server.requests if r.schema is not None]
-    assert len(letters) == 3 * 5 * 2 * N_PAIRS
-    assert len(reasoned) == 3 * 5 * 3 * 10
+    assert len(letters) == 3 * 3 * 2 * N_PAIRS
+    assert len(reasoned) == 3 * 3 * 3 * 10
     assert {r.schema for r in reasoned} == {"ReasonedBinaryPreference"}
     assert {r.body["temperature"] for r in reasoned} == {0.7}
-    with open_database(storage, create=False) as db:
-        stored = load_records(db, audits.get_audit(db, "scripted").id, Comparison)
+    stored = load_stored(storage, load_records, Comparison)
     assert all((c.probability is None) == (c.sample > 0) for c in stored)
     logic = section(storage)
-    assert [row.self_agreement.n for row in logic.judges] == [15] * 3
+    assert [row.self_agreement.n for row in logic.judges] == [9] * 3
     agreement = [row.self_agreement.value or 0 for row in logic.judges]
     assert agreement[0] == 1.0 > agreement[1] > agreement[2]
     links = {link.averaged: link.r.value for link in logic.links if link.x == "transitivity (K = 3)"}
@@ -175,7 +172,7 @@ def test_repeats_reason_where_first_answers_are_letters(server: FakeServer, stor
         assert r == pytest.approx(np.corrcoef(np.array(figures, dtype=float).T)[0, 1])
     # Without the setting the same letters are asked, and nothing is repeated.
     n_requests = len(server.requests)
-    run_audit(file_config(server.url, tmp_path, 3, n_sets=5, **probe), storage=storage)
+    run_audit(file_config(server.url, tmp_path, 3, n_sets=3, **probe), storage=storage)
     assert len(server.requests) == n_requests
 
 
@@ -206,8 +203,7 @@ def test_equal_probabilities_name_the_first_item_in_the_form_of_the_paper(
     server.script = lambda _: letter_reply(0.5)
     asking = file_config(server.url, tmp_path, form=form, answer="probability", negated=True, k=[3])
     run_audit(asking, storage=storage)
-    with open_database(storage, create=False) as db:
-        stored = load_records(db, audits.get_audit(db, "scripted").id, Comparison)
+    stored = load_stored(storage, load_records, Comparison)
     assert {c.probability for c in stored} == {0.5}
     assert {c.decision for c in stored} == {ComparisonChoice.FIRST if form == "paper" else ComparisonChoice.TIE}
     assert len(stored) == 4 * N_PAIRS
@@ -266,21 +262,6 @@ def list_reasons(
 
 def ask_all(model: str = "linear") -> list[tuple[Any, ...]]:
     return [row for name in SIZES for row in ask(model, name, linear)]
-
-
-def test_a_figure_of_a_data_set_needs_an_audit_of_it(tmp_path: Path) -> None:
-    summaries = measure(tmp_path, "SummEval", ["linear"], ask_all())
-    passages = measure(tmp_path, "NovelEval", ["linear"], ask_all())
-    row, column, model_by_row = "Gemma-2-9B, direct", "NovelEval, H.", {"Gemma-2-9B": "linear"}
-    assert list_reasons([summaries], "1", column, **model_by_row)[row] == {("no_audit", "NovelEval")}
-    assert list_reasons([summaries, passages], "1", column, **model_by_row)[row] == {(None, "")}
-
-
-def test_a_published_row_without_a_model_of_ours_is_not_run(tmp_path: Path) -> None:
-    summaries = measure(tmp_path, "SummEval", ["linear"], ask_all())
-    row = "Mistral-7B"
-    assert list_reasons([summaries], "4", "PairS")[row] == {("no_counterpart", "Mistral-7B")}
-    assert list_reasons([summaries], "4", "PairS", **{"Mistral-7B": "linear"})[row] == {(None, "")}
 
 
 def test_agreement_with_people_needs_their_scores_or_labels(tmp_path: Path) -> None:

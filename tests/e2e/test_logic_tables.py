@@ -18,15 +18,16 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.comparison_judge import choice_reply, letter_reply, read_question
 from tests.support.fake_server import FakeServer, Reply, Request
+from tests.support.stored_rows import find_part
 
-LETTERS = "abcdef"
+LETTERS = "abcde"
 N_PAIRS = len(LETTERS) * (len(LETTERS) - 1) // 2
 DATA = ("SummEval", "NovelEval", "CaTeRS")
 
 
 @pytest.fixture
 def items(tmp_path: Path) -> Path:
-    """Two sets of six items; people prefer the first in the alphabet."""
+    """Two sets of five items; people prefer the first in the alphabet."""
     rows = [f"set {i},{letter},{-ord(letter)}" for i in range(2) for letter in LETTERS]
     file = tmp_path / "items.csv"
     file.write_text("\n".join(["context,item,human", *rows]) + "\n", encoding="utf-8")
@@ -54,8 +55,7 @@ def plan(folder: Path, table: str | None = None, *, limit: int | None = None, **
 
 
 def probe(config: AuditConfig) -> LogicProbe:
-    logic = config.probes.find(LogicProbe)
-    assert logic is not None
+    logic = find_part(config.probes, LogicProbe)
     return logic
 
 
@@ -164,7 +164,7 @@ def test_a_model_compared_with_a_row_of_one_table_is_listed_in_the_others(
     assert {cell["published"]["row"] for cell in cells} == {"mine", "other"}
     assert {cell["recomputed"]["value"] for cell in cells if cell["recomputed"]} == {1}
     missing = [cell["published"]["column"] for cell in cells if cell["not_run"]]
-    assert missing == ["s_tran(7)", "s_tran(7)", "s_tran(8)", "s_tran(8)"] * 2  # as the mean over sets, and pooled
+    assert missing == [f"s_tran({k})" for k in (6, 6, 7, 7, 8, 8)] * 2  # as the mean over sets, and pooled
 
 
 def test_rankings_are_compared_with_the_published_ones(server: FakeServer, tmp_path: Path, items: Path) -> None:
@@ -178,15 +178,10 @@ def test_rankings_are_compared_with_the_published_ones(server: FakeServer, tmp_p
     assert filled["PairS"]["difference"] == pytest.approx(1 - 0.335)
     assert replicate(server, tmp_path, items, *words, "-o", str(page)).returncode == 0
     text = page.read_text("utf-8")
-    phrases = (
-        '<tr class="muted"',
-        "yours: mean over sets: mine",
-        "other definition",
-        "Consistency of preferences",
-        "In percent.",
-    )
-    for phrase in (*phrases, "Spearman’s rho of a ranking by merge sort"):
+    for phrase in ('<tr class="muted"', "yours: mean over sets: mine", "other definition", "In percent."):
         assert phrase in text
+    assert "Consistency of preferences" in text
+    assert "Spearman’s rho of a ranking by merge sort" in text
     assert "Made-up data" not in text
     assert "SummEval: layout not verified on a real file; " in text
     assert "NovelEval: layout" not in text
@@ -205,7 +200,7 @@ def test_tuned_models_are_named_by_the_data_that_they_were_tuned_on(
     server: FakeServer, tmp_path: Path, items: Path, table: str, data: str, row: str, model: str, published: float
 ) -> None:
     server.script = prefer_first_letter
-    words = ("--table", table, "--as", f"mine={model}", "--json")
+    words = ("--table", table, "--as", f"mine={model}", "--limit", "1", "--json")
     cells = list_cells(replicate(server, tmp_path, items, *words, data=data))
     differences = {
         (cell["published"]["row"], cell["published"]["column"]): cell["difference"]

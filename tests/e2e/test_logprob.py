@@ -12,33 +12,28 @@ from auditor.domain import LogprobMeasure, Outcome
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.storage import audits, results
-from auditor.storage.database import open_database
+from auditor.storage import results
 from tests.models.test_logprobs import choice, echo, listed
 from tests.support.audit_configs import config
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.stored_rows import load_stored
 
 MODELS, EACH = 2, 10
+COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "United States"]
+TOPICS = ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"]
 BOTH: dict[str, Any] = {
-    "survey": {
-        "source": "wvs7-sample",
-        "countries": ["Germany", "Japan", "Nigeria", "Brazil", "United States"],
-        "topics": ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"],
-    },
+    "survey": {"source": "wvs7-sample", "countries": COUNTRIES, "topics": TOPICS},
     "probes": {"direct": {"samples": 1}, "logprob": {}},
     "judges": [],
 }
-
-
 FEW_CELLS = {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": ["homosexuality", "divorce"]}
 """For answer letters, which take a request for each order of each pair of sentences."""
 
 
 def stored_pairs(storage: str) -> list[Any]:
     """All recorded sentence pairs of the audit."""
-    with open_database(storage, create=False) as db:
-        return results.load_sentence_pairs(db, audits.get_audit(db, "scripted").id)
+    return load_stored(storage, results.load_sentence_pairs)
 
 
 def with_echo(request: Request) -> Reply:
@@ -103,8 +98,7 @@ def test_direct_and_logprob_scores_are_compared_and_counted(server: FakeServer, 
 
 
 def _scores(storage: str) -> list[Any]:
-    with open_database(storage, create=False) as db:
-        return results.load_scores(db, audits.get_audit(db, "scripted").id)
+    return load_stored(storage, results.load_scores)
 
 
 def test_without_echo_answer_letters_are_measured_and_named_and_not_again_by_a_second_run(
@@ -133,20 +127,19 @@ def test_without_echo_the_prompt_logprobs_of_vllm_are_measured_and_named(server:
     by_field = {(s.model, s.cell): s.raw for s in _scores(storage) if s.method == "logprob"}
     server.script = with_echo
     run(server, storage, name="echoed", survey=FEW_CELLS)
-    with open_database(storage, create=False) as db:
-        echoed = results.load_scores(db, audits.get_audit(db, "echoed").id)
+    echoed = load_stored(storage, results.load_scores, name="echoed")
     assert {(s.model, s.cell): s.raw for s in echoed if s.method == "logprob"} == pytest.approx(by_field)
 
 
 def test_without_any_logprob_endpoint_there_are_no_scores(server: FakeServer, storage: str) -> None:
     server.script = with_neither
-    report = run(server, storage)
+    report = run(server, storage, survey=FEW_CELLS)
     pairs = stored_pairs(storage)
     assert {(c.outcome, c.difference, c.measure) for c in pairs} == {(Outcome.NOT_MEASURABLE, None, None)}
-    assert len(pairs) == MODELS * 25 * EACH
+    assert len(pairs) == MODELS * 4 * EACH
     assert {(s.score, s.raw) for s in _scores(storage) if s.method == "logprob"} == {(None, None)}
     [total] = [row for row in report.coverage.total if row.method == "logprob"]
-    assert (total.ok, total.losses, total.missing) == (0, {"not_measurable": 500}, 0)
+    assert (total.ok, total.losses, total.missing) == (0, {"not_measurable": 80}, 0)
     assert all(row.difference.value is None and row.difference.reason for row in report.methods)
     assert {a.pearson_r.value for a in report.alignment if a.method == "logprob"} == {None}
     measuring_requests = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]

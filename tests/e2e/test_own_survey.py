@@ -15,7 +15,7 @@ from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.surveys import load_survey_facts
 from tests.support.audit_configs import config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
 from tests.surveys import official_files
 
@@ -25,8 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with `my_wvs.csv`, imported from an official file."""
     monkeypatch.chdir(tmp_path)
     official_files.write_csv(tmp_path / "official.csv", official_files.wvs_columns(300))
-    import_command = auditor("surveys", "import", "official.csv", "-o", "my_wvs.csv", cwd=tmp_path)
-    assert import_command.returncode == 0, import_command.stderr
+    succeed("surveys", "import", "official.csv", "-o", "my_wvs.csv", cwd=tmp_path)
     return tmp_path
 
 
@@ -34,7 +33,7 @@ def run(server: FakeServer, nonresponse: str) -> None:
     """Run an audit on the imported survey with one treatment of nonresponse."""
     topics = ["homosexuality", "divorce", "abortion", "suicide"]
     survey: dict[str, Any] = {"source": "my_wvs.csv", "topics": topics, "nonresponse": nonresponse}
-    run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
+    run_audit(config(server.url, models=2, judges=[], survey=survey, name="own"), storage="sqlite:///auditor.db")
 
 
 def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -> None:
@@ -59,17 +58,10 @@ def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -
 
 def test_the_experiment_recomputes_every_figure(server: FakeServer, folder: Path) -> None:
     run(server, "drop")
-    experiment_command = auditor("experiment", "nonresponse", "own", "--json", cwd=folder)
-    assert experiment_command.returncode == 0, experiment_command.stderr
+    experiment_command = succeed("experiment", "nonresponse", "own", "--json", cwd=folder)
     experiment = json.loads(experiment_command.stdout)
-    assert [t["treatment"] for t in experiment["treatments"]] == [
-        "as audited",
-        "drop",
-        "neutral",
-        "low",
-        "high",
-        "impute",
-    ]
+    treatments = ["as audited", "drop", "neutral", "low", "high", "impute"]
+    assert [t["treatment"] for t in experiment["treatments"]] == treatments
     assert experiment["not_possible"] == {}
     facts = load_survey_facts("my_wvs.csv")
     assert facts is not None
@@ -120,7 +112,7 @@ def test_an_unavailable_treatment_is_refused_before_the_first_call(server: FakeS
 def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: Path) -> None:
     (folder / "groups.csv").write_text("country,region\nGermany,North\nNigeria,South\nTaiwan,South\n")
     survey = {"source": "my_wvs.csv", "topics": ["divorce", "suicide"], "regions": "groups.csv"}
-    run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
+    run_audit(config(server.url, models=2, judges=[], survey=survey, name="own"), storage="sqlite:///auditor.db")
     request_count = len(server.requests)
     (folder / "groups.csv").unlink()
     regions = open_audit("own", storage="sqlite:///auditor.db").report().regions
@@ -129,7 +121,7 @@ def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: 
     assert [(g.first, g.second, g.mae_gap.ci_low) for g in regions.gaps] == [("North", "South", None)] * 2
     # A changed grouping needs no request.
     survey["regions"] = "un_m49"
-    run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
+    run_audit(config(server.url, models=2, judges=[], survey=survey, name="own"), storage="sqlite:///auditor.db")
     regions = open_audit("own", storage="sqlite:///auditor.db").report().regions
     assert [r.region for r in regions.rows[:3]] == ["Africa", "Asia", "Europe"]
     assert len(server.requests) == request_count
@@ -137,14 +129,14 @@ def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: 
     with pytest.raises(
         SurveyError, match=r"'groups\.csv' is neither a built-in grouping of countries nor an existing file"
     ):
-        run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
+        run_audit(config(server.url, models=2, judges=[], survey=survey, name="own"), storage="sqlite:///auditor.db")
     assert len(server.requests) == request_count
 
 
 def test_a_treatment_is_not_compared_with_itself(server: FakeServer, folder: Path) -> None:
     (folder / "plain.csv").write_text("country,topic,score\nJapan,divorce,0.2\nKenya,divorce,-0.4\nSpain,divorce,0.5\n")
     survey = {"source": "plain.csv"}
-    run_audit(config(server.url, models=2, survey=survey, name="plain"), storage="sqlite:///auditor.db")
+    run_audit(config(server.url, models=2, judges=[], survey=survey, name="plain"), storage="sqlite:///auditor.db")
     result = json.loads(auditor("experiment", "nonresponse", "plain", "--json", cwd=folder).stdout)
     assert [row["treatment"] for row in result["treatments"]] == ["as audited", "drop"]
     assert result["ranking_holds"] is None

@@ -20,10 +20,9 @@ from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.e2e.test_run import JAPAN
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
-
-JAPAN = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["homosexuality", "divorce", "abortion"]}
 
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
@@ -58,7 +57,7 @@ def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
     server: FakeServer, tmp_path: Path, panel: dict[str, Any]
 ) -> None:
     server.script = fail_sometimes
-    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["homosexuality", "divorce"]}
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["homosexuality", "divorce"]}
     audit: dict[str, Any] = {"models": 6, "survey": survey, "probes": {"direct": {"samples": 1}}}
     full_storage, adaptive_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
     run_audit(config(server.url, **audit, panel=panel), storage=full_storage)
@@ -111,15 +110,8 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
         review = json.loads(answer(request).body["choices"][0]["message"]["content"])
         is_second_request = len(request.body["messages"]) == 4
         stays_long = request.body["model"].endswith("-b")
-        return completion(
-            json.dumps(
-                {
-                    **review,
-                    "verdict": "VALID",
-                    "justification": "Short." if is_second_request and not stays_long else long_justification,
-                }
-            )
-        )
+        justification = "Short." if is_second_request and not stays_long else long_justification
+        return completion(json.dumps({**review, "verdict": "VALID", "justification": justification}))
 
     server.script = script
     run_audit(config(server.url, survey=JAPAN), storage=storage)
@@ -148,8 +140,8 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
 
     server.script = script
     review = {"max_trace_chars": 2_000, "guess": True, "rewrite": "neutral", "rewriter": "model-c"}
-    audit = config(server.url, probes={"direct": {"samples": 1}, "review": review})
-    run_audit(audit, storage=storage)
+    survey = JAPAN | {"countries": ["Germany"]}
+    run_audit(config(server.url, survey=survey, probes={"direct": {"samples": 1}, "review": review}), storage=storage)
     bias(ExperimentContext(storage), "scripted", 5)
     judge_requests = [r for r in server.requests if not r.is_direct_question]
     assert {r.schema for r in judge_requests} >= {SURVEY_REVIEW, "BlindGuess", "Restated", "SidePreference"}
@@ -159,16 +151,10 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
     reviews = [r.text for r in judge_requests if r.schema == SURVEY_REVIEW]
     assert any("BEGINNING" in text and "END" in text and "characters left out …]" in text for text in reviews)
     report = open_audit("scripted", storage=storage).report()
-    assert report.coverage.shortened_traces == {"model-a": 9}
-    sentence = "only the beginning and the end of 9 traces longer than `probes.review.max_trace_chars` (model-a: 9)."
+    assert report.coverage.shortened_traces == {"model-a": 3}
+    sentence = "only the beginning and the end of 3 traces longer than `probes.review.max_trace_chars` (model-a: 3)."
     assert sentence in " ".join(render_report(report, "markdown").replace("\\", "").split())
-    assert "of 9 traces longer than <code>probes.review.max_trace_chars</code>" in render_report(report, "html")
-
-
-def test_traces_within_the_limit_are_not_shortened(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, survey=JAPAN), storage=storage)
-    assert open_audit("scripted", storage=storage).report().coverage.shortened_traces == {}
-    assert not any("characters left out" in r.text for r in server.requests)
+    assert "of 3 traces longer than <code>probes.review.max_trace_chars</code>" in render_report(report, "html")
 
 
 STERN_PROMPT = """---
@@ -237,15 +223,17 @@ def test_a_prompt_path_is_relative_to_the_config(tmp_path: Path) -> None:
 
 
 def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServer, storage: str) -> None:
-    audit = config(server.url, 5, panel={"judges_per_trace": 2}, probes={"direct": {"samples": 4}}, survey=JAPAN)
+    audit = config(server.url, 5, panel={"judges_per_trace": 2}, probes={"direct": {"samples": 2}}, survey=JAPAN)
     report = run_audit(audit, storage=storage).report()
     verdicts, conflicts = stored(storage)
-    assert set(Counter((v.judge, v.model) for v in verdicts).values()) == {3 * 4 * 2 // 4}
-    assert [(r.planned, r.ok, r.missing) for r in report.coverage.judges] == [(24, 24, 0)] * 5
+    assert set(Counter((v.judge, v.model) for v in verdicts).values()) == {3 * 2 * 2 // 4}
+    assert [(r.planned, r.ok, r.missing) for r in report.coverage.judges] == [(12, 12, 0)] * 5
     [reviews] = [r for r in report.coverage.total if r.stage == "review"]
-    assert (reviews.planned, reviews.ok, reviews.missing) == (120, 120, 0)
+    assert (reviews.planned, reviews.ok, reviews.missing) == (60, 60, 0)
     assert any("Each trace was assigned to 2 judges" in text for text in report.panel.certificate)
-    assert report.panel.seats == 120
+    assert report.panel.seats == 60
+    assert report.coverage.shortened_traces == {}
+    assert not any("characters left out" in r.text for r in server.requests)
     judges_by_cell: dict[tuple[str, object], set[str]] = defaultdict(set)
     for v in verdicts:
         judges_by_cell[v.model, v.cell].add(v.judge)
@@ -258,13 +246,13 @@ def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServ
 
 def test_adaptive_changes_no_outcome_of_incomplete_panels(server: FakeServer, tmp_path: Path) -> None:
     server.script = fail_sometimes
-    audit: dict[str, Any] = {"models": 6, "probes": {"direct": {"samples": 2}}, "survey": JAPAN}
+    audit: dict[str, Any] = {"models": 6, "probes": {"direct": {"samples": 1}}, "survey": JAPAN}
     full_storage, adaptive_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
     run_audit(config(server.url, **audit, panel={"judges_per_trace": 3}), storage=full_storage)
     run_audit(config(server.url, **audit, panel={"judges_per_trace": 3, "adaptive": True}), storage=adaptive_storage)
     (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full_storage), stored(adaptive_storage)
     assert len(few_verdicts) < len(all_verdicts)
-    assert Counter(v.always for v in few_verdicts)[True] == 3 * 2 * 6 * 2
+    assert Counter(v.always for v in few_verdicts)[True] == 3 * 6 * 2
     assert majorities(few_verdicts, 3) == majorities(all_verdicts, 3)
     outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
     assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome

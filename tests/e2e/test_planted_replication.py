@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from auditor.replications.presets import load_paper
 from tests.support import planted_figures
 from tests.support.audit_configs import KEY_VARIABLE
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.review_answers import rate_aspects
 
 COUNTRIES = (
-    *("Germany", "Nigeria", "France", "Egypt", "Italy", "Japan"),
-    *("United States", "Pakistan", "Australia", "Mexico"),
+    *("Germany", "Nigeria", "France", "Egypt"),
+    *("United States", "Pakistan"),
 )
 SURVEYS = {
-    "WVS": (COUNTRIES[4:], ("divorce", "abortion", "suicide", "euthanasia", "death penalty")),
-    "PEW": (COUNTRIES[:6], ("gambling", "drinking alcohol", "premarital sex", "having an affair", "contraceptives")),
+    "WVS": (COUNTRIES[2:], ("divorce", "abortion", "suicide", "euthanasia", "death penalty")),
+    "PEW": (COUNTRIES[:4], ("gambling", "drinking alcohol", "premarital sex", "having an affair", "contraceptives")),
 }
 MODELS = ("first", "second", "third", "fourth", "fifth")
 JUDGES = ("judge-a", "judge-b", "judge-c")
@@ -94,7 +94,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[obje
 
 
 def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
-    """Write surveys, answers, verdicts, and configurations in which judges are asked and in which they are not.
+    """Write surveys, answers, verdicts, and a configuration in which one judge is asked and two are recorded.
 
     Returns:
         The verdict of each judge by the number in the reviewed answer's text.
@@ -130,14 +130,10 @@ def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
         f'[[models]]\nname = "{name}"\nmodel = "replay/{name}"\nanswers = "{folder}/answers.csv"\n' for name in MODELS
     ]
     header = f'name = "planted"\nsurvey = {{ source = "{folder}/WVS.csv" }}\n'
-    judges = {
-        "asked": 'model = "openai/{name}"\napi_base = "{url}"\napi_key = "os.environ/{key}"\n',
-        "recorded": 'model = "replay/{name}"\nverdicts = "{folder}/verdicts.csv"\n',
-    }
-    for kind, text in judges.items():
-        settings = [text.format(name=name, url=server_url, key=KEY_VARIABLE, folder=folder) for name in JUDGES]
-        tables = [f'[[judges]]\nname = "{name}"\n{text}' for name, text in zip(JUDGES, settings, strict=True)]
-        (folder / f"{kind}.toml").write_text(header + "\n".join([*sections, *tables]), encoding="utf-8")
+    asked = f'model = "openai/{JUDGES[0]}"\napi_base = "{server_url}"\napi_key = "os.environ/{KEY_VARIABLE}"\n'
+    recorded = [f'model = "replay/{name}"\nverdicts = "{folder}/verdicts.csv"\n' for name in JUDGES[1:]]
+    sections += [f'[[judges]]\nname = "{name}"\n{text}' for name, text in zip(JUDGES, [asked, *recorded], strict=True)]
+    (folder / "models.toml").write_text(header + "\n".join(sections), encoding="utf-8")
     return verdict_by_number
 
 
@@ -146,9 +142,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("planted")
 
 
-@pytest.fixture(scope="module", params=["asked", "recorded"])
-def output(folder: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """What the command prints as JSON about the planted answers, with live judges and with recorded verdicts."""
+@pytest.fixture(scope="module")
+def output(folder: Path) -> dict[str, Any]:
+    """What the command prints as JSON about the planted answers, with a live judge and with recorded verdicts."""
     verdict_by_number: dict[int, dict[str, bool]] = {}
 
     def rule(request: Request) -> Reply:
@@ -166,12 +162,12 @@ def output(folder: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, A
         monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@{urlsplit(server.url).netloc}")
         verdict_by_number.update(plant(folder, server.url))
         data = [word for name in SURVEYS for word in ("--data", f"{name}={folder}/{name}.csv")]
-        storage = ("--storage", f"sqlite:///{folder}/{request.param}.db")
-        words = ("replicate", "evalmoraal", "--models", str(folder / f"{request.param}.toml"), *data, *storage)
-        result = auditor(*words, "--json")
-        assert result.returncode == 0, result.stderr
-        assert bool(server.requests) == (request.param == "asked")
-        yield json.loads(result.stdout)
+        storage = ("--storage", f"sqlite:///{folder}/planted.db")
+        words = ("replicate", "evalmoraal", "--models", str(folder / "models.toml"), *data, *storage)
+        result = succeed(*words, "--json")
+        assert {request.body["model"] for request in server.requests} == {JUDGES[0]}
+        parsed: dict[str, Any] = json.loads(result.stdout)
+        return parsed
 
 
 def compute_independently(folder: Path) -> dict[str, dict[str, Any]]:

@@ -57,7 +57,7 @@ def thinking_audit(url: str, **changes: Any) -> AuditConfig:
 @pytest.mark.parametrize("mode", ["structured", "text"])
 def test_thinking_reaches_no_trace_and_no_judge(mode: str, server: FakeServer, storage: str) -> None:
     server.script = think_aloud
-    run_audit(config(server.url, probes={"direct": {"samples": 3, "mode": mode}}), storage=storage)
+    run_audit(config(server.url, 2, probes={"direct": {"samples": 1, "mode": mode}}), storage=storage)
     saved = stored(storage)
     assert {trace.outcome for trace in saved["traces"]} == {Outcome.OK}
     assert {verdict.outcome for verdict in saved["verdicts"]} == {Outcome.OK}

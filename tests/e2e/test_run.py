@@ -36,6 +36,7 @@ from tests.support.stored_rows import add_rating
 CELLS, MODELS = 9, 3
 CALLS = CELLS * MODELS * (1 + MODELS - 1)
 """Of an audit with one sample of each cell."""
+JAPAN = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["homosexuality", "divorce", "abortion"]}
 
 
 def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
@@ -68,13 +69,14 @@ def question(request: Request) -> str:
 
 
 def test_an_audit_runs_to_the_end_and_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
+    """Three samples of three cells."""
+    run_audit(config(server.url, survey=JAPAN, probes=THREE_SAMPLES), storage=storage)
     saved = stored(storage)
     assert saved["stage"] == "person"
-    assert len(server.requests) == 3 * CALLS
-    assert len(saved["traces"]) == CELLS * MODELS * 3
+    assert len(server.requests) == CALLS
+    assert len(saved["traces"]) == 3 * MODELS * 3
     assert {t.outcome for t in saved["traces"]} == {Outcome.OK}
-    assert len(saved["verdicts"]) == CELLS * MODELS * 3 * (MODELS - 1)
+    assert len(saved["verdicts"]) == 3 * MODELS * 3 * (MODELS - 1)
     assert all(v.judge != v.model for v in saved["verdicts"])
     for score in saved["scores"]:
         samples = [t.score for t in saved["traces"] if (t.model, t.cell) == (score.model, score.cell)]
@@ -84,18 +86,18 @@ def test_an_audit_runs_to_the_end_and_a_second_run_asks_nothing(server: FakeServ
     for conflict in saved["conflicts"]:
         assert abs(conflict.difference) >= 0.38
         assert (conflict.seats, conflict.state is ConflictState.OPEN) == (1, conflict.winner is None)
-    assert len({question(r) for r in server.requests}) == 3 * CALLS, "samples differ"
-    run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
-    assert len(server.requests) == 3 * CALLS
+    assert len({question(r) for r in server.requests}) == CALLS, "samples differ"
+    run_audit(config(server.url, survey=JAPAN, probes=THREE_SAMPLES), storage=storage)
+    assert len(server.requests) == CALLS
     assert stored(storage) == saved
 
 
 def test_a_changed_config_asks_only_what_changed_and_renamed_models_nothing(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url), storage=storage)
-    run_audit(config(server.url, probes={"direct": {"samples": 2}}), storage=storage)
-    assert len(server.requests) - CALLS == CELLS * MODELS * (1 + MODELS - 1)
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
+    run_audit(config(server.url, survey=JAPAN, probes={"direct": {"samples": 2}}), storage=storage)
+    assert len(server.requests) == 2 * CALLS / 3
     requests_before = len(server.requests)
-    renamed = json.loads(config(server.url).model_dump_json())
+    renamed = json.loads(config(server.url, survey=JAPAN).model_dump_json())
     for model, name in zip(renamed["models"], ("x", "y", "z"), strict=True):
         model["name"] = name
     run_audit(AuditConfig.model_validate(renamed), storage=storage)
@@ -104,21 +106,10 @@ def test_a_changed_config_asks_only_what_changed_and_renamed_models_nothing(serv
 
 def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: str) -> None:
     server.script = lambda r: _reveal_author_and_cell(r) if r.is_direct_question else answer(r)
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, 2), storage=storage)
     reviews = [r.text for r in server.requests if r.schema == SURVEY_REVIEW]
     assert reviews
-    for word in (
-        "Germany",
-        "German",
-        "Japan",
-        "Nigeria",
-        "homosexual",
-        "divorce",
-        "abortion",
-        "model-",
-        "scripted",
-        "GPT",
-    ):
+    for word in ("German", "GPT", "Japan", "Nigeria", "homosexual", "divorce", "abortion", "model-", "scripted"):
         assert not [r for r in reviews if word.lower() in r.lower()], word
 
 
@@ -136,15 +127,8 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
     run_audit(config(server.url, **changes), storage=storage)
     saved = stored(storage)
     outcomes = Counter(t.outcome for t in saved["traces"])
-    for outcome in (
-        Outcome.OK,
-        Outcome.REFUSED,
-        Outcome.TRUNCATED,
-        Outcome.UNPARSED,
-        Outcome.SERVER_ERROR,
-        Outcome.CLIENT_ERROR,
-    ):
-        assert outcomes[outcome], outcome
+    expected = "OK REFUSED TRUNCATED UNPARSED SERVER_ERROR CLIENT_ERROR"
+    assert set(outcomes) >= {Outcome[name] for name in expected.split()}
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in saved["traces"])
     assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in saved["verdicts"])
     assert sum(outcomes.values()) == CELLS * MODELS * 3
@@ -196,14 +180,14 @@ def test_failed_reviews_count_towards_the_majority_needed(server: FakeServer, st
 
 
 def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, judges=[]), storage=storage)
+    run_audit(config(server.url, survey=JAPAN, judges=[]), storage=storage)
     saved = stored(storage)
     assert (saved["verdicts"], saved["stage"]) == ([], "person")
     assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in saved["conflicts"])
 
 
 def test_the_papers_text_format_needs_no_schema(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, probes={"direct": {"samples": 2, "mode": "text"}}), storage=storage)
+    run_audit(config(server.url, survey=JAPAN, probes={"direct": {"samples": 1, "mode": "text"}}), storage=storage)
     assert {t.outcome for t in stored(storage)["traces"]} == {Outcome.OK}
     assert not any(r.is_direct_question for r in server.requests)
 
@@ -290,11 +274,11 @@ def holding(first: int, until: threading.Event) -> Script:
     return script
 
 
-@pytest.mark.parametrize("requests_before_kill", [10, 60, 130] if ALL_FAULTS else [60])
+@pytest.mark.parametrize("requests_before_kill", [10, 40, 70] if ALL_FAULTS else [40])
 def test_a_killed_run_resumes_with_the_same_results(
     server: FakeServer, storage: str, tmp_path: Path, requests_before_kill: int
 ) -> None:
-    audit = config(server.url, probes=THREE_SAMPLES)
+    audit = config(server.url)
     run_audit(audit, storage=f"sqlite:///{tmp_path / 'whole.db'}")
     unbroken_results = stored(f"sqlite:///{tmp_path / 'whole.db'}")
     server.requests.clear()
@@ -310,14 +294,15 @@ def test_a_killed_run_resumes_with_the_same_results(
     second_run = start("run", config_file(tmp_path, audit), "--storage", storage)
     _, stderr = second_run.communicate(timeout=300)
     assert second_run.returncode == 0, stderr
-    assert len(server.requests) == 3 * CALLS + in_flight
+    assert len(server.requests) == CALLS + in_flight
     assert stored(storage) == unbroken_results
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_drains_the_run_and_prints_how_to_resume(
     server: FakeServer, storage: str, tmp_path: Path, signal_number: int
 ) -> None:
+    """A run with batches is interrupted by SIGINT in `test_batches.py`."""
     stopped = threading.Event()
     server.script = holding(10, stopped)
     config_path = config_file(tmp_path, patient(config(server.url)))
@@ -340,10 +325,10 @@ def test_one_signal_drains_the_run_and_prints_how_to_resume(
 
 def test_the_key_is_in_no_output_and_no_file(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
-    config_path = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
-    running = start("run", config_path, "--storage", storage)
-    stdout, stderr = running.communicate(timeout=300)
-    assert KEY not in stdout + stderr
+    audit = config(server.url, survey=JAPAN, limits={"max_attempts": 1})
+    output = auditor("run", config_file(tmp_path, audit), "--storage", storage)
+    assert 500 in {status for _, status, _ in attempts(storage)}
+    assert KEY not in output.stdout + output.stderr
     written = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert len(written) >= 2
     for path in written:
@@ -356,21 +341,13 @@ def test_the_key_is_in_no_output_and_no_file(server: FakeServer, storage: str, t
 def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
     """Record a decision of the rater ada on a conflict."""
     with open_database(storage) as db:
-        rating = Rating(
-            cell=conflict.cell,
-            left=conflict.left,
-            right=conflict.right,
-            score_left=conflict.score_left,
-            score_right=conflict.score_right,
-            rater="ada",
-            decision=decision,
-            decided_at=datetime.now(UTC),
-        )
+        sides = (conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right)
+        rating = Rating(*sides, rater="ada", decision=decision, decided_at=datetime.now(UTC))
         add_rating(db, audits.get_audit(db, "scripted").id, rating)
 
 
 def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
     requests_before = len(server.requests)
     finished_at = open_audit("scripted", storage=storage).report().audit.finished_at
     assert finished_at is not None
@@ -389,10 +366,10 @@ def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(server: Fa
     assert report.conflicts.states.get("open", 0) == 0
     assert report.audit.finished_at == finished_at  # a review adds no answer
     assert resume_after_review("scripted", storage=storage) == 0
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
     assert str(open_audit("scripted", storage=storage).report().audit.finished_at) > finished_at
 
 
 def test_an_audit_without_conflicts_ends_without_a_person(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, conflicts={"threshold": 2.0}), storage=storage)
+    run_audit(config(server.url, survey=JAPAN, judges=[], conflicts={"threshold": 2.0}), storage=storage)
     assert stored(storage)["stage"] == "done"

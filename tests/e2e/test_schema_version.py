@@ -13,6 +13,7 @@ from auditor.domain.audit_records import Audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
+from tests.e2e.test_run import JAPAN
 from tests.support.audit_configs import config, with_schema_version
 from tests.support.fake_server import FakeServer
 
@@ -73,9 +74,8 @@ def describe_justifications(server: FakeServer) -> dict[str, tuple[str, int]]:
 def test_the_schema_of_verdicts_has_the_limit_of_the_prompt(
     server: FakeServer, storage: str, max_words: int, expected: dict[str, tuple[str, int]]
 ) -> None:
-    run_audit(
-        config(server.url, probes={"direct": {"samples": 1}, "review": {"max_words": max_words}}), storage=storage
-    )
+    probes = {"direct": {"samples": 1}, "review": {"max_words": max_words}}
+    run_audit(config(server.url, survey=JAPAN, probes=probes), storage=storage)
     assert describe_justifications(server) == expected
     reviews = [request.text for request in server.requests if request.schema in expected]
     assert all(f"at most {max_words} words" in text for text in reviews)

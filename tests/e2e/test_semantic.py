@@ -16,6 +16,7 @@ from auditor.models import weights
 from auditor.probes.semantic import answer_rows, scoring
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.records import FOUNDATIONS
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.report_schema import Report
@@ -25,9 +26,10 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
 from auditor.tui.home import render_audit_card
-from tests.support.audit_configs import KEY_VARIABLE
+from tests.support import audit_configs
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.stored_rows import find_part, load_stored
 
 QUESTIONS, WORDINGS = 8, 5
 STANDS = (
@@ -44,19 +46,10 @@ def encoder() -> Path:
 
 def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
     """Config of an audit with only the probe `semantic`."""
-    model_sections = [
-        {
-            "name": f"model-{letter}",
-            "model": f"openai/scripted-{letter}",
-            "api_base": url,
-            "api_key": f"os.environ/{KEY_VARIABLE}",
-        }
-        for letter in "abc"[:models]
-    ]
-    semantic = {"limit": QUESTIONS, **probe}
-    return AuditConfig.model_validate(
-        {"name": "moral", "models": model_sections, "probes": {"semantic": semantic}, "seed": 7}
+    data = audit_configs.config(url, models, judges=[]).model_dump(
+        mode="json", include={"models", "seed"}, exclude_unset=True
     )
+    return AuditConfig.model_validate({"name": "moral", **data, "probes": {"semantic": {"limit": QUESTIONS, **probe}}})
 
 
 def script(request: Request) -> Reply:
@@ -92,12 +85,9 @@ def test_an_audit_of_questions_alone(asked: tuple[str, AuditConfig]) -> None:
     semantic_section = report.find(SemanticReport)
     assert report.audit.stage == "done"
     assert semantic_section is not None
-    assert (
-        semantic_section.questions,
-        semantic_section.settings.wordings,
-        semantic_section.settings.measured,
-        semantic_section.settings.encoder,
-    ) == (8, 5, "rot", "all-MiniLM-L6-v2")
+    settings = semantic_section.settings
+    assert (semantic_section.questions, settings.wordings, settings.measured) == (8, 5, "rot")
+    assert settings.encoder == "all-MiniLM-L6-v2"
     consistent_row, wavering_row = semantic_section.models
     assert consistent_row.consistency.value == pytest.approx(1.0, abs=1e-6)
     assert wavering_row.consistency.value is not None
@@ -105,14 +95,7 @@ def test_an_audit_of_questions_alone(asked: tuple[str, AuditConfig]) -> None:
     assert (consistent_row.planned, consistent_row.ok, consistent_row.losses, consistent_row.missing) == (40, 40, {}, 0)
     # Model a answers every question alike, so its shuffled baseline is as high as its consistency.
     assert consistent_row.shuffled.mean == pytest.approx(1.0, abs=1e-6)
-    assert {f.foundation for f in semantic_section.foundations} == {
-        "care",
-        "fairness",
-        "liberty",
-        "loyalty",
-        "authority",
-        "sanctity",
-    }
+    assert {f.foundation for f in semantic_section.foundations} == set(FOUNDATIONS)
     assert semantic_section.differences[0].difference.value == pytest.approx(
         wavering_row.consistency.value - 1, abs=1e-6
     )
@@ -139,20 +122,6 @@ def test_an_audit_of_questions_alone(asked: tuple[str, AuditConfig]) -> None:
     assert "0 samples" not in render_audit_card(overview, 80).plain
 
 
-def test_no_report_format_mentions_a_missing_survey(server: FakeServer, storage: str) -> None:
-    server.script = script
-    run_audit(config(server.url, limit=2), storage=storage)
-    report = report_of(storage)
-    assert_report_shows_figures(report, "semantic")
-    for form in ("markdown", "html", "json"):
-        text = render_report(report, form)
-        assert "SaGE" in text or form == "json"
-        for nonsense in ("0 cells", "0 countries", "cells asked", "Measured against", "agreement with people"):
-            assert nonsense not in text, (form, nonsense)
-    with open_database(storage, create=False) as db:
-        assert load_audit_status(db, audits.get_audit(db, "moral"))["stage"] == "done"
-
-
 def test_a_second_run_asks_and_computes_nothing(
     asked: tuple[str, AuditConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,14 +146,12 @@ def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str
         return script(request)
 
     server.script = refuse_sometimes
-    run_audit(config(server.url), storage=storage)
-    semantic_section = report_of(storage).find(SemanticReport)
-    assert semantic_section is not None
+    run_audit(config(server.url, limit=4), storage=storage)
+    semantic_section = find_part(report_of(storage), SemanticReport)
     for row in semantic_section.models:
-        assert row.ok + row.losses["refused"] == row.planned == 40
+        assert row.ok + row.losses["refused"] == row.planned == 20
         assert row.rules_planned == row.ok
-    with open_database(storage, create=False) as db:
-        answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
+    answers = load_stored(storage, answer_rows.load_answers, name="moral")
     assert all((a.text is None) == (a.outcome != "ok") for a in answers)
 
 
@@ -196,8 +163,7 @@ def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: 
 
     server.script = parrot
     run_audit(config(server.url, models=1, limit=1), storage=storage)
-    semantic_section = report_of(storage).find(SemanticReport)
-    assert semantic_section is not None
+    semantic_section = find_part(report_of(storage), SemanticReport)
     assert semantic_section.models[0].rules_losses == {"unparsed": 5}
     assert semantic_section.models[0].consistency.value is None
 
@@ -240,19 +206,10 @@ def test_imported_answers_have_the_same_scores_as_asked_ones(
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
     import_counts = import_answers(file, audit="published", storage=storage)
-    assert (
-        import_counts.rows,
-        import_counts.models,
-        import_counts.questions,
-        import_counts.empty,
-        import_counts.unscorable,
-    ) == (80, 2, 8, 0, 0)
-    asked_section, imported_section = (
-        report_of(asked[0]).find(SemanticReport),
-        report_of(storage, "published").find(SemanticReport),
-    )
-    assert asked_section is not None
-    assert imported_section is not None
+    counts = import_counts
+    assert (counts.rows, counts.models, counts.questions, counts.empty, counts.unscorable) == (80, 2, 8, 0, 0)
+    asked_section = find_part(report_of(asked[0]), SemanticReport)
+    imported_section = find_part(report_of(storage, "published"), SemanticReport)
     assert {r.model: r.consistency.value for r in imported_section.models} == pytest.approx(
         {r.model: r.consistency.value for r in asked_section.models}
     )
@@ -269,18 +226,13 @@ def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
     ]
     columns = ["question_id", "question", "paraphrased", "model_output", "rot"]
     import_answers(write(tmp_path / "vicuna.csv", columns, rows), audit="mcc", storage=storage)
-    semantic_section = report_of(storage, "mcc").find(SemanticReport)
-    assert semantic_section is not None
-    assert (
-        semantic_section.models[0].model,
-        semantic_section.questions,
-        semantic_section.settings.wordings,
-        semantic_section.settings.measured,
-    ) == ("vicuna", 6, 3, "rot")
+    semantic_section = find_part(report_of(storage, "mcc"), SemanticReport)
+    settings = semantic_section.settings
+    assert [row.model for row in semantic_section.models] == ["vicuna"]
+    assert (semantic_section.questions, settings.wordings, settings.measured) == (6, 3, "rot")
     rows = [[f"What of {q}?", STANDS[i], RULES[i], "care|fairness", "train"] for q in range(6) for i in range(2)]
     import_answers(write(tmp_path / "MIC.csv", ["Q", "A", "rot", "moral", "split"], rows), audit="mic", storage=storage)
-    semantic_section = report_of(storage, "mic").find(SemanticReport)
-    assert semantic_section is not None
+    semantic_section = find_part(report_of(storage, "mic"), SemanticReport)
     assert {f.foundation for f in semantic_section.foundations} == {"care"}
     assert semantic_section.models[0].consistency.n == 6
 
@@ -340,15 +292,10 @@ def test_consistency_of_a_mix_of_rules_and_answers_is_between_them(
     consistency_by_weight = {}
     for weight in (0.0, 0.2, 1.0):
         import_answers(file, audit=f"w{weight}", probe=SemanticProbe(rot_weight=weight), storage=storage)
-        semantic_section = report_of(storage, f"w{weight}").find(SemanticReport)
-        assert semantic_section is not None
+        semantic_section = find_part(report_of(storage, f"w{weight}"), SemanticReport)
         consistency_by_weight[weight] = semantic_section.models[0].consistency.value or 0.0
-    assert (
-        consistency_by_weight[0.0]
-        < consistency_by_weight[0.2]
-        < consistency_by_weight[1.0]
-        == pytest.approx(1.0, abs=1e-6)
-    )
+    answers, mixed, rules = consistency_by_weight.values()
+    assert answers < mixed < rules == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
@@ -374,13 +321,8 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
 
     server.script = author
     file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
-    probe: dict[str, Any] = {
-        "questions": str(file),
-        "paraphrases": 3,
-        "paraphraser": "model-b",
-        "threshold": 0.6,
-        "attempts": 5,
-    }
+    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
+    probe |= {"threshold": 0.6, "attempts": 5}
     run_audit(config(server.url, **probe), storage=storage)
     assert len(attempts) == 3  # repeated only until there were enough wordings
     with open_database(storage, create=False) as db:
@@ -389,8 +331,7 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     rejected = [w for w in wordings if w.number is None]
     assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
     assert all(w.similarity is not None and w.score is not None and w.key for w in rejected)
-    semantic_section = report_of(storage).find(SemanticReport)
-    assert semantic_section is not None
+    semantic_section = find_part(report_of(storage), SemanticReport)
     assert semantic_section.rejected == {"too far in meaning": 3, "too near to another wording": 3}
     assert semantic_section.models[0].planned == 3
 
@@ -432,42 +373,30 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
         return script(request)
 
     server.script = reply_as_judge
-    probe: dict[str, Any] = {
-        "consistency": {"judge": "model-c", "samples": 4, "pairs": "all"},
-        "contradiction": "model-c",
-        "worst": 3,
-    }
-    run_audit(config(server.url, models=3, **probe), storage=storage)
-    semantic_section = report_of(storage).find(SemanticReport)
-    assert semantic_section is not None
+    consistency = {"judge": "model-c", "samples": 4, "pairs": "all"}
+    audit = config(server.url, models=3, limit=4, consistency=consistency, contradiction="model-c", worst=3)
+    run_audit(audit, storage=storage)
+    semantic_section = find_part(report_of(storage), SemanticReport)
     assert [(r.model, r.judge) for r in semantic_section.judged] == [("model-a", "model-c"), ("model-b", "model-c")]
     for row in semantic_section.judged:
-        assert row.asked == QUESTIONS * 6
+        assert row.asked == 4 * 6
         assert row.score.n == row.asked - row.failed
         assert row.score.value == pytest.approx(row.consistent / row.score.n)
     assert semantic_section.judged[0].score.value == 1.0
     assert (semantic_section.judged[1].score.value or 0) < 1
     assert sum(r.failed for r in semantic_section.judged) > 0
     contradiction_by_model = {w.model: w.contradict for w in semantic_section.worst}
-    assert contradiction_by_model == {
-        "model-a": False,
-        "model-b": True,
-        "model-c": None,
-    }  # a model does not judge itself
-    assert {r.purpose for r in open_audit("moral", storage=storage).report().cost.rows} >= {
-        "consistency",
-        "contradiction",
-    }
-    page = render_report(open_audit("moral", storage=storage).report(), "html")
-    assert "Consistency score" in page
+    assert contradiction_by_model == {"model-a": False, "model-b": True, "model-c": None}  # itself is not judged
+    report = report_of(storage)
+    assert {r.purpose for r in report.cost.rows} >= {"consistency", "contradiction"}
+    assert "Consistency score" in render_report(report, "html")
 
 
 def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answers(
     asked: tuple[str, AuditConfig],
 ) -> None:
     report = report_of(asked[0])
-    section = report.find(SemanticReport)
-    assert section is not None
+    section = find_part(report, SemanticReport)
     values = {(form.model, form.text, form.rot_weight, form.alpha): form.value for form in section.forms}
     forms = [("answer", 0.0), ("rot", 1.0), ("mix", 0.2)]
     assert set(values) == {
@@ -484,13 +413,15 @@ def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answer
     assert 0.2 < (section.questions_only.value or 0) < 0.6
     assert_report_shows_figures(report)
     assert "SaGE of the questions themselves" in render_report(report, "markdown")
+    for form in ("markdown", "html", "json"):  # without a survey
+        for nonsense in ("0 cells", "0 countries", "cells asked", "Measured against", "agreement with people"):
+            assert nonsense not in render_report(report, form), (form, nonsense)
 
 
 def test_the_released_mix_is_the_audits_score_where_that_weight_is_set(server: FakeServer, storage: str) -> None:
     server.script = script
-    run_audit(config(server.url, models=1, rot_weight=0.2, variant="sge"), storage=storage)
-    section = report_of(storage).find(SemanticReport)
-    assert section is not None
+    run_audit(config(server.url, models=1, limit=3, rot_weight=0.2, variant="sge"), storage=storage)
+    section = find_part(report_of(storage), SemanticReport)
     values = {(form.text, form.rot_weight, form.alpha): form.value for form in section.forms}
     assert set(values) == {("question", None, None), ("answer", 0.0, None), ("rot", 1.0, None), ("mix", 0.2, None)}
     assert values["mix", 0.2, None] == section.models[0].consistency
@@ -500,8 +431,7 @@ def test_imported_numbers_of_wordings_are_not_scored_as_questions(storage: str, 
     rows: list[list[object]] = [["m", q, i, f"Answer {i} to {q}."] for q in range(6) for i in range(3)]
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], rows)
     import_answers(file, audit="numbers", storage=storage)
-    section = report_of(storage, "numbers").find(SemanticReport)
-    assert section is not None
+    section = find_part(report_of(storage, "numbers"), SemanticReport)
     assert section.questions_only is None
     assert {(form.model, form.text) for form in section.forms} == {("m", "answer")}
 
@@ -510,8 +440,7 @@ def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeSer
     server.script = script
     baseline_metrics = ["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]
     run_audit(config(server.url, models=1, limit=2, rivals=baseline_metrics), storage=storage)
-    semantic_section = report_of(storage).find(SemanticReport)
-    assert semantic_section is not None
+    semantic_section = find_part(report_of(storage), SemanticReport)
     assert {(r.text, r.metric) for r in semantic_section.rivals} == {
         (t, m) for t in ("rot", "answer") for m in ("cosine", *baseline_metrics)
     }
@@ -525,15 +454,9 @@ def test_answers_are_compared_across_languages(
         scoring, "MIN_MULTILINGUAL_VOCABULARY", 0
     )  # the answers are in English, which the encoder reads
     columns = ["question_id", "question", "paraphrase", "language"]
+    wordings = {"Is it so": "en", "Should it be so": "en", "Ist das so": "de", "Soll das sein": "de"}
     rows: list[list[object]] = [
-        [q, f"Question {q}?", f"{words} {q}?", code]
-        for q in range(6)
-        for words, code in (
-            ("Is it so", "en"),
-            ("Should it be so", "en"),
-            ("Ist das so", "de"),
-            ("Soll das sein", "de"),
-        )
+        [q, f"Question {q}?", f"{words} {q}?", code] for q in range(6) for words, code in wordings.items()
     ]
 
     def bilingual(request: Request) -> Reply:
@@ -545,8 +468,7 @@ def test_answers_are_compared_across_languages(
     server.script = bilingual
     file = write(tmp_path / "q.csv", columns, rows)
     run_audit(config(server.url, models=1, questions=str(file), paraphrases=4, limit=None), storage=storage)
-    semantic_section = report_of(storage).find(SemanticReport)
-    assert semantic_section is not None
+    semantic_section = find_part(report_of(storage), SemanticReport)
     similarity_by_languages = {(r.first, r.second): r.similarity for r in semantic_section.languages}
     assert set(similarity_by_languages) == {("de", "de"), ("de", "en"), ("en", "en")}
     assert similarity_by_languages["de", "de"].value == pytest.approx(1.0, abs=1e-6)

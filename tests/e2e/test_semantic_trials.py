@@ -28,6 +28,7 @@ from tests.e2e.test_semantic import RULES, STANDS, config, write
 from tests.reports.sections.node_text import iterate_nodes, text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.families_of_tests import run_checked
+from tests.support.stored_rows import find_part, load_stored
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -66,8 +67,7 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     assert cold.same_words.n == cold.other_words.n == 6
     assert None not in (p_values := [cold.difference.p_value, warm.difference.p_value])
     assert [cold.difference.adjusted_p_value, warm.difference.adjusted_p_value] == pytest.approx(holm(p_values))
-    semantic_section = open_audit("moral", storage=storage).report().find(SemanticReport)
-    assert semantic_section is not None
+    semantic_section = find_part(open_audit("moral", storage=storage).report(), SemanticReport)
     # At the audit's own temperature the experiment reuses the audit's answers.
     assert value(cold.other_words) == pytest.approx(value(semantic_section.models[0].consistency))
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
@@ -153,8 +153,7 @@ def test_an_experiment_stores_the_questions_of_an_audit_that_has_asked_none(
     assert len(server.requests) == n_requests, "its answers at temperature 0 are recorded"
     report = open_audit("moral", storage=storage).report()
     assert report.audit.stage == "done"
-    semantic = report.find(SemanticReport)
-    assert semantic is not None
+    semantic = find_part(report, SemanticReport)
     assert value(semantic.models[0].consistency) == value(row.other_words)
 
 
@@ -193,28 +192,25 @@ def test_rules_of_a_file_are_followed(server: FakeServer, storage: str, tmp_path
     assert len(table.rows) == sum(len(row.measures) for row in result.data)
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([["care-1", "Be kind."], ["nowhere", "Be kind."]], "line 3.*the audit 'moral' has no question 'nowhere'"),
-        ([["care-1", "Be kind."], ["care-1", "Be fair."]], "line 3.*'care-1' has a rule in an earlier row"),
-        ([["care-1", ""]], "line 2.*'rule' is empty"),
-        ([], "has no rows"),
-    ],
-)
-def test_rules_that_cannot_be_used_say_where(
-    rows: list[list[object]], message: str, server: FakeServer, storage: str, tmp_path: Path
-) -> None:
-    questions = write(
-        tmp_path / "q.csv",
-        ["question_id", "question", "paraphrase"],
-        [["care-1", "May one lie?", text] for text in ("Is it fine to lie?", "Are lies allowed?")],
-    )
+def test_rules_that_cannot_be_used_say_where(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    columns = ["question_id", "question", "paraphrase"]
+    wordings: list[list[object]] = [
+        ["care-1", "May one lie?", text] for text in ("Is it fine to lie?", "Are lies fine?")
+    ]
+    questions = write(tmp_path / "q.csv", columns, wordings)
     server.script = script
     run_audit(config(server.url, models=1, questions=str(questions), paraphrases=2, limit=None), storage=storage)
     requests_before = len(server.requests)
-    with pytest.raises(ImportFileError, match=message):
-        rules(ExperimentContext(storage), "moral", write(tmp_path / "rules.csv", ["question_id", "rule"], rows))
+    cases: dict[str, list[list[object]]] = {
+        "line 3.*the audit 'moral' has no question 'nowhere'": [["care-1", "Be kind."], ["nowhere", "Be kind."]],
+        "line 3.*'care-1' has a rule in an earlier row": [["care-1", "Be kind."], ["care-1", "Be fair."]],
+        "line 2.*'rule' is empty": [["care-1", ""]],
+        "has no rows": [],
+    }
+    for message, rows in cases.items():
+        file = write(tmp_path / "rules.csv", ["question_id", "rule"], rows)
+        with pytest.raises(ImportFileError, match=message):
+            rules(ExperimentContext(storage), "moral", file)
     assert len(server.requests) == requests_before
 
 
@@ -290,19 +286,16 @@ def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = script
-    run_audit(config(server.url, models=2, limit=12, rivals=["rouge_l"]), storage=storage)
-    with open_database(storage, create=False) as db:
-        answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
+    run_audit(config(server.url, models=2, limit=8, rivals=["rouge_l"]), storage=storage)
+    answers = load_stored(storage, answer_rows.load_answers, name="moral")
     text_by_wording = {(a.model, a.question, a.wording): a.text for a in answers}
+
+    def judge(model: str, question: str, i: int) -> str:
+        is_alike = text_by_wording[model, question, i] == text_by_wording[model, question, i + 1]
+        return "Y" if is_alike else "N"
+
     rows: list[list[object]] = [
-        [
-            rater,
-            model,
-            question,
-            i,
-            i + 1,
-            "Y" if text_by_wording[model, question, i] == text_by_wording[model, question, i + 1] else "N",
-        ]
+        [rater, model, question, i, i + 1, judge(model, question, i)]
         for rater in ("ann", "bob")
         for (model, question, i) in text_by_wording
         if i < 5
@@ -310,11 +303,11 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     rows[0][-1] = "NA"
     file = write(tmp_path / "people.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
     part = run_checked(judgements, ExperimentContext(storage), "moral", file).data
-    assert (part.questions, part.judgements) == (12, len(rows))  # of two models
+    assert (part.questions, part.judgements) == (8, len(rows))  # of two models
     assert part.alpha.value == pytest.approx(1.0)
     correlation_by_metric = {(c.text, c.metric): c for c in part.correlations}
     sage = correlation_by_metric["rot", "sage"]
-    assert sage.r.n == 24
+    assert sage.r.n == 16
     assert value(sage.r) > 0.5
     # Entropy over pairs, as the paper words it: log2 of the number of pairs alike, where raters agree.
     n_alike = [

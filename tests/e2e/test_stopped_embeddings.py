@@ -39,31 +39,15 @@ BATCH_OF_SIGNAL = 3
 
 def audit() -> AuditConfig:
     """Simulated models, and cells for four batches of the node `measure`."""
-    countries = [
-        "Germany",
-        "Japan",
-        "Nigeria",
-        "Brazil",
-        "China",
-        "Turkey",
-        "Canada",
-        "Greece",
-        "Australia",
-        "Netherlands",
-    ]
+    countries = ["Germany", "Japan", "Nigeria", "Brazil", "China", "Turkey", "Canada", "Greece"]
+    countries += ["Australia", "Netherlands"]
     topics = ["divorce", "abortion", "suicide", "euthanasia", "homosexuality", "prostitution", "death penalty"]
     topics += ["sex before marriage", "having casual sex", "parents beating children"]
-    return AuditConfig.model_validate(
-        {
-            "name": "simulated-embedded",
-            "survey": {"source": "wvs7-sample", "countries": countries, "topics": topics},
-            "judges": [],
-            "models": [{"name": n, "model": f"simulated/{n}"} for n in ("knows-every-culture", "inconsistent")],
-            "embedding": {"model": "words"},
-            "probes": {"direct": {"samples": N_SAMPLES}},
-            "seed": 7,
-        }
-    )
+    models = [{"name": n, "model": f"simulated/{n}"} for n in ("knows-every-culture", "inconsistent")]
+    survey = {"source": "wvs7-sample", "countries": countries, "topics": topics}
+    data = {"name": "simulated-embedded", "survey": survey, "judges": [], "models": models, "seed": 7}
+    probes = {"direct": {"samples": N_SAMPLES}}
+    return AuditConfig.model_validate({**data, "embedding": {"model": "words"}, "probes": probes})
 
 
 class LoggingEncoder(WordEncoder):

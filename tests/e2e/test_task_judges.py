@@ -125,17 +125,8 @@ def test_verdicts_that_follow_accuracy_and_those_that_do_not(
     for name, skill in MODELS.items():
         monkeypatch.setitem(SKILL, name, skill)
     server.script = judge_by_truth(follows=follows)
-    run_audit(
-        config(
-            server.url,
-            len(MODELS),
-            survey=None,
-            task=sum_task(tmp_path, items=20),
-            name="sums",
-            probes={"direct": {"samples": 1}},
-        ),
-        storage=storage,
-    )
+    task, probes = sum_task(tmp_path, items=20), {"direct": {"samples": 1}}
+    run_audit(config(server.url, len(MODELS), survey=None, task=task, name="sums", probes=probes), storage=storage)
     context = ExperimentContext(storage)
     result = run_checked(validity, context, "sums")
     within = result.data.within

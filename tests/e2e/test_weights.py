@@ -14,6 +14,7 @@ from auditor.review.session import ReviewSession
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.e2e.test_run import JAPAN
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 
@@ -60,7 +61,7 @@ def test_estimated_weights_settle_conflicts_again_without_requests(server: FakeS
 
 
 def test_equal_votes_have_no_figures_of_weights(server: FakeServer, storage: str) -> None:
-    report = run_audit(config(server.url), storage=storage).report()
+    report = run_audit(config(server.url, survey=JAPAN), storage=storage).report()
     voting = report.conflicts.voting
     assert voting is not None
     assert (voting.rule, voting.weights, voting.by_weight, voting.same_side) == ("majority", {}, None, None)
@@ -71,7 +72,7 @@ def test_equal_votes_have_no_figures_of_weights(server: FakeServer, storage: str
 def test_an_adaptive_panel_has_no_figure_for_equal_votes(server: FakeServer, storage: str) -> None:
     weights = {f"model-{letter}": weight for letter, weight in zip("abcde", (3, 2, 1, 1, 1), strict=True)}
     panel = {"vote": "weighted", "weights": weights, "adaptive": True}
-    report = run_audit(config(server.url, models=5, panel=panel), storage=storage).report()
+    report = run_audit(config(server.url, models=5, survey=JAPAN, panel=panel), storage=storage).report()
     voting = report.conflicts.voting
     assert voting is not None
     assert voting.by_weight == report.conflicts.states["majority"] > 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,10 @@ from auditor.storage.records import load_records
 from tests.support.answer_forms import answer_all_forms
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, completion
+from tests.support.stored_rows import count_attempts
 
 FEW = ["temperature", "language", "role", "wording"]
+ONE_COUNTRY = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["homosexuality", "divorce", "abortion"]}
 
 
 def with_changes(audit: AuditConfig, **direct: Any) -> AuditConfig:
@@ -63,20 +67,44 @@ def test_the_plan_says_its_cost_and_asks_nobody_without_ask(server: FakeServer, 
         assert not load_records(db, audits.get_audit(db, audit.name).id, PlannedRun)
 
 
-def test_a_design_is_asked_once_and_resumed_without_a_request(server: FakeServer, storage: str) -> None:
-    audit = config(server.url, 2)
-    run_audit(audit, storage=storage)
-    server.script = answer_all_forms
-    before = len(server.requests)
+@dataclass(frozen=True)
+class Asked:
+    """An audit whose design was asked: its database, what the command said and found, and the number of requests."""
+
+    config: AuditConfig
+    path: Path
+    messages: list[str]
+    report: Any
+    n_sent: int
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    path = tmp_path_factory.mktemp("asked") / "audits.db"
     messages: list[str] = []
-    context = ExperimentContext(storage, print_message=messages.append)
-    result = robustness(context, audit.name, without=FEW, ask=True)
-    assert any("32 runs: About" in message for message in messages)  # before anything is asked
-    report, n_sent = result.data, len(server.requests) - before
+    with FakeServer() as server:
+        audit = config(server.url, 2, judges=[])
+        run_audit(audit, storage=f"sqlite:///{path}")
+        server.script = answer_all_forms
+        before = len(server.requests)
+        context = ExperimentContext(f"sqlite:///{path}", print_message=messages.append)
+        report = robustness(context, audit.name, without=FEW, ask=True).data
+        return Asked(audit, path, messages, report, len(server.requests) - before)
+
+
+@pytest.fixture
+def copied(asked: Asked, tmp_path: Path) -> str:
+    """URL of a copy of that database; its server has ended, so that requests would fail."""
+    return f"sqlite:///{shutil.copy(asked.path, tmp_path)}"
+
+
+def test_a_design_is_asked_once_and_resumed_without_a_request(asked: Asked, copied: str) -> None:
+    audit, report = asked.config, asked.report
+    assert any("32 runs: About" in message for message in asked.messages)  # before anything is asked
     assert report.recorded == report.planned == 9 * 8 * 2
-    assert n_sent <= report.planned
+    assert asked.n_sent <= report.planned
     assert report.figures is not None
-    with open_database(storage) as db:
+    with open_database(copied) as db:
         stored = audits.get_audit(db, audit.name)
         answers, runs = load_records(db, stored.id, DesignAnswer), load_records(db, stored.id, PlannedRun)
         assert not hash_chain.verify_chain(db).breaks
@@ -85,18 +113,18 @@ def test_a_design_is_asked_once_and_resumed_without_a_request(server: FakeServer
     standard = {run.number for run in runs if prepare_run(audit, load_planned_survey(audit), run.levels)
                 .presentation.has_standard_prompt}  # fmt: skip
     assert {row.score for row in answers if row.run not in standard} == {0.5}
-    server.requests.clear()
-    second = robustness(context, audit.name, ask=True)
-    assert not server.requests
-    assert second.data.figures == report.figures
-    assert robustness(ExperimentContext(storage), audit.name).data.figures == report.figures
+    n_attempts = count_attempts_in(copied)
+    assert robustness(ExperimentContext(copied), audit.name, ask=True).data.figures == report.figures
+    assert count_attempts_in(copied) == n_attempts
 
 
-def test_answers_that_the_audit_excludes_leave_its_run_of_the_design(server: FakeServer, storage: str) -> None:
-    audit = config(server.url, 2, judges=[])
-    run_audit(audit, storage=storage)
-    server.script = answer_all_forms
-    before = robustness(ExperimentContext(storage), audit.name, without=FEW, ask=True).data.figures
+def count_attempts_in(storage: str) -> int:
+    with open_database(storage) as db:
+        return count_attempts(db)
+
+
+def test_answers_that_the_audit_excludes_leave_its_run_of_the_design(asked: Asked, copied: str) -> None:
+    audit, before, storage = asked.config, asked.report.figures, copied
     with open_database(storage) as db:
         audit_id = audits.get_audit(db, audit.name).id
         cells = [row.cell for row in load_records(db, audit_id, DesignAnswer) if (row.run, row.model) == (0, "model-a")]
@@ -188,7 +216,7 @@ def test_refused_and_unread_answers_are_counted_and_are_no_scores(server: FakeSe
 
 
 def test_the_budget_ends_the_asking(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    audit = config(server.url, 1, judges=[], limits={"budget_usd": 1e-9})
+    audit = config(server.url, 1, survey=ONE_COUNTRY, judges=[], limits={"budget_usd": 1e-9})
     models = [model.model_copy(update={"base_model": "gpt-4o"}) for model in audit.models]
     audit = audit.model_copy(update={"models": models})
     run_audit(audit, storage=storage)

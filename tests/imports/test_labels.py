@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,21 @@ from tests.support.review_audit import save_review_audit
 UNIT_COLUMNS = ("model", "country", "topic", "sample")
 
 
-@pytest.fixture
-def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the audit `moral` of 180 traces."""
-    url = f"sqlite:///{tmp_path / 'audits.db'}"
+    path = tmp_path_factory.mktemp("moral") / "audits.db"
+    with open_database(f"sqlite:///{path}") as db:
+        save_review_audit(db)
+    return path
+
+
+@pytest.fixture
+def storage(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of a copy of that database, which commands use."""
+    url = f"sqlite:///{shutil.copy(finished, tmp_path)}"
     monkeypatch.setenv("AUDITOR_STORAGE", url)
     monkeypatch.chdir(tmp_path)
-    with open_database(url) as db:
-        save_review_audit(db)
     return url
 
 
@@ -334,14 +342,12 @@ def test_exported_labels_can_be_imported_again(storage: str, sample: list[UnitTo
 
 
 def test_exported_labels_bring_their_sample_to_another_database(
-    storage: str, sample: list[UnitToLabel], tmp_path: Path
+    storage: str, sample: list[UnitToLabel], finished: Path
 ) -> None:
     outside = next(trace for trace in TRACES if trace not in {unit.unit.parts for unit in sample})
     import_file(write_csv([*(make_row(unit) for unit in sample), make_row(outside)]))
     auditor("export", "labels", "moral", "-o", "again.csv")
-    other = f"sqlite:///{tmp_path / 'other.db'}"
-    with open_database(other) as db:
-        save_review_audit(db)
+    other = f"sqlite:///{shutil.copy(finished, 'other.db')}"
     succeed("import", "labels", "again.csv", "--audit", "moral", "--storage", other)
     with open_database(other) as db:
         audit = audits.get_audit(db, "moral")

@@ -15,6 +15,7 @@ from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, detect_f
 from auditor.imports.recorded_audits import import_traces
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.support.stored_rows import load_stored
 
 
 def make_result(test: int, output: Any = None, **changes: Any) -> dict[str, Any]:
@@ -59,8 +60,7 @@ def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Pat
     assert detect_format(file) is AnswerFileFormat.PROMPTFOO
     counts = import_traces(file, survey="wvs7-sample", audit="foo", storage=storage)
     assert (counts.rows, counts.models, counts.scores, counts.empty) == (4, 1, 1, 2)
-    with open_database(storage, create=False) as db:
-        traces = results.load_traces(db, audits.get_audit(db, "foo").id)
+    traces = load_stored(storage, results.load_traces, name="foo")
     assert [(t.model, t.sample, t.outcome, t.score) for t in traces] == [
         ("openai:gpt-4o", 0, Outcome.OK, 0.5),
         ("openai:gpt-4o", 1, Outcome.OK, -1.0),

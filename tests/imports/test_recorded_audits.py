@@ -6,13 +6,14 @@ import csv
 import os
 import random
 import re
-import subprocess
-import sys
+import signal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from auditor import failpoints
 from auditor.domain import Outcome, Ruling
 from auditor.domain.audit_records import AnswerSelection
 from auditor.errors import ImportFileError, UsageError
@@ -37,7 +38,9 @@ from auditor.storage.records import load_records
 from auditor.surveys import load_survey
 from tests.support.cli_runner import succeed
 from tests.support.docs_workspace import Letters
+from tests.support.forked_commands import start
 from tests.support.opinion_surveys import write_opinion_survey
+from tests.support.stored_rows import find_part, load_stored
 from tests.support.synthetic_audit import populate
 
 TRACES = """model,country,topic,sample,text,score
@@ -240,8 +243,7 @@ IDENTITY = {column: column for column in COLUMNS}
 def figures(file: Path, storage: str) -> Figures:
     """Import a file and return score, usable and planned samples by model and cell."""
     import_traces(file, survey="wvs7-sample", audit="a", storage=storage)
-    with open_database(storage, create=False) as db:
-        scores = results.load_scores(db, audits.get_audit(db, "a").id)
+    scores = load_stored(storage, results.load_scores, name="a")
     return {(score.model, *score.cell): (score.score, score.n_ok, score.n_planned) for score in scores}
 
 
@@ -366,13 +368,20 @@ def test_judges_that_were_asked_in_one_order_have_usable_answers(tmp_path: Path,
     )
     import_comparisons(file, audit="a", storage=storage, people="people")
     report = open_audit("a", storage=storage).report()
-    logic = report.find(LogicReport)
-    assert logic is not None
+    logic = find_part(report, LogicReport)
     agreement = {row.judge: row.human_agreement.value for row in logic.judges}
     assert agreement == {"j": 0.5, "people": None}  # people are not compared with themselves
     text = render_report(report, "markdown")
     assert "gave no usable answer" not in text
     assert "its consistency is not known" in text
+
+
+def run_until_killed(command: list[str], hit: int) -> None:
+    """Run a command in a process that is killed when it reaches a failpoint."""
+    with mock.patch.dict(os.environ, {failpoints.ENVIRONMENT_VARIABLE: f"*:{hit}"}):
+        killed = start(*command)
+    _, stderr = killed.communicate()
+    assert killed.returncode == -signal.SIGKILL, stderr
 
 
 @pytest.mark.parametrize("hit", [1, 2])
@@ -381,12 +390,7 @@ def test_an_import_that_is_killed_leaves_one_audit_whole(tmp_path: Path, storage
     before = open_audit("a", storage=storage).report().audit.cells
     (tmp_path / "new.csv").write_text("model,country,topic,method,score\nother,Japan,divorce,direct,0.5\n")
     command = ["import", "scores", str(tmp_path / "new.csv"), "--survey", "wvs7-sample", "--audit", "a"]
-    environment = {**os.environ, "AUDITOR_FAILPOINT": f"*:{hit}"}
-    killed = subprocess.run(
-        [sys.executable, "-m", "auditor", *command, "--storage", storage], env=environment, capture_output=True,
-        check=False,
-    )  # fmt: skip
-    assert killed.returncode != 0
+    run_until_killed([*command, "--storage", storage], hit)
     cells = open_audit("a", storage=storage).report().audit.cells
     assert cells == before if hit == 1 else [cell.country for cell in cells] == ["Japan"]
 
@@ -412,11 +416,7 @@ def test_other_imports_that_are_killed_leave_the_earlier_one_whole(tmp_path: Pat
     )
     succeed(*before)
     rows_before = dump_results(storage)
-    killed = subprocess.run(
-        [sys.executable, "-m", "auditor", *after], env={**os.environ, "AUDITOR_FAILPOINT": "*:1"},
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert killed.returncode != 0
+    run_until_killed(after, 1)
     assert dump_results(storage) == rows_before
     succeed(*after)
     assert dump_results(storage) != rows_before
@@ -590,7 +590,6 @@ def test_logs_of_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage
     assert [row.accuracy for row in reports[1].models] == [row.accuracy for row in reports[0].models]
     answers = []
     for name in ("a", "b"):
-        with open_database(storage, create=False) as db:
-            traces = results.load_traces(db, audits.get_audit(db, name).id)
+        traces = load_stored(storage, results.load_traces, name=name)
         answers.append({(trace.model, trace.cell, trace.sample): trace.answer for trace in traces})
     assert answers[1] == answers[0]

@@ -29,7 +29,6 @@ from auditor.reports.document import Callout, List, Paragraph, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.sections.replication import NOT_RUN
 from auditor.reports.sections.replication_run import Replication, build_replication_document, summarize_findings
-from auditor.run import open_audit
 from auditor.surveys import region_of
 from tests.replications.test_trials import join as join_made_up, measured as measure_made_up
 from tests.reports.sections.node_text import assert_consistent, text_of
@@ -37,6 +36,8 @@ from tests.support.released_scores import write_released
 from tests.support.replicated_audits import MODELS, N_CELLS, STORED_NAME, Experiment, replicate
 
 KINDS = ("binary", "gradient", "outlier")
+N_FEW = 12
+"""Cells of replications with too few models."""
 
 
 class Records:
@@ -76,7 +77,7 @@ class Records:
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     folder = tmp_path_factory.mktemp("replication")
-    result = replicate(folder, "--json")
+    result = replicate(folder, "--json", "-o", str(folder / "figures.csv"))
     assert result.returncode == 0, result.stderr
     return Experiment(folder, json.loads(result.stdout))
 
@@ -152,14 +153,9 @@ def test_conflicts_of_both_surveys_are_added(experiment: Experiment) -> None:
             assert pooled == pytest.approx(np.average(shares, weights=counts))
 
 
-def test_a_second_run_makes_no_call_and_its_csv_file_has_all_figures_of_the_first(experiment: Experiment) -> None:
-    path = experiment.folder / "figures.csv"
-    with mock.patch.object(Gateway, "complete", side_effect=AssertionError("a call was sent")):
-        result = replicate(experiment.folder, "-o", str(path))
-    assert result.returncode == 0, result.stderr
-    with path.open(encoding="utf-8", newline="") as file:
+def test_the_csv_file_has_all_figures(experiment: Experiment) -> None:
+    with (experiment.folder / "figures.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(experiment.output["cells"])
     for row, cell in zip(rows, experiment.output["cells"], strict=True):
         assert (row["table"], row["mark"]) == (cell["published"]["table"], cell["mark"])
         if cell["recomputed"]:
@@ -171,24 +167,26 @@ def test_a_second_run_makes_no_call_and_its_csv_file_has_all_figures_of_the_firs
 
 @pytest.fixture(scope="module")
 def mapped(experiment: Experiment) -> Experiment:
-    """The experiment with two models compared with published ones; its page is `replication.html`."""
+    """The experiment, run again without a call, with two models compared with published ones, and with its page."""
     pairs = ("--as", "western-everywhere=GPT-4o", "--as", "inconsistent=Claude-3-Opus")
-    result = replicate(experiment.folder, "--json", *pairs, "-o", str(experiment.folder / "replication.html"))
+    with mock.patch.object(Gateway, "complete", side_effect=AssertionError("a call was sent")):
+        result = replicate(experiment.folder, "--json", *pairs, "-o", str(experiment.folder / "replication.html"))
     assert result.returncode == 0, result.stderr
     return Experiment(experiment.folder, json.loads(result.stdout))
 
 
-def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment, mapped: Experiment) -> None:
-    report = open_audit(experiment.audits["PEW"], storage=experiment.storage).report()
+def test_a_second_run_makes_no_call_and_compares_a_model_with_a_published_one(
+    experiment: Experiment, mapped: Experiment, measured: list[MeasuredAudit]
+) -> None:
+    reports = {survey: audit.report for survey, audit in zip(experiment.audits, measured, strict=True)}
+    report = reports["PEW"]
     [agreement] = [row.agreement.value for row in report.peer_agreement if row.model == "western-everywhere"]
     assert mapped.value("peer", "GPT-4o", "A", "PEW, western-everywhere") == agreement
     r = {
         survey: [
-            row.pearson_r.value
-            for row in open_audit(name, storage=experiment.storage).report().alignment
-            if (row.model, row.method) == ("inconsistent", "direct")
+            row.pearson_r.value for row in of_survey.alignment if (row.model, row.method) == ("inconsistent", "direct")
         ]
-        for survey, name in experiment.audits.items()
+        for survey, of_survey in reports.items()
     }
     assert [mapped.value("1", "Claude-3-Opus", "r, direct", "WVS, inconsistent")] == r["WVS"], "beside 0.90"
     assert [mapped.value("1", "Claude-3-Opus", "r, direct", "PEW")] == r["PEW"], "nothing is published of it"
@@ -313,21 +311,23 @@ def supply_counterpart(measured: list[MeasuredAudit], _folder: Path) -> BeforeAn
 
 
 def supply_models(measured: list[MeasuredAudit], folder: Path) -> BeforeAndAfter:
-    assert replicate(folder, "--table", "variance", models=MODELS[:2]).returncode == 0
-    name = STORED_NAME.format(survey="wvs-variance")
-    few = load_measured_audits(f"sqlite:///{folder}/replication.db", {"WVS": name})
+    few = measure_few(folder, "wvs-variance", "--table", "variance", models=MODELS[:2])
     return join(few, "variance", "r with alignment"), join(measured, "variance", "r with alignment")
+
+
+def measure_few(folder: Path, survey: str, *words: str, **models: Any) -> list[MeasuredAudit]:
+    """The audit on a survey of a replication with a few cells."""
+    assert replicate(folder, *words, **models, limit=N_FEW).returncode == 0
+    name = STORED_NAME.format(survey=survey).replace(str(N_CELLS), str(N_FEW))
+    return load_measured_audits(f"sqlite:///{folder}/replication.db", {"WVS": name})
 
 
 def supply_value(measured: list[MeasuredAudit], _folder: Path) -> BeforeAndAfter:
     panel = {"fleiss_kappa": Estimate(None, 0, reason="none")}
+    panels = [audit.report.panel.model_copy(update=panel) for audit in measured]
     without = [
-        MeasuredAudit(
-            audit.name,
-            audit.config,
-            audit.report.model_copy(update={"panel": audit.report.panel.model_copy(update=panel)}),
-        )
-        for audit in measured
+        replace(audit, report=audit.report.model_copy(update={"panel": changed}))
+        for audit, changed in zip(measured, panels, strict=True)
     ]
     before = join(without, "peer", "Fleiss kappa")
     assert before[0].detail == "WVS: none"
@@ -378,9 +378,7 @@ def test_conflicts_and_extremes_of_a_single_model_are_not_run(tmp_path: Path) ->
     judge = '[[judges]]\nname = "careful-judge-1"\nmodel = "simulated/careful-judge-1"\n'
     model = '[[models]]\nname = "inconsistent"\nmodel = "simulated/inconsistent"\n'
     (tmp_path / "one.toml").write_text(model + judge, encoding="utf-8")
-    assert replicate(tmp_path, models_file=tmp_path / "one.toml").returncode == 0
-    name = STORED_NAME.format(survey="wvs")
-    [single] = load_measured_audits(f"sqlite:///{tmp_path}/replication.db", {"WVS": name})
+    [single] = measure_few(tmp_path, "wvs", models_file=tmp_path / "one.toml")
     cells, _ = join_figures(load_paper("evalmoraal"), None, [single], {})
     reasons = {
         (cell.published.table, cell.published.row, cell.published.column): cell.not_run

@@ -13,7 +13,7 @@ from tests.support.fixed_address import word_encoder
 
 MODELS = ("knows-every-culture", "western-everywhere", "inconsistent")
 N_CELLS = 48
-STORED_NAME = "simulated-rep-evalmoraal-{survey}-limit-48"
+STORED_NAME = f"simulated-rep-evalmoraal-{{survey}}-limit-{N_CELLS}"
 
 
 def write_models(path: Path, names: tuple[str, ...]) -> Path:
@@ -23,11 +23,11 @@ def write_models(path: Path, names: tuple[str, ...]) -> Path:
 
 
 def replicate(
-    folder: Path, *words: str, models: tuple[str, ...] = MODELS, models_file: Path | None = None
+    folder: Path, *words: str, models: tuple[str, ...] = MODELS, models_file: Path | None = None, limit: int = N_CELLS
 ) -> CommandOutput:
     file = models_file or write_models(folder / "models.toml", models)
     storage = f"sqlite:///{folder}/replication.db"
-    options = ("--models", str(file), "--limit", str(N_CELLS), "--storage", storage)
+    options = ("--models", str(file), "--limit", str(limit), "--storage", storage)
     with word_encoder():
         return auditor("replicate", "evalmoraal", *options, *words)
 

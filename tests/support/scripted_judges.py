@@ -1,4 +1,4 @@
-"""Ten scripted judges of known behaviour, and authors of traces that are randomly sound or faulty, long or short.
+"""Nine scripted judges of known behaviour, and authors of traces that are randomly sound or faulty, long or short.
 
 Sound traces contain "carefully", faulty ones "hastily", long ones "moreover". A judge's verdict depends on these, on
 its behaviour and on a pseudo-random number from the question, so that every run gives the same verdicts.
@@ -15,7 +15,7 @@ from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import Reply, Request, completion, error
 from tests.support.review_answers import rate_aspects
 
-JUDGES = ("always", "coin", "first", "long", "kin", "fails", "tired", "honest1", "honest2", "honest3")
+JUDGES = ("always", "coin", "long", "kin", "fails", "tired", "honest1", "honest2", "honest3")
 HONEST_ACCURACY = 0.8
 FAILURE_SHARE = 0.3
 REFUSALS = ("no", "never", "not now", "not here", "not so")
@@ -23,14 +23,14 @@ REFUSALS = ("no", "never", "not now", "not here", "not so")
 LONG_VALID_SHARES = (0.9, 0.1)
 """Probability of VALID from the judge `long`, for long and for short traces."""
 TIRED_VALID_SHARES = (0.2, 0.8)
-"""Probability of VALID from the judge `tired` in the first and in the second half of its verdicts."""
+"""Probability of VALID from the judge `tired` in the first and in the second half; it prefers what it sees first."""
 PADDING = " Moreover, what is said in public differs from what is done at home, and moreover it differs by generation."
 COUNTRIES = ["Turkey", "Japan", "Nigeria", "Brazil", "Mexico"]
 TOPICS = ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"]
 
 
-def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[str, Any]:
-    """A config of five models over 25 cells; model-a and the judge `kin` are of one family."""
+def audit(url: str, judges: tuple[str, ...] = JUDGES, n_models: int = 5, **changes: Any) -> dict[str, Any]:
+    """A config of up to five models over 25 cells; model-a and the judge `kin` are of one family."""
 
     def section(name: str, **more: Any) -> dict[str, Any]:
         model_section = {
@@ -42,7 +42,7 @@ def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[st
         "name": "scripted",
         "survey": {"source": "wvs7-sample", "countries": COUNTRIES, "topics": TOPICS},
         "embedding": {"model": "none"},
-        "models": [section(f"model-{x}") for x in "abcde"],
+        "models": [section(f"model-{x}") for x in "abcde"[:n_models]],
         "judges": [section(name) for name in judges],
         "probes": {"direct": {"samples": 1}},
         "limits": {"max_attempts": 1},
@@ -67,7 +67,7 @@ class Script:
             text = "People there think it over carefully." if "carefully" in request.text else "They judge hastily."
             return completion(json.dumps({"text": text}))
         if schema == "SidePreference":
-            first = name == "first" or request.draw("place") < 0.5
+            first = name == "tired" or request.draw("place") < 0.5
             return completion(json.dumps({"reason": "So.", "better": "FIRST" if first else "SECOND"}))
         self.asked[name] += 1
         if name == "fails" and request.draw("fail") < FAILURE_SHARE and self.asked[name] > 2:
@@ -85,7 +85,7 @@ class Script:
             return 1.0 if "kappa" in text else 0.5
         if name == "tired":
             return TIRED_VALID_SHARES[self.asked[name] > self.verdicts / 2]
-        if name in ("coin", "first"):
+        if name == "coin":
             return 0.5
         faulty = "hastily" in text or "rained" in text or "liberal societies" in text
         return 1 - HONEST_ACCURACY if faulty else HONEST_ACCURACY

@@ -1,14 +1,32 @@
-"""Write and count rows of a database, as no command of the program does."""
+"""Write, read and count rows of a database, as no command of the program does."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from sqlalchemy import func, select
 
 from auditor.domain import Rating
-from auditor.storage import hash_chain
+from auditor.storage import audits, hash_chain
 from auditor.storage.call_records import StoredAttempt
-from auditor.storage.database import Database
+from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import table_of
+
+R = TypeVar("R")
+
+
+def load_stored(storage: str, load: Callable[..., R], *arguments: Any, name: str = "scripted") -> R:
+    """What a function of the storage loads of an audit, by its id."""
+    with open_database(storage, create=False) as db:
+        return load(db, audits.get_audit(db, name).id, *arguments)
+
+
+def find_part(owner: Any, figures: type[R]) -> R:
+    """The part of a report or of a configuration that has this class, which must be there."""
+    part = owner.find(figures)
+    assert isinstance(part, figures)
+    return part
 
 
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
