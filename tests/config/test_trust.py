@@ -36,6 +36,7 @@ from auditor.run import resolve_storage_url
 from auditor.storage.engine import remote_servers
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor, run
+from tests.support.closing import closing
 from tests.support.fake_server import FakeServer
 
 
@@ -398,11 +399,8 @@ async def test_a_custom_server_without_a_key_is_not_sent_the_providers_key(
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     for provider in ("openai", "anthropic", "hosted_vllm", "text-completion-openai"):
         section = ModelSection(name="m", model=f"{provider}/x", api_base=server.url)
-        gateway = Gateway([section], LimitsSection(max_attempts=1))
-        try:
+        async with closing(Gateway([section], LimitsSection(max_attempts=1))) as gateway:
             await gateway.complete(Call("m", section.model, (Message("user", "hi"),), Purpose.DIRECT))
-        finally:
-            await gateway.close()
     assert len(server.requests) == 4
     assert KEY not in repr(server.requests)
 

@@ -22,11 +22,12 @@ from auditor.reports.data.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.e2e.test_run import CALLS, config_file, holding, patient, stored, wait_for
-from tests.models.test_gateway import call, section
+from tests.models.test_gateway import call
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import NEVER, FakeServer, answer, completion
 from tests.support.forked_commands import RunningCommand, start
+from tests.support.gateway_calls import model_section
 from tests.support.killed_runs import run_until
 
 
@@ -115,7 +116,7 @@ def interrupt_repeatedly(running: RunningCommand) -> str:
 async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     jumps = iter(range(10**6))
     monkeypatch.setattr(time, "time", lambda: 1.7e9 + (-1) ** next(jumps) * 3600)
-    gateway = Gateway([section(server)], LimitsSection(deadline_s=100))
+    gateway = Gateway([model_section(server)], LimitsSection(deadline_s=100))
     try:
         answers = [await gateway.complete(call(i)) for i in range(3)]
     finally:

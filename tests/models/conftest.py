@@ -10,21 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from auditor.models import direct_completion, weights
+from auditor.models import direct_completion, embeddings, weights
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests that ask a server past litellm's public function; those of the gateway by it, too.
+    """Run tests that ask a server past litellm's public function; those that name `litellm_way` by it, too.
 
     `make litellm` runs all of them in both ways.
     """
-    name = metafunc.module.__name__
-    if "server" in metafunc.fixturenames and name != BOTH_WAYS_MODULE:
-        is_run_twice = name == GATEWAY_MODULE or "AUDITOR_TEST_LITELLM" in os.environ
+    if "server" in metafunc.fixturenames and metafunc.module.__name__ != BOTH_WAYS_MODULE:
+        marks = metafunc.definition.iter_markers("usefixtures")
+        is_run_twice = "AUDITOR_TEST_LITELLM" in os.environ or any("litellm_way" in mark.args for mark in marks)
         metafunc.parametrize("litellm_way", ("direct", "public") if is_run_twice else ("direct",), indirect=True)
 
 
-GATEWAY_MODULE = "tests.models.test_gateway"
 BOTH_WAYS_MODULE = "tests.models.test_direct_completion"
 """Its tests compare the two ways themselves."""
 
@@ -106,3 +105,10 @@ def smollm2() -> Path:
 def minilm() -> Path:
     """The weights of the sentence encoder, fetched if missing."""
     return weights.pull_weights("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="session")
+def encoder(minilm: Path) -> embeddings.SentenceEncoder:
+    """The sentence encoder."""
+    del minilm
+    return embeddings.load_encoder("all-MiniLM-L6-v2")

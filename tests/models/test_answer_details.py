@@ -11,10 +11,11 @@ from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.answer_details import add_exchange_details, list_altered_params, redact_response_body, sent_form
 from auditor.models.transport import MAX_RECORDED_BYTES, HttpExchange
 from auditor.redaction import register_secrets
-from tests.models.test_gateway import ask as ask_openai, call, section
-from tests.models.test_gateway_provider_families import ask
+from tests.models.test_gateway import call
+from tests.models.test_gateway_provider_families import ask_family
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import FakeServer, Reply, completion
+from tests.support.gateway_calls import ask, model_section
 
 REQUESTED_PARAMS = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
 
@@ -40,30 +41,30 @@ def test_a_missing_response_format_is_listed() -> None:
 
 
 async def test_a_dropped_seed_is_recorded_and_temperature_0_is_sent(server: FakeServer) -> None:
-    [recorded_answer, _] = await ask(server, "anthropic/claude-sonnet-4-5", lambda _: Reply(status=400))
+    [recorded_answer, _] = await ask_family(server, "anthropic/claude-sonnet-4-5", lambda _: Reply(status=400))
     assert recorded_answer.altered == "seed"
     assert json.loads(recorded_answer.sent or "")["temperature"] == 0.0
     assert "seed" not in server.requests[0].body
     assert recorded_answer.served_model == "claude-served"
-    [recorded_answer, _] = await ask(server, "gemini/gemini-2.5-flash", lambda _: Reply(status=400))
+    [recorded_answer, _] = await ask_family(server, "gemini/gemini-2.5-flash", lambda _: Reply(status=400))
     assert (recorded_answer.altered, recorded_answer.served_model) == ("", "gemini-served")
 
 
 async def test_the_served_model_and_fingerprint_are_recorded_as_sent(server: FakeServer) -> None:
     server.script = lambda _: Reply(body=completion("hello").body | {"model": "other", "system_fingerprint": "fp_1"})
-    [served_answer] = await ask_openai(section(server), call())
+    [served_answer] = await ask(model_section(server), call())
     assert (served_answer.served_model, served_answer.fingerprint, served_answer.altered) == ("other", "fp_1", "")
     body_without_model = completion("hello").body
     del body_without_model["model"]
     server.script = lambda _: Reply(body=body_without_model)
-    [served_answer] = await ask_openai(section(server), call())
+    [served_answer] = await ask(model_section(server), call())
     assert (served_answer.outcome, served_answer.served_model, served_answer.fingerprint) == (Outcome.OK, None, None)
 
 
 async def test_bodies_are_recorded_as_received_with_keys_removed(server: FakeServer) -> None:
     page = f"<html>no entry for {KEY}</html>".encode()
     server.script = lambda r: completion("hello") if r.number == 0 else Reply(502, raw=page)
-    first, second = await ask_openai(section(server), call(0), call(1), max_attempts=2)
+    first, second = await ask(model_section(server), call(0), call(1), max_attempts=2)
     body = first.attempts[0].body
     assert body is not None
     assert json.loads(body.data) == completion("hello").body
@@ -131,5 +132,5 @@ def test_the_form_is_read_from_the_body_that_was_sent(name: str) -> None:
 
 
 async def test_parts_of_an_address_are_no_altered_parameters(server: FakeServer) -> None:
-    [answer] = await ask_openai(section(server).model_copy(update={"model": "azure/x"}), call(api_version="2024-10-21"))
+    [answer] = await ask(model_section(server, "azure/x"), call(api_version="2024-10-21"))
     assert answer.altered == ""

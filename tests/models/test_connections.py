@@ -19,14 +19,20 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from auditor.config import LimitsSection, ModelSection
+from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError
 from auditor.models import connections, litellm_client
 from auditor.models.connections import create_client, create_tls_context
-from auditor.models.gateway import Gateway
-from auditor.models.transport import CURRENT_EXCHANGE, GuardedTransport, HttpExchange, UnreadableResponse
+from auditor.models.transport import (
+    CURRENT_EXCHANGE,
+    GuardedTransport,
+    HttpExchange,
+    UnacceptableExchange,
+    UnreadableResponse,
+)
 from tests.support.fake_server import FakeServer, Reply, completion
+from tests.support.gateway_calls import ask as ask_gateway
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 METADATA_ADDRESS = "169.254.169.254"
@@ -104,14 +110,14 @@ class Proxy:
         self._http.server_close()
 
 
+CALL = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
+
+
 async def ask(api_base: str, **settings: Any) -> Answer:
     """The answer to one call, which is sent once."""
     section = ModelSection(name="m", model="openai/x", api_base=api_base, price={"input": 1, "output": 1}, **settings)
-    gateway = Gateway([section], LimitsSection(max_attempts=1))
-    try:
-        return await gateway.complete(Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT))
-    finally:
-        await gateway.close()
+    [answer] = await ask_gateway(section, CALL, max_attempts=1)
+    return answer
 
 
 def resolve_as(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, str]) -> None:
@@ -182,9 +188,6 @@ async def test_behind_a_proxy_the_name_is_checked(monkeypatch: pytest.MonkeyPatc
 
 async def ask_transport(url: str) -> str:
     """The error of a request by a client, past the config's own check of addresses."""
-    from auditor.models import litellm_client
-    from auditor.models.transport import UnacceptableExchange
-
     with pytest.raises(UnacceptableExchange) as refused:
         await litellm_client.get_http_client().post(url, content=b"{}")
     await litellm_client.close_http_clients()
@@ -236,10 +239,8 @@ async def test_a_dead_proxy_is_named_and_costs_nothing(scheme: str, monkeypatch:
 async def test_a_dead_proxy_ends_the_run_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "127.0.0.1:9")
     section = ModelSection(name="m", model="openai/x", api_base="https://models.example.org/v1")
-    gateway = Gateway([section], LimitsSection(max_attempts=3))
     with pytest.raises(ModelSetupError, match=r"the proxy 127\.0\.0\.1:9 .* cannot be reached") as failure:
-        await gateway.complete(Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT))
-    await gateway.close()
+        await ask_gateway(section, CALL)
     assert "NO_PROXY" in (failure.value.how_to_fix or "")
 
 

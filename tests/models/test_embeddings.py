@@ -17,12 +17,6 @@ from auditor.models.embeddings import MAX_TEXT_CHARS, SentenceEncoder, check_enc
 WORDS = "the people of this country think that divorce is wrong and that a promise must be kept "
 
 
-@pytest.fixture(scope="module")
-def encoder(minilm: Path) -> SentenceEncoder:
-    del minilm
-    return load_encoder("all-MiniLM-L6-v2")
-
-
 def cosine(encoder: SentenceEncoder, left: str, right: str) -> float:
     a, b = encoder.encode([left, right])
     return float(a @ b)
@@ -146,19 +140,22 @@ def test_the_revision_is_that_of_the_weights(encoder: SentenceEncoder, minilm: P
 
 
 OFFLINE_PROGRAM = """
-import socket
+import socket, sys
 asked = []
 def refuse(*args, **kwargs):
     asked.append(args[0])
     raise socket.gaierror("no look-ups here")
 socket.getaddrinfo = refuse
-from auditor.models.embeddings import load_encoder
+from auditor.models.embeddings import check_encoder, load_encoder
+check_encoder("all-MiniLM-L6-v2")
+heavy = {"torch", "transformers", "sentence_transformers"} & set(sys.modules)
+assert not heavy, heavy
 assert load_encoder("all-MiniLM-L6-v2").encode(["hello"]).shape == (1, 384)
 assert not asked, asked
 """
 
 
-def test_loading_makes_no_dns_lookup_and_prints_nothing(minilm: Path) -> None:
+def test_checking_loads_no_heavy_library_and_loading_looks_up_no_address_and_prints_nothing(minilm: Path) -> None:
     del minilm
     completed = subprocess.run([sys.executable, "-c", OFFLINE_PROGRAM], capture_output=True, text=True, check=False)
     assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")
@@ -215,15 +212,6 @@ def test_a_missing_package_is_an_error_with_the_install_command(monkeypatch: pyt
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModelSetupError, match=r"Install torch.*pip install 'auditor\[embeddings\]'"):
         load_encoder("all-MiniLM-L6-v2")
-
-
-def test_checking_loads_no_heavy_library(minilm: Path) -> None:
-    del minilm
-    code = (
-        "import sys; from auditor.models.embeddings import check_encoder; check_encoder('all-MiniLM-L6-v2');"
-        "heavy = {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules); assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_encoder_without_a_token_limit_does_not_split_texts() -> None:

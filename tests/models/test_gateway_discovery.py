@@ -29,8 +29,9 @@ from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, Capabilit
 from auditor.models.failures import RequestFailure
 from auditor.models.gateway import MAX_INCONCLUSIVE_CALLS, Gateway
 from auditor.models.provider_request import ProviderReply, failed_answer
-from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.closing import closing
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion, error
+from tests.support.gateway_calls import ask as ask_gateway, model_section
 from tests.support.hang_limit import HANG_LIMIT_S
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
@@ -75,24 +76,11 @@ def server_that(*refusals: Refuse, answer: Script = lambda request: completion(J
     return script
 
 
-def section(server: FakeServer, model: str = "openai/x", **changes: Any) -> ModelSection:
-    return ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}", **changes)
-
-
 def call(server: FakeServer, sample: int = 0, schema: str | None = "MoralJudgement", **changes: Any) -> Call:
     params = {"temperature": 0.7, "max_tokens": 50, "seed": 3, **changes.pop("params", {})}
-    return Call(
-        "m",
-        changes.pop("model", "openai/x"),
-        (Message("user", "hi"),),
-        Purpose.DIRECT,
-        sample=sample,
-        params=params,
-        schema=schema,
-        max_words=9 if schema else None,
-        server=server.url,
-        **changes,
-    )
+    model, max_words = changes.pop("model", "openai/x"), 9 if schema else None
+    return Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample, params, schema=schema,
+                max_words=max_words, server=server.url, **changes)  # fmt: skip
 
 
 class RecordingStore(MemoryCapabilityStore):
@@ -110,17 +98,9 @@ class RecordingStore(MemoryCapabilityStore):
 async def ask(
     model: ModelSection, *calls: Call, store: MemoryCapabilityStore | None = None, **limits: Any
 ) -> list[Answer]:
-    """Complete calls one after another."""
-    gateway = Gateway(
-        [model],
-        LimitsSection.model_validate({"max_attempts": 3, **limits}),
-        capability_store=store,
-        describe_structure=lambda schema, max_words, language: INSTRUCTION,
-    )
-    try:
-        return [await gateway.complete(one) for one in calls]
-    finally:
-        await gateway.close()
+    """The answers to calls, one after the other, by a gateway with this store."""
+    options = {"capability_store": store, "describe_structure": lambda schema, max_words, language: INSTRUCTION}
+    return await ask_gateway(model, *calls, options=options, **limits)
 
 
 def known(store: MemoryCapabilityStore) -> Capability:
@@ -131,7 +111,7 @@ def known(store: MemoryCapabilityStore) -> Capability:
 async def test_a_server_that_accepts_everything_is_sent_each_call_once_and_unchanged(server: FakeServer) -> None:
     server.script = server_that()
     store = RecordingStore()
-    free_text, structured = await ask(section(server), call(server, schema=None), call(server), store=store)
+    free_text, structured = await ask(model_section(server), call(server, schema=None), call(server), store=store)
     assert [len(free_text.attempts), len(structured.attempts), len(server.requests)] == [1, 1, 2]
     assert (free_text.form, structured.form) == (None, AnswerForm.JSON_SCHEMA)
     assert structured.altered == ""
@@ -144,7 +124,7 @@ async def test_a_server_that_accepts_everything_is_sent_each_call_once_and_uncha
 async def test_a_refusal_by_litellm_is_no_attempt_and_costs_no_request(server: FakeServer, model: str) -> None:
     server.script = server_that(refuses("temperature"), refuses("max_tokens"))
     store = RecordingStore()
-    [answer] = await ask(section(server, model), call(server, model=model), store=store)
+    [answer] = await ask(model_section(server, model), call(server, model=model), store=store)
     assert (answer.outcome, len(server.requests), len(answer.attempts)) == (Outcome.OK, 1, 1)
     assert answer.attempts[0].http_status == 200
     assert answer.altered == "temperature"
@@ -157,7 +137,7 @@ async def test_a_refusal_by_litellm_that_cannot_be_avoided_has_no_attempt_status
     sent = call(
         server, model=model, params={"seed": "none", "functions": []}, declared=DeclaredCapabilities(temperature=True)
     )
-    [answer] = await ask(section(server, model, price={"input": 1, "output": 1}), sent)
+    [answer] = await ask(model_section(server, model, price={"input": 1, "output": 1}), sent)
     assert (answer.outcome, answer.attempts, answer.cost_usd) == (Outcome.CLIENT_ERROR, (), 0.0)
     assert "temperature=0.7" in (answer.error or "")
     assert server.requests == []
@@ -166,7 +146,7 @@ async def test_a_refusal_by_litellm_that_cannot_be_avoided_has_no_attempt_status
 async def test_a_refusal_by_the_server_costs_one_request_that_is_recorded(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"))
     store = RecordingStore()
-    answers = await ask(section(server), call(server), call(server, 1), store=store)
+    answers = await ask(model_section(server), call(server), call(server, 1), store=store)
     assert [[attempt.http_status for attempt in answer.attempts] for answer in answers] == [[400, 200], [200]]
     assert [attempt.number for attempt in answers[0].attempts] == [1, 2]
     assert [answer.altered for answer in answers] == ["temperature", "temperature"]
@@ -180,7 +160,7 @@ async def test_at_most_four_requests_find_out_what_a_server_accepts(server: Fake
         refuses("max_tokens"), refuses("temperature"), refuses("seed"), refuses_form("json_schema")
     )
     store = RecordingStore()
-    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    first, second = await ask(model_section(server), call(server), call(server, 1), store=store)
     assert first.outcome is Outcome.OK
     assert [attempt.http_status for attempt in first.attempts] == [400] * MAX_DISCOVERY_REQUESTS + [200]
     assert len(second.attempts) == 1
@@ -193,7 +173,7 @@ async def test_refusals_by_litellm_leave_all_requests_to_the_server(server: Fake
     model = "openai/o3"
     params = {"top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1, "stop": ["x"]}
     server.script = server_that(*map(refuses, params))
-    [answer] = await ask(section(server, model), call(server, model=model, params=params), max_attempts=1)
+    [answer] = await ask(model_section(server, model), call(server, model=model, params=params), max_attempts=1)
     assert [attempt.http_status for attempt in answer.attempts] == [400] * MAX_DISCOVERY_REQUESTS + [200]
     assert answer.altered == "frequency_penalty, presence_penalty, stop, temperature, top_p"
 
@@ -201,7 +181,7 @@ async def test_refusals_by_litellm_leave_all_requests_to_the_server(server: Fake
 async def test_a_server_that_refuses_ever_more_is_given_up_after_four_requests(server: FakeServer) -> None:
     params = {"temperature": 0.7, "top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1, "seed": 3}
     server.script = server_that(*map(refuses, params))
-    answers = await ask(section(server), *(call(server, sample, params=params) for sample in range(3)))
+    answers = await ask(model_section(server), *(call(server, sample, params=params) for sample in range(3)))
     assert [answer.outcome for answer in answers] == [Outcome.CLIENT_ERROR] * 3
     assert [len(answer.attempts) for answer in answers] == [MAX_DISCOVERY_REQUESTS + 1, 1, 1]
 
@@ -209,16 +189,16 @@ async def test_a_server_that_refuses_ever_more_is_given_up_after_four_requests(s
 async def test_a_second_run_with_a_filled_store_sends_nothing_extra(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
     store = MemoryCapabilityStore()
-    await ask(section(server), call(server), store=store)
+    await ask(model_section(server), call(server), store=store)
     server.requests.clear()
-    [answer] = await ask(section(server), call(server, 1), store=store)
+    [answer] = await ask(model_section(server), call(server, 1), store=store)
     assert (len(server.requests), len(answer.attempts), answer.form) == (1, 1, AnswerForm.JSON_OBJECT)
 
 
 async def test_parameters_and_form_are_found_out_one_after_the_other(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
     store = RecordingStore()
-    free_text, structured = await ask(section(server), call(server, schema=None), call(server), store=store)
+    free_text, structured = await ask(model_section(server), call(server, schema=None), call(server), store=store)
     assert [len(free_text.attempts), len(structured.attempts)] == [2, 2]
     assert known(store) == Capability(AnswerForm.JSON_OBJECT, (), ("temperature",))
 
@@ -227,7 +207,7 @@ async def test_a_server_without_json_schema_is_asked_for_a_json_object_with_the_
     server: FakeServer,
 ) -> None:
     server.script = server_that(refuses_form("json_schema"))
-    [answer] = await ask(section(server, "deepseek/deepseek-chat"), call(server, model="deepseek/deepseek-chat"))
+    [answer] = await ask(model_section(server, "deepseek/deepseek-chat"), call(server, model="deepseek/deepseek-chat"))
     assert (answer.outcome, answer.text, answer.form) == (Outcome.OK, JUDGEMENT, AnswerForm.JSON_OBJECT)
     body = server.requests[-1].body
     assert body["response_format"] == {"type": "json_object"}
@@ -239,10 +219,10 @@ async def test_a_server_without_response_formats_is_asked_for_a_tool_and_one_wit
     server: FakeServer,
 ) -> None:
     server.script = server_that(refuses_form("json_schema", "json_object"))
-    [with_tool] = await ask(section(server), call(server))
+    [with_tool] = await ask(model_section(server), call(server))
     assert (with_tool.form, "tools" in server.requests[-1].body) == (AnswerForm.TOOL, True)
     server.script = server_that(refuses_form("json_schema", "json_object"), refuses("tools"))
-    [as_text] = await ask(section(server), call(server))
+    [as_text] = await ask(model_section(server), call(server))
     assert (as_text.form, as_text.altered) == (AnswerForm.TEXT, "response_format")
     assert server.requests[-1].text == f"hi\n\n{INSTRUCTION}"
     assert not {"tools", "response_format"} & server.requests[-1].body.keys()
@@ -251,7 +231,7 @@ async def test_a_server_without_response_formats_is_asked_for_a_tool_and_one_wit
 async def test_refused_keywords_are_left_out_and_the_schema_stays(server: FakeServer) -> None:
     server.script = server_that(refuses_keywords("maxLength", "minLength"))
     store = RecordingStore()
-    [answer] = await ask(section(server), call(server), store=store)
+    [answer] = await ask(model_section(server), call(server), store=store)
     assert (answer.form, len(answer.attempts)) == (AnswerForm.JSON_SCHEMA, 2)
     assert known(store).dropped_keywords == ("maxLength", "minLength")
     schema = server.requests[-1].body["response_format"]["json_schema"]
@@ -262,7 +242,7 @@ async def test_refused_keywords_are_left_out_and_the_schema_stays(server: FakeSe
 async def test_azure_is_not_sent_the_keywords_that_it_refuses(server: FakeServer) -> None:
     server.script = server_that(refuses_keywords("maxLength", "minLength"))
     [answer] = await ask(
-        section(server, "azure/mine", params={"api_version": "2024-10-21"}), call(server, model="azure/mine")
+        model_section(server, "azure/mine", params={"api_version": "2024-10-21"}), call(server, model="azure/mine")
     )
     assert (answer.outcome, len(server.requests), answer.form) == (Outcome.OK, 1, AnswerForm.JSON_SCHEMA)
 
@@ -270,10 +250,10 @@ async def test_azure_is_not_sent_the_keywords_that_it_refuses(server: FakeServer
 async def test_what_the_config_declares_is_not_tried_out(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
     declared = DeclaredCapabilities(form=AnswerForm.TOOL, temperature=False, seed=False)
-    [answer] = await ask(section(server), call(server, declared=declared))
+    [answer] = await ask(model_section(server), call(server, declared=declared))
     assert (answer.form, len(server.requests), answer.altered) == (AnswerForm.TOOL, 1, "seed, temperature")
     server.requests.clear()
-    [refused] = await ask(section(server), call(server, declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA,
+    [refused] = await ask(model_section(server), call(server, declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA,
                                                                                     temperature=True)))  # fmt: skip
     assert (refused.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 1)
 
@@ -295,7 +275,7 @@ async def test_a_server_that_ignores_the_schema_gets_the_next_form_if_that_reads
     server.script = ignores_schema("json_schema")
     store = RecordingStore()
     first, second = await ask(
-        section(server, price={"input": 1, "output": 1}), call(server), call(server, 1), store=store
+        model_section(server, price={"input": 1, "output": 1}), call(server), call(server, 1), store=store
     )
     forms = [request.body["response_format"]["type"] for request in server.requests]
     assert forms == ["json_schema"] * 2 + ["json_object"] * 3
@@ -310,7 +290,7 @@ async def test_a_server_that_also_refuses_the_next_form_gets_the_one_after(serve
     prose = ignores_schema("json_schema")
     server.script = server_that(refuses_form("json_object"), answer=prose)
     store = RecordingStore()
-    [answer] = await ask(section(server), call(server), store=store)
+    [answer] = await ask(model_section(server), call(server), store=store)
     assert (known(store).form, len(answer.attempts), answer.text) == (AnswerForm.TOOL, 5, JUDGEMENT)
 
 
@@ -318,7 +298,7 @@ async def test_a_poor_model_on_a_server_that_knows_schemas_keeps_them_and_its_fi
     texts = iter(["first", "second", JUDGEMENT, "fourth", "fifth"])
     server.script = lambda request: completion(next(texts))
     store = RecordingStore()
-    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    first, second = await ask(model_section(server), call(server), call(server, 1), store=store)
     assert (first.text, first.form, len(first.attempts)) == ("first", AnswerForm.JSON_SCHEMA, 4)
     assert (second.text, second.form, len(second.attempts)) == ("fifth", AnswerForm.JSON_SCHEMA, 1)
     assert known(store) == Capability(form=AnswerForm.JSON_SCHEMA)
@@ -327,7 +307,7 @@ async def test_a_poor_model_on_a_server_that_knows_schemas_keeps_them_and_its_fi
 async def test_one_unreadable_answer_of_two_changes_nothing(server: FakeServer) -> None:
     texts = iter(["prose", JUDGEMENT, "more prose"])
     server.script = lambda request: completion(next(texts))
-    first, second = await ask(section(server), call(server), call(server, 1))
+    first, second = await ask(model_section(server), call(server), call(server, 1))
     assert (first.text, first.form, len(first.attempts)) == ("prose", AnswerForm.JSON_SCHEMA, 2)
     assert (second.text, len(second.attempts)) == ("more prose", 1)
 
@@ -336,7 +316,7 @@ async def test_a_truncated_or_refused_answer_says_nothing_about_the_form(server:
     replies = iter([completion("{", finish="length"), completion(None, refusal="No."), *[completion("prose")] * 2])
     server.script = lambda request: next(replies, completion(JUDGEMENT))
     store = RecordingStore()
-    answers = await ask(section(server), *(call(server, sample) for sample in range(4)), store=store)
+    answers = await ask(model_section(server), *(call(server, sample) for sample in range(4)), store=store)
     assert [len(answer.attempts) for answer in answers] == [1, 1, 4, 1]
     assert known(store).form is AnswerForm.JSON_OBJECT
 
@@ -346,7 +326,7 @@ async def test_json_validate_failed_never_steps_down(server: FakeServer) -> None
             "failed_generation": "This model does not support response format `json_schema`"}  # fmt: skip
     server.script = lambda request: Reply(400, {"error": body})
     store = RecordingStore()
-    answers = await ask(section(server), call(server), call(server, 1), store=store)
+    answers = await ask(model_section(server), call(server), call(server, 1), store=store)
     assert [len(answer.attempts) for answer in answers] == [1, 1]
     assert (len(server.requests), store.load()) == (2, {})
 
@@ -356,7 +336,7 @@ async def test_groqs_error_for_a_cut_off_answer_gets_room_for_thinking(server: F
             "failed_generation": "max completion tokens reached before generating a valid document"}  # fmt: skip
     is_cut_off = Reply(400, {"error": body})
     server.script = lambda request: completion(JUDGEMENT) if request.body["max_tokens"] > 50 else is_cut_off
-    [answer] = await ask(section(server), call(server))
+    [answer] = await ask(model_section(server), call(server))
     assert (answer.outcome, len(answer.attempts)) == (Outcome.OK, 2)
     assert answer.altered == "max_tokens=4146"
 
@@ -369,7 +349,7 @@ async def test_failures_of_other_kinds_are_retried_as_ever(server: FakeServer, s
     replies = iter([error(status, "busy", headers={"retry-after": "0"}), unsupported("temperature")])
     server.script = lambda request: next(replies, completion(JUDGEMENT))
     store = RecordingStore()
-    [answer] = await ask(section(server), call(server), store=store, max_attempts=2)
+    [answer] = await ask(model_section(server), call(server), store=store, max_attempts=2)
     assert [attempt.http_status for attempt in answer.attempts] == [status, 400, 200]
     assert known(store).dropped_params == ("temperature",)
 
@@ -378,14 +358,14 @@ async def test_failures_of_other_kinds_are_retried_as_ever(server: FakeServer, s
 async def test_words_of_a_refusal_count_only_with_the_status_of_one(server: FakeServer, status: int) -> None:
     replies = iter([completion("hi"), error(status, "Unsupported parameter: 'temperature' is not supported.")])
     server.script = lambda request: next(replies, completion(JUDGEMENT))
-    _, refused = await ask(section(server), call(server, schema=None), call(server))
+    _, refused = await ask(model_section(server), call(server, schema=None), call(server))
     assert (refused.outcome, len(refused.attempts)) == (Outcome.CLIENT_ERROR, 1)
 
 
 async def test_a_model_that_litellm_has_no_entry_for_is_asked_for_a_schema_first(server: FakeServer) -> None:
     model = "groq/unlisted"
     server.script = server_that()
-    [answer] = await ask(section(server, model), call(server, model=model))
+    [answer] = await ask(model_section(server, model), call(server, model=model))
     assert (answer.outcome, answer.form) == (Outcome.OK, AnswerForm.JSON_SCHEMA)
     assert "response_format" in server.requests[0].body
 
@@ -394,7 +374,7 @@ async def test_an_unknown_refusal_ends_the_call_and_the_next_one_tries_again(ser
     replies = iter([error(400, "no")])
     server.script = lambda request: next(replies, completion(JUDGEMENT))
     store = RecordingStore()
-    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    first, second = await ask(model_section(server), call(server), call(server, 1), store=store)
     assert (first.outcome, second.outcome) == (Outcome.CLIENT_ERROR, Outcome.OK)
     assert known(store).form is AnswerForm.JSON_SCHEMA
 
@@ -403,7 +383,7 @@ async def test_a_refusal_after_discovery_changes_nothing(server: FakeServer) -> 
     replies = iter([completion(JUDGEMENT), unsupported("temperature")])
     server.script = lambda request: next(replies, completion(JUDGEMENT))
     store = RecordingStore()
-    _, refused, after = await ask(section(server), *(call(server, sample) for sample in range(3)), store=store)
+    _, refused, after = await ask(model_section(server), *(call(server, sample) for sample in range(3)), store=store)
     assert (refused.outcome, len(refused.attempts), len(after.attempts)) == (Outcome.CLIENT_ERROR, 1, 1)
     assert known(store) == Capability(form=AnswerForm.JSON_SCHEMA)
 
@@ -411,7 +391,7 @@ async def test_a_refusal_after_discovery_changes_nothing(server: FakeServer) -> 
 async def test_a_missing_model_is_no_refused_feature(server: FakeServer) -> None:
     server.script = lambda request: error(404, "The model `x` does not exist", code="model_not_found")
     with pytest.raises(ModelSetupError, match="does not exist"):
-        await ask(section(server), call(server))
+        await ask(model_section(server), call(server))
     assert len(server.requests) == 1
 
 
@@ -420,7 +400,7 @@ async def test_a_404_that_refuses_tools_does_not_block_the_model(server: FakeSer
     server.script = server_that(
         refuses_form("json_schema", "json_object"), lambda body: no_tools if "tools" in body else None
     )
-    [answer] = await ask(section(server), call(server))
+    [answer] = await ask(model_section(server), call(server))
     assert (answer.outcome, answer.form) == (Outcome.OK, AnswerForm.TEXT)
 
 
@@ -431,7 +411,7 @@ async def test_an_answer_is_not_lost_if_its_capability_cannot_be_stored(server: 
 
     server.script = server_that()
     with pytest.raises(AuditorError, match="disk") as caught:
-        await ask(section(server), call(server), store=BrokenStore())
+        await ask(model_section(server), call(server), store=BrokenStore())
     assert caught.value.answer is not None
     assert caught.value.answer.text == JUDGEMENT
 
@@ -444,24 +424,16 @@ async def test_the_first_stored_capability_wins(server: FakeServer) -> None:
             return winner
 
     server.script = server_that()
-    first, second = await ask(section(server), call(server), call(server, 1), store=SharedStore())
+    first, second = await ask(model_section(server), call(server), call(server, 1), store=SharedStore())
     assert (first.form, second.form) == (AnswerForm.JSON_SCHEMA, AnswerForm.TOOL)
 
 
 # --- many calls at once
 
 
-async def ask_at_once(model: ModelSection, calls: list[Call], **limits: Any) -> list[Answer]:
-    gateway = Gateway([model], LimitsSection.model_validate({"max_attempts": 2, **limits}))
-    try:
-        return await asyncio.gather(*map(gateway.complete, calls))
-    finally:
-        await gateway.close()
-
-
 async def test_of_a_hundred_calls_at_once_one_finds_out(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
-    answers = await ask_at_once(section(server), [call(server, sample) for sample in range(100)])
+    answers = await ask_gateway(model_section(server), *(call(server, i) for i in range(100)), at_once=True)
     assert {answer.outcome for answer in answers} == {Outcome.OK}
     assert sorted(len(answer.attempts) for answer in answers) == [1] * 99 + [3]
     assert len(server.requests) == 102
@@ -480,7 +452,7 @@ async def test_calls_do_not_wait_for_each_other_forever_if_all_fail(server: Fake
 
     server.script = fail
     async with asyncio.timeout(HANG_LIMIT_S):
-        answers = await ask_at_once(section(server), [call(server, sample) for sample in range(40)])
+        answers = await ask_gateway(model_section(server), *(call(server, i) for i in range(40)), at_once=True)
     assert {answer.outcome for answer in answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) == 40
     assert several_wait.is_set()
@@ -505,7 +477,7 @@ async def test_an_answer_cut_off_while_thinking_gets_room_that_later_calls_have_
     server.script = thinks_for(6000)
     store = RecordingStore()
     first, second = await ask(
-        section(server, price={"input": 0, "output": 1}), call(server), call(server, 1), store=store
+        model_section(server, price={"input": 0, "output": 1}), call(server), call(server, 1), store=store
     )
     assert [request.body["max_tokens"] for request in server.requests] == [50, 4146, 16434, 16434]
     assert [attempt.outcome for attempt in first.attempts] == [Outcome.TRUNCATED, Outcome.TRUNCATED, Outcome.OK]
@@ -517,7 +489,7 @@ async def test_an_answer_cut_off_while_thinking_gets_room_that_later_calls_have_
 async def test_room_is_part_of_the_reserved_budget_and_of_the_limit_that_cuts_off(server: FakeServer) -> None:
     key = CapabilityKey("openai/x", server.url, None)
     store = MemoryCapabilityStore({key: Capability(form=AnswerForm.JSON_SCHEMA, thinking_tokens=4096)})
-    model = section(server, price={"input": 0, "output": 1})
+    model = model_section(server, price={"input": 0, "output": 1})
     server.script = thinks_for(10)
     [over_budget] = await ask(model, call(server), store=store, budget_usd=0.004)
     assert (over_budget.outcome, server.requests) == (Outcome.OVER_BUDGET, [])
@@ -536,7 +508,7 @@ async def test_a_server_that_refuses_the_room_keeps_the_smaller_limit(server: Fa
     script = thinks_for(6000)
     server.script = lambda request: error(400, words) if request.body["max_tokens"] > 8192 else script(request)
     store = RecordingStore()
-    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    first, second = await ask(model_section(server), call(server), call(server, 1), store=store)
     assert [attempt.http_status for attempt in first.attempts] == [200, 200, 400]
     assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.TRUNCATED, 1)
     assert first.error == second.error
@@ -547,7 +519,7 @@ async def test_a_cut_off_answer_is_not_lost_if_the_request_with_more_room_fails(
     script, n_failures = thinks_for(2000), 2
     server.script = lambda request: Reply(503) if 0 < request.number <= n_failures else script(request)
     store = RecordingStore()
-    first, second = await ask(section(server), call(server), call(server, 1), store=store, max_attempts=2)
+    first, second = await ask(model_section(server), call(server), call(server, 1), store=store, max_attempts=2)
     assert [attempt.http_status for attempt in first.attempts] == [200, 503, 503]
     assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.OK, 1)
     assert known(store).thinking_tokens == 4096
@@ -559,7 +531,7 @@ async def test_a_prompt_that_a_filter_refuses_shows_nothing_about_the_server(ser
     filtered = error(400, "The response was filtered by content management policy.", code="content_filter")
     server.script = lambda r: filtered if r.number == 0 else accept_without_temperature(r)
     store = MemoryCapabilityStore()
-    first, *others = await ask(section(server), *(call(server, i) for i in range(4)), store=store, max_attempts=1)
+    first, *others = await ask(model_section(server), *(call(server, i) for i in range(4)), store=store, max_attempts=1)
     assert first.outcome is Outcome.REFUSED
     assert [answer.outcome for answer in others] == [Outcome.OK] * 3
     assert [capability.dropped_params for capability in store.load().values()] == [("temperature",)]
@@ -567,13 +539,10 @@ async def test_a_prompt_that_a_filter_refuses_shows_nothing_about_the_server(ser
 
 async def test_models_of_one_server_find_out_once_what_it_accepts(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"), refuses("seed"))
-    personas = [section(server).model_copy(update={"name": f"m{i}"}) for i in range(4)]
-    gateway = Gateway(personas, LimitsSection(max_attempts=1))
-    try:
+    personas = [model_section(server, name=f"m{i}") for i in range(4)]
+    async with closing(Gateway(personas, LimitsSection(max_attempts=1))) as gateway:
         calls = [replace(call(server, sample=i), name=persona.name) for i, persona in enumerate(personas)]
         answers = await asyncio.gather(*map(gateway.complete, calls))
-    finally:
-        await gateway.close()
     assert [answer.outcome for answer in answers] == [Outcome.OK] * 4
     assert len(server.requests) == 4 + 2
 
@@ -586,13 +555,10 @@ async def test_refusals_of_calls_under_way_are_sent_again_as_another_call_found_
         return error(503, "overloaded") if request.number < 4 else replace(accept_objects(request), delay_s=0.05)
 
     server.script = script
-    gateway = Gateway([section(server, concurrency=100)], LimitsSection(max_attempts=1))
-    try:
+    async with closing(Gateway([model_section(server, concurrency=100)], LimitsSection(max_attempts=1))) as gateway:
         for sample in range(4):
             assert (await gateway.complete(call(server, sample))).outcome is Outcome.SERVER_ERROR
         answers = await asyncio.gather(*(gateway.complete(call(server, 4 + i)) for i in range(60)))
-    finally:
-        await gateway.close()
     assert Counter(answer.outcome for answer in answers) == {Outcome.OK: 60}
 
 
@@ -606,7 +572,7 @@ async def test_a_form_check_that_a_failure_interrupts_is_repeated(server: FakeSe
 
     server.script = script
     store = MemoryCapabilityStore()
-    answers = await ask(section(server), *(call(server, i) for i in range(3)), store=store, max_attempts=1)
+    answers = await ask(model_section(server), *(call(server, i) for i in range(3)), store=store, max_attempts=1)
     assert answers[0].text == "I think -0.5"  # one unreadable answer and a failure show nothing
     assert [answer.text for answer in answers[1:]] == [JUDGEMENT] * 2
     assert [capability.form for capability in store.load().values()] == [AnswerForm.JSON_OBJECT]
@@ -632,5 +598,5 @@ async def test_a_call_that_only_discovers_is_one_of_the_requests(server: FakeSer
     parameters = ("temperature", "seed", "top_p", "presence_penalty", "frequency_penalty")
     server.script = server_that(*map(refuses, parameters))
     question = call(server, params=dict.fromkeys(parameters[2:], 0.5))
-    await ask(section(server), replace(question, purpose=Purpose.PREFLIGHT), max_attempts=1)
+    await ask(model_section(server), replace(question, purpose=Purpose.PREFLIGHT), max_attempts=1)
     assert len(server.requests) == MAX_DISCOVERY_REQUESTS

@@ -24,7 +24,9 @@ from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.models.transport import MAX_RESPONSE_BYTES
 from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.closing import closing
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, completion
+from tests.support.gateway_calls import ask, model_section
 from tests.support.google_machine import google_machine
 from tests.support.hang_limit import hang_limit
 
@@ -62,6 +64,10 @@ FAMILIES: dict[str, Callable[[str], Reply]] = {
 }
 
 
+BOTH_CLIENTS = ("openai/x", "anthropic/claude-sonnet-4-5")
+"""Of OpenAI's library and of litellm: the guard of both, which all families pass, limits what is received."""
+
+
 @pytest.fixture(params=list(FAMILIES))
 def family(request: pytest.FixtureRequest) -> str:
     if provider_of(request.param).is_signed:
@@ -78,54 +84,53 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
         yield
 
 
-async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply], **params: Any) -> list[Answer]:
+async def ask_family(server: FakeServer, model: str, reply: Callable[[Request], Reply], **params: Any) -> list[Answer]:
     """Complete two calls: the first is answered in the family's format, the second with `reply`."""
     reply_in_format = FAMILIES[model]
     before = len(server.requests)
     server.script = lambda r: reply_in_format("hello") if r.number == before else reply(r)
     key = None if provider_of(model).is_signed else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=key)
-    gateway = Gateway([section], LimitsSection(max_attempts=2))
     call_params = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
     calls = [Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample=i, params=call_params) for i in range(2)]
-    try:
+    async with closing(Gateway([section], LimitsSection(max_attempts=2))) as gateway:
         return [await gateway.complete(call) for call in calls]
-    finally:
-        await gateway.close()
 
 
 async def test_each_provider_family_answers(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
-    first, second = await ask(server, family, lambda _: form("there"))
+    first, second = await ask_family(server, family, lambda _: form("there"))
     assert (first.outcome, first.text, second.text) == (Outcome.OK, "hello", "there"), first
     assert server.requests[0].headers["Accept-Encoding"] == "identity"
 
 
+@pytest.mark.parametrize("family", BOTH_CLIENTS)
 async def test_a_compressed_bomb_is_not_unpacked(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
     bomb = gzip.compress(json.dumps(form("0" * 2 * MAX_RESPONSE_BYTES).body).encode())
-    _, answer = await ask(server, family, lambda _: Reply(headers={"content-encoding": "gzip"}, raw=bomb))
+    _, answer = await ask_family(server, family, lambda _: Reply(headers={"content-encoding": "gzip"}, raw=bomb))
     assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
     assert "compressed" in (answer.error or "")
 
 
+@pytest.mark.parametrize("family", BOTH_CLIENTS)
 async def test_an_answer_without_end_is_cut_off(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
-    _, answer = await ask(server, family, lambda _: form("0" * (MAX_RESPONSE_BYTES + 1)))
+    _, answer = await ask_family(server, family, lambda _: form("0" * (MAX_RESPONSE_BYTES + 1)))
     assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
     assert "larger than 8 MB" in (answer.error or "")
 
 
 async def test_a_redirect_is_not_followed(server: FakeServer, family: str) -> None:
     with FakeServer() as elsewhere:
-        _, answer = await ask(server, family, lambda _: Reply(307, headers={"location": f"{elsewhere.url}/x"}))
+        _, answer = await ask_family(server, family, lambda _: Reply(307, headers={"location": f"{elsewhere.url}/x"}))
         assert elsewhere.requests == []
     assert (answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
 
 
 @pytest.mark.parametrize("reply", [Reply(drop=True), Reply(500, {"error": {"message": "oops"}})])
 async def test_failures_are_retried_only_by_the_gateway(server: FakeServer, family: str, reply: Reply) -> None:
-    _, answer = await ask(server, family, lambda _: reply)
+    _, answer = await ask_family(server, family, lambda _: reply)
     assert answer.outcome is Outcome.SERVER_ERROR
     assert len(answer.attempts) == len(server.requests) - 1 == 2
 
@@ -159,6 +164,8 @@ NO_ANSWER: dict[str, dict[str, Any]] = {
     "content is an object": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": {}}}]},
 }
 """JSON objects that are no provider's response."""
+READ_APART = ("openai/x", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
+"""Models that show that the guard refuses what is not JSON before any provider's code reads it."""
 PROTOCOLS = [
     *FAMILIES,
     "mistral/mistral-small-latest",
@@ -206,35 +213,30 @@ def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
     return ModelSection(name="m", model=model, api_key=key, params=params), call
 
 
-async def ask_first(section: ModelSection, call: Call, url: str, **limits: Any) -> Answer:
+async def ask_first(section: ModelSection, call: Call, url: str) -> Answer:
     """Complete the first call of a run; if it stops the run, return the answer that the error holds."""
-    gateway = Gateway(
-        [section.model_copy(update={"api_base": url})], LimitsSection.model_validate({"max_attempts": 2, **limits})
-    )
     try:
-        return await gateway.complete(call)
+        [answer] = await ask(section.model_copy(update={"api_base": url}), call, max_attempts=1)
     except ModelSetupError as error:
         if error.answer is None:
             raise
         return error.answer
-    finally:
-        await gateway.close()
+    return answer
 
 
 async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
     server: FakeServer, first_contact: tuple[ModelSection, Call]
 ) -> None:
-    bodies = {name: (raw, f"the server answered with {expected}") for name, (raw, expected) in NOT_JSON.items()}
-    bodies |= {name: (json.dumps(body).encode(), "") for name, body in NO_ANSWER.items()}
+    bodies = {name: (json.dumps(body).encode(), "") for name, body in NO_ANSWER.items()}
+    if first_contact[0].model in READ_APART:
+        bodies |= {name: (raw, f"the server answered with {expected}") for name, (raw, expected) in NOT_JSON.items()}
     for name, (raw, expected) in bodies.items():
-        server.requests.clear()
         server.script = lambda _, raw=raw: Reply(raw=raw, headers={"content-type": "text/html"})  # type: ignore[misc]
         answer = await ask_first(*first_contact, server.url)
-        assert (answer.outcome, [a.http_status for a in answer.attempts]) == (Outcome.SERVER_ERROR, [200, 200]), (
+        assert (answer.outcome, [a.http_status for a in answer.attempts]) == (Outcome.SERVER_ERROR, [200]), (
             name,
             answer,
         )
-        assert len(server.requests) == 2, name
         assert answer.error
         assert expected in answer.error, name
         assert not [words for words in PYTHON_PHRASES if words in answer.error], (name, answer.error)
@@ -266,14 +268,13 @@ async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> N
 
 async def test_a_utf_8_byte_order_mark_is_ignored(server: FakeServer, family: str) -> None:
     json_body = json.dumps(FAMILIES[family]("there").body).encode()
-    _, answer = await ask(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + json_body))
+    _, answer = await ask_family(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + json_body))
     assert (answer.outcome, answer.text) == (Outcome.OK, "there")
 
 
 async def test_a_refused_connection_has_no_http_status(first_contact: tuple[ModelSection, Call]) -> None:
     failed_answer = await ask_first(*first_contact, "http://127.0.0.1:9/v1")
-    assert failed_answer.attempts
-    assert {(a.outcome, a.http_status) for a in failed_answer.attempts} == {(Outcome.SERVER_ERROR, None)}
+    assert [(a.outcome, a.http_status) for a in failed_answer.attempts] == [(Outcome.SERVER_ERROR, None)]
     assert "127.0.0.1" in (failed_answer.attempts[0].error or "")
     assert " object at " not in (failed_answer.attempts[0].error or "")
 
@@ -302,9 +303,9 @@ async def test_a_failure_before_the_status_line_has_no_http_status(
 
 async def test_signed_providers_send_a_signature_and_no_secret(server: FakeServer, credentials: None) -> None:
     bedrock, vertex = (name for name in FAMILIES if provider_of(name).is_signed)
-    await ask(server, bedrock, lambda _: converse("there"))
+    await ask_family(server, bedrock, lambda _: converse("there"))
     assert server.requests[-1].headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIATEST/")
-    await ask(server, vertex, lambda _: gemini("there"))
+    await ask_family(server, vertex, lambda _: gemini("there"))
     assert server.requests[-1].headers["Authorization"] == "Bearer ya29.token"
     assert KEY not in repr(server.requests)
 
@@ -312,19 +313,16 @@ async def test_signed_providers_send_a_signature_and_no_secret(server: FakeServe
 async def test_a_bedrock_api_key_replaces_the_machines_credentials(server: FakeServer, credentials: None) -> None:
     server.script = lambda _: converse("hello")
     model = "bedrock/anthropic.claude-3-haiku-20240307-v1:0"
-    section = ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    gateway = Gateway([section], LimitsSection(max_attempts=1))
-    try:
-        await gateway.complete(Call("m", model, (Message("user", "hi"),), Purpose.DIRECT))
-    finally:
-        await gateway.close()
+    await ask(model_section(server, model), Call("m", model, (Message("user", "hi"),), Purpose.DIRECT))
     assert server.requests[-1].headers["Authorization"] == f"Bearer {KEY}"
     assert "AKIATEST" not in repr(server.requests)
 
 
 async def test_a_signing_secret_is_redacted_from_echoed_errors(server: FakeServer, credentials: None) -> None:
     bedrock = next(name for name in FAMILIES if provider_of(name).prefix == "bedrock")
-    _, failed_answer = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
+    _, failed_answer = await ask_family(
+        server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"})
+    )
     assert failed_answer.outcome is Outcome.CLIENT_ERROR
     assert KEY not in repr(failed_answer)
     assert all(KEY.encode() not in a.body.data for a in failed_answer.attempts if a.body)
@@ -344,23 +342,22 @@ def slow_to_search_reply(family: str, status: int, size: int) -> Reply:
     return Reply(status, raw=json.dumps(body).encode())
 
 
-@pytest.mark.parametrize("status", [500, 429, 203, 200])
-@pytest.mark.parametrize("name", ["openai/x", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"])
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [*((model, status) for model in READ_APART for status in (500, 200)), ("openai/x", 429), ("openai/x", 203)],
+)
 async def test_a_text_that_is_slow_to_search_does_not_block_the_event_loop(
     server: FakeServer, name: str, status: int
 ) -> None:
-    """If litellm searches the text, 8 MB take years."""
-    section = ModelSection(name="m", model=name, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    reply = slow_to_search_reply(name, status, 7_900_000)
+    """If litellm searches the text, 2 MB take half an hour, and 8 MB, the largest answer, a day."""
+    reply = slow_to_search_reply(name, status, 2_000_000)
     reply = replace(reply, raw=json.dumps(reply.body).encode()) if reply.raw is None else reply
     server.script = lambda _: reply
-    gateway = Gateway([section], LimitsSection(max_attempts=1))
     call = Call("m", name, (Message("user", "hi"),), Purpose.DIRECT)
     # Plain text instead of JSON stops the run; another test covers it.
     with hang_limit(), contextlib.suppress(ModelSetupError):
-        await gateway.complete(call)
+        await ask(model_section(server, name), call, max_attempts=1)
     assert len(server.requests) == 1
-    await gateway.close()
 
 
 async def test_litellms_secret_redaction_is_off(server: FakeServer) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ModelSetupError
-from auditor.models.gateway import Gateway
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.gateway_calls import ask as ask_gateway, model_section
 
 KEYS = {"FIRST_KEY": "sk-first-0123456789", "SECOND_KEY": "sk-second-0123456789"}
 N_CALLS = 24
@@ -32,17 +30,13 @@ def key_of(request: Request) -> str:
 async def ask(server: FakeServer, notices: list[str] | None = None, **settings: Any) -> list[Answer]:
     """The answers to several calls at once."""
     references = [f"os.environ/{name}" for name in KEYS]
-    keys = {"name": "m", "model": "openai/m", "api_base": server.url, "api_key": references, "concurrency": 6}
-    section = ModelSection.model_validate({**keys, **settings})
-    gateway = Gateway([section], LimitsSection(max_attempts=2), notify=(notices if notices is not None else []).append)
+    section = model_section(server, "openai/m", **{"api_key": references, "concurrency": 6} | settings)
     calls = [
         Call("m", section.model, (Message("user", f"Question {number}?"),), Purpose.DIRECT, server=section.api_base)
         for number in range(N_CALLS)
     ]
-    try:
-        return await asyncio.gather(*map(gateway.complete, calls))
-    finally:
-        await gateway.close()
+    options = {"notify": (notices if notices is not None else []).append}
+    return await ask_gateway(section, *calls, at_once=True, options=options, max_attempts=2)
 
 
 def assert_all_answered(answers: list[Answer]) -> None:

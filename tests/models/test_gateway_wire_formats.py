@@ -8,21 +8,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, AnswerForm, Call, DeclaredCapabilities, LogprobMeasure, Message, Outcome, Purpose
-from auditor.models.gateway import Gateway
-from auditor.models.logprobs import measure_params
 from auditor.models.responses import escape_for_storage
-from tests.models.test_logprobs import BEGINNING, ENDS, choice, echo, listed
-from tests.support.audit_configs import KEY_VARIABLE
+from tests.models.test_logprobs import BEGINNING, choice, echo, listed, measuring_call
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.gateway_calls import ask as ask_gateway, model_section
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 FULL, TOOLS_ONLY = "openai/x", "volcengine/x"
 
 
 def tool_call(name: str, arguments: str, text: str | None = None) -> Reply:
-    """A reply that calls a function."""
     function = {"name": name, "arguments": arguments}
     calls = [{"id": "call_1", "type": "function", "function": function}]
     return completion(text, finish="tool_calls", tool_calls=calls)
@@ -121,22 +117,10 @@ async def test_each_response_format_is_read(server: FakeServer, name: str) -> No
 
 
 async def ask(server: FakeServer, case: ResponseCase) -> Answer:
-    model = ModelSection(name="m", model=case.model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    uses_completions_endpoint = case.measure is not None and case.measure.needs_completions_endpoint
-    call = Call(
-        name="m",
-        model=case.model,
-        messages=(Message("user", BEGINNING),),
-        purpose=Purpose.DIRECT,
-        params={"max_tokens": 50} if case.measure is None else measure_params(case.measure),
-        schema=case.schema,
-        max_words=20 if case.schema else None,
-        measure=case.measure,
-        continuations=ENDS if uses_completions_endpoint else (),
-        declared=case.declared,
-    )
-    gateway = Gateway([model], LimitsSection(max_attempts=1))
-    try:
-        return await gateway.complete(call)
-    finally:
-        await gateway.close()
+    if case.measure is not None:
+        call = measuring_call(case.model, case.measure, Purpose.DIRECT)
+    else:
+        call = Call("m", case.model, (Message("user", BEGINNING),), Purpose.DIRECT, params={"max_tokens": 50},
+                    schema=case.schema, max_words=20 if case.schema else None, declared=case.declared)  # fmt: skip
+    [answer] = await ask_gateway(model_section(server, case.model), call, max_attempts=1)
+    return answer

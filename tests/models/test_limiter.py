@@ -20,13 +20,7 @@ from auditor.models.limiter import (
     SharedSlots,
 )
 from auditor.models.request_queue import RequestGate
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.virtual_time import Clock
 
 
 def make_limiter(max_limit: int = MAX_CONCURRENCY, *, clock: Clock | None = None, **options: Any) -> ConcurrencyLimiter:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from auditor.config import LimitsSection, ModelSection
+from auditor.config import ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
-from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params, supported_measures
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.gateway_calls import ask as ask_gateway, model_section
 
+MODEL = "hosted_vllm/some-model"
 ENDS = (" always justifiable", " never justifiable", " right", " wrong")
 BEGINNING = "In Germany, divorce is"
 
@@ -77,21 +78,17 @@ def choice_of(candidates: list[tuple[str, float]]) -> Reply:
 
 async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: LogprobMeasure) -> Answer:
     server.script = script
-    model = ModelSection(name="m", model="hosted_vllm/some-model", api_base=server.url)
-    gateway = Gateway([model], LimitsSection(max_attempts=2))
-    call = Call(
-        name="m",
-        model=model.model,
-        messages=(Message("user", BEGINNING),),
-        purpose=Purpose.LOGPROB,
-        params=measure_params(measure),
-        measure=measure,
-        continuations=ENDS if measure.needs_completions_endpoint else (),
+    [answer] = await ask_gateway(
+        model_section(server, MODEL, api_key=None), measuring_call(MODEL, measure), max_attempts=2
     )
-    try:
-        return await gateway.complete(call)
-    finally:
-        await gateway.close()
+    return answer
+
+
+def measuring_call(model: str, measure: LogprobMeasure, purpose: Purpose = Purpose.LOGPROB) -> Call:
+    """A call that measures the ends of the beginning, or the next token."""
+    ends = ENDS if measure.needs_completions_endpoint else ()
+    return Call("m", model, (Message("user", BEGINNING),), purpose, params=measure_params(measure), measure=measure,
+                continuations=ends)  # fmt: skip
 
 
 @pytest.mark.parametrize("mark", ["", "<|begin_of_text|>"])

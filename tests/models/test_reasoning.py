@@ -286,7 +286,6 @@ def converse(*parts: dict[str, Any], reason: str = "end_turn", **fields: Any) ->
 
 
 def ollama(content: str, reason: str = "stop") -> dict[str, Any]:
-    """A response of Ollama's."""
     message = {"role": "assistant", "content": content, "thinking": "secret"}
     fields = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "done": True, "done_reason": reason}
     return {**fields, "message": message, "prompt_eval_count": 10, "eval_count": 400}

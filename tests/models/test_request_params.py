@@ -15,7 +15,9 @@ from auditor.models.gateway import Gateway
 from auditor.models.request_params import check_params, max_output_tokens
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.cli_runner import auditor
+from tests.support.closing import closing
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.gateway_calls import ask
 
 PROMPT_TOKENS, CONCURRENCY, BUDGET_USD = 10, 5, 0.05
 OUTPUT_USD = 100 / 1e6
@@ -66,17 +68,9 @@ def call(sample: int = 0, **params: Any) -> Call:
 
 
 def section(server_url: str, params: dict[str, Any], model: str = "openai/x") -> ModelSection:
-    return ModelSection.model_validate(
-        {
-            "name": "m",
-            "model": model,
-            "api_base": server_url,
-            "api_key": f"os.environ/{KEY_VARIABLE}",
-            "price": {"input": 0, "output": OUTPUT_USD * 1e6},
-            "params": params,
-            "concurrency": CONCURRENCY,
-        }
-    )
+    price = {"input": 0, "output": OUTPUT_USD * 1e6}
+    keys = {"name": "m", "model": model, "api_base": server_url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+    return ModelSection.model_validate({**keys, "price": price, "params": params, "concurrency": CONCURRENCY})
 
 
 async def spend(
@@ -89,13 +83,12 @@ async def spend(
     """What calls cost with a budget, their outcomes, and the notices about limits that were exceeded."""
     notices: list[str] = []
     limits = LimitsSection(budget_usd=budget_usd)
-    gateway = Gateway([section(server.url, params)], limits, largest_usd=largest_usd, notify=notices.append)
-    try:
+    async with closing(
+        Gateway([section(server.url, params)], limits, largest_usd=largest_usd, notify=notices.append)
+    ) as gateway:
         answers = await asyncio.gather(*(gateway.complete(call(i, **params)) for i in range(n_calls)))
         excess_notices = [notice for notice in notices if "exceeds its limit" in notice]
         return gateway.budget.spent_usd, [answer.outcome for answer in answers], excess_notices
-    finally:
-        await gateway.close()
 
 
 def metered(usage: Usage) -> Callable[[Request], Reply]:
@@ -173,13 +166,8 @@ async def test_reasoning_outside_the_completion_is_charged_only_if_the_counts_sh
     server: FakeServer, usage: Usage, charged: int, model: str
 ) -> None:
     server.script = metered(usage)
-    gateway = Gateway([section(server.url, {}, model)], LimitsSection())
-    try:
-        answer = await gateway.complete(
-            Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, 0, {"max_tokens": 50})
-        )
-    finally:
-        await gateway.close()
+    call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, 0, {"max_tokens": 50})
+    [answer] = await ask(section(server.url, {}, model), call)
     assert (answer.completion_tokens, answer.attempts[0].estimated) == (charged, False)
     assert answer.cost_usd == pytest.approx(charged * OUTPUT_USD)
 

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError
-from auditor.models.gateway import Gateway
 from auditor.models.response_body import is_event_stream, join_events
-from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.gateway_calls import ask as ask_gateway, model_section
 
 ANSWER = json.dumps({"norms": "a", "reasoning": "b", "score": 0.5})
 USAGE = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
@@ -117,30 +115,15 @@ def test_no_body_breaks_the_reading(body: bytes) -> None:
 # --- asking -----------------------------------------------------------------------------------------------------
 
 
-async def ask(server: FakeServer, **settings: Any) -> list[Answer]:
-    """The answers to two questions, one after the other."""
-    keys = {"name": "m", "model": "openai/m", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-    section = ModelSection.model_validate({**keys, "price": {"input": 10, "output": 10}, **settings})
-    gateway = Gateway([section], LimitsSection(max_attempts=1))
-    try:
-        return [await gateway.complete(question(section, number)) for number in range(2)]
-    finally:
-        await gateway.close()
-
-
-def question(section: ModelSection, number: int) -> Call:
-    """A question with a structured answer."""
-    return Call(
-        "m",
-        section.model,
-        (Message("user", f"Question {number}?"),),
-        Purpose.DIRECT,
-        sample=number,
-        params={"max_tokens": 400},
-        schema="ReasonedJudgement",
-        max_words=60,
-        server=section.api_base,
-    )
+async def ask(server: FakeServer, model: str = "openai/m", **settings: Any) -> list[Answer]:
+    """The answers to two questions with structured answers, one after the other."""
+    section = model_section(server, model, price={"input": 10, "output": 10}, **settings)
+    calls = [
+        Call("m", model, (Message("user", f"Question {number}?"),), Purpose.DIRECT, number, {"max_tokens": 400},
+             schema="ReasonedJudgement", max_words=60, server=section.api_base)
+        for number in range(2)
+    ]  # fmt: skip
+    return await ask_gateway(section, *calls, max_attempts=1)
 
 
 def stream_only(request: Request) -> Reply:
@@ -204,7 +187,7 @@ async def test_an_error_in_a_stream_has_the_servers_words(server: FakeServer) ->
 
 
 async def test_a_stream_of_more_than_8_mb_is_refused(server: FakeServer) -> None:
-    server.script = lambda _: streamed(events(*answer_chunks("x" * 400_000)))
+    server.script = lambda _: streamed(events(*[chunk({"content": "x" * 100_000})] * 90))
     [answer, _] = await ask(server, stream=True)
     assert answer.outcome is Outcome.SERVER_ERROR
     assert "larger than 8 MB" in (answer.error or "")
@@ -212,9 +195,9 @@ async def test_a_stream_of_more_than_8_mb_is_refused(server: FakeServer) -> None
 
 async def test_the_deadline_holds_for_a_stream_that_never_ends(server: FakeServer) -> None:
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
-    pieces = [part for _ in range(200) for part in (events(chunk({"content": "x"})), 0.1)]
+    pieces = [part for _ in range(50) for part in (events(chunk({"content": "x"})), 0.1)]
     server.script = lambda _: Reply(wire=(head, *pieces))
-    [answer, _] = await ask(server, stream=True, timeout_s=1.5)
+    [answer, _] = await ask(server, stream=True, timeout_s=0.5)
     assert answer.outcome is Outcome.TIMEOUT  # not the error for a stream that breaks off, as this one does at last
 
 

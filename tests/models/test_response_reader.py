@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from auditor.config import ModelSection
 from auditor.config.providers import provider_of
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.provider_request import ProviderReply
 from auditor.models.response_reader import read_response
-from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.closing import closing
 from tests.support.fake_server import FakeServer, Reply
+from tests.support.gateway_calls import model_section
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": 0.5})
@@ -31,16 +31,10 @@ def chat(message: dict[str, Any], **changes: Any) -> dict[str, Any]:
 async def send_once(server: FakeServer, model: str, body: dict[str, Any], **changes: Any) -> ProviderReply:
     """The reply to one request at a server that always sends this body."""
     server.script = lambda _: Reply(body=body)
-    section = ModelSection.model_validate(
-        {"name": "m", "model": model, "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-        | {"price": {"input": 1.0, "output": 1.0}}
-    )
-    dispatcher = LocalDispatcher([section])
+    section = model_section(server, model, api_base=server.url, price={"input": 1.0, "output": 1.0})
     call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 40})
-    try:
+    async with closing(LocalDispatcher([section])) as dispatcher:
         return await dispatcher.send(replace(call, **changes), 1, 30.0)
-    finally:
-        await dispatcher.close()
 
 
 async def ask(server: FakeServer, model: str, body: dict[str, Any], **changes: Any) -> Answer:

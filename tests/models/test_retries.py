@@ -22,15 +22,9 @@ from auditor.models.retries import (
     pause_notice,
     suspension_notice,
 )
+from tests.support.virtual_time import Clock
 
 DEADLINE_S = 300.0
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize(

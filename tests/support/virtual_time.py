@@ -13,13 +13,19 @@ import pytest
 T = TypeVar("T")
 
 
-class VirtualClock:
-    """A monotonic clock in seconds that moves only when the event loop would wait."""
+class Clock:
+    """A clock in seconds that a test sets."""
 
-    now = 1000.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
+
+
+class VirtualClock(Clock):
+    """A monotonic clock in seconds that moves only when the event loop would wait."""
+
+    now = 1000.0
 
 
 class JumpingSelector(selectors.DefaultSelector):

@@ -25,7 +25,6 @@ def read(operation: Any) -> list[BatchCallResponse | None]:
 
 
 def finished(responses: list[Any]) -> dict[str, Any]:
-    """A finished batch with these responses."""
     return {"name": "batches/1", "done": True, "response": {"inlinedResponses": {"inlinedResponses": responses}}}
 
 

@@ -44,7 +44,6 @@ def respelled(text: str, seed: int = 1) -> dict[str, Any]:
 
 
 def line(request: dict[str, Any], text: str) -> dict[str, Any]:
-    """A line of the responses."""
     response = {"candidates": [{"content": {"parts": [{"text": text}]}}]}
     return {"status": "", "processed_time": "2026-11-28T07:00:00Z", "request": request, "response": response}
 
@@ -57,7 +56,6 @@ def read(bodies: list[dict[str, Any]], lines: list[Any]) -> list[BatchCallRespon
 
 
 def texts_by_key(responses: list[BatchCallResponse | None]) -> dict[str, str]:
-    """The text of each response."""
     return {
         r.key: json.loads(r.body)["candidates"][0]["content"]["parts"][0]["text"] for r in responses if r is not None
     }
