@@ -54,7 +54,6 @@ def body_of(case: Mapping[str, str], request: Mapping[str, Any], pem_chars: int 
 
 
 def _answer(case: Mapping[str, str], pem_chars: int) -> dict[str, Any]:
-    """A chat answer for the values of a case."""
     protocol, kind = case["protocol"], case["body"]
     answer_content = _content_of_kind(protocol, kind, pem_chars)
     finish = wires.finish_of(
@@ -107,7 +106,6 @@ def _echo(kind: str, request: Mapping[str, Any], usage: Any) -> dict[str, Any]:
 
 
 def _error(case: Mapping[str, str], kind: str, pem_chars: int) -> Body:
-    """An error body of this kind."""
     if (unreadable_body := _unreadable(case["protocol"], kind)) is not None:
         return unreadable_body
     if kind == "prose":

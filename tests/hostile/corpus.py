@@ -61,7 +61,6 @@ class Case:
 
     @property
     def protocol(self) -> str:
-        """The protocol of the provider."""
         return self.choice["protocol"]
 
 

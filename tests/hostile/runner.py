@@ -96,7 +96,6 @@ class Result:
 
 
 def section_of(case: Case, server: HostileServer) -> ModelSection:
-    """Model section of the config for a case."""
     return ModelSection(
         name=case.id,
         model=MODELS[case.protocol],
@@ -108,7 +107,6 @@ def section_of(case: Case, server: HostileServer) -> ModelSection:
 
 
 def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
-    """Call that a case sends."""
     params = {"temperature": 0.5, "max_tokens": MAX_TOKENS}
     if case.protocol == ECHO:
         return Call(
@@ -157,7 +155,7 @@ def run_cases(
 
     Args:
         folder: where the databases are created.
-        large: whether texts of private-key headers are as large as an answer may be.
+        large: whether texts of private-key headers have megabytes.
         at_once: how many run at the same time.
         budget_usd: budget of all cases together; None for no limit.
     """

@@ -37,7 +37,7 @@ def test_each_case_is_as_expected(case_results: CaseResults, case: Case) -> None
 @pytest.mark.parametrize(
     ("status", "body", "contact"), [("200", "pem", "known"), ("200", "pem", "first"), ("500", "error-pem", "first")]
 )
-def test_eight_megabytes_of_private_key_headers_do_not_block_the_event_loop(
+def test_megabytes_of_private_key_headers_do_not_block_the_event_loop(
     memory: Path, protocol: str, status: str, body: str, contact: str
 ) -> None:
     choice = dict.fromkeys(AXES, NONE) | {"protocol": protocol, "status": status, "body": body, "timing": "now"}

@@ -380,7 +380,6 @@ def test_a_full_disk_keeps_earlier_exports_and_is_reported_in_one_line(
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Content of all files in a folder by relative path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 

@@ -188,9 +188,14 @@ READERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("kind", NO_FILES, ids=str)
-@pytest.mark.parametrize("reader", READERS, ids=str)
-def test_paths_that_are_no_regular_file(tmp_path: Path, kind: str, reader: str) -> None:
+@pytest.mark.parametrize(
+    ("reader", "kind"),
+    [
+        *(("estimate", kind) for kind in NO_FILES),
+        *((reader, kind) for reader in READERS for kind in ("a folder", "a pipe")),
+    ],
+)
+def test_paths_that_are_no_regular_file(tmp_path: Path, reader: str, kind: str) -> None:
     make, message = NO_FILES[kind]
     words = READERS[reader]
     file = next(word for word in words if word.startswith("x."))
@@ -230,7 +235,6 @@ ROWS = {
     "survey": ("Japan", "divorce", "0.5", "10"),
     "task": ("1", "What is 1 + 1?", "2"),
 }
-NUMBERS = {"scores": "score", "traces": "score", "survey": "score"}
 
 
 def read_table(kind: str, file: Path, folder: Path) -> CommandOutput:
@@ -293,8 +297,17 @@ BROKEN: dict[str, tuple[str, Callable[[str], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", COLUMNS, ids=str)
-@pytest.mark.parametrize("case", BROKEN, ids=str)
+READ_ALIKE = ("NUL in a cell", "an empty file", "deep JSON", "no Parquet")
+"""Cases that show that a command reads its table as `import scores` does, with which all cases are tried."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [
+        *(("scores", case) for case in BROKEN),
+        *((kind, case) for kind in COLUMNS if kind != "scores" for case in READ_ALIKE),
+    ],
+)
 def test_a_broken_table(tmp_path: Path, kind: str, case: str) -> None:
     suffix, content, message = BROKEN[case]
     file = tmp_path / f"x.{suffix}"
@@ -303,10 +316,18 @@ def test_a_broken_table(tmp_path: Path, kind: str, case: str) -> None:
     assert not (tmp_path / "auditor.db").exists()
 
 
-@pytest.mark.parametrize("kind", NUMBERS, ids=str)
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "1_0", "0x1", "0,5.5", "9" * 400, "٠٫٥", "\x1b[31m1"])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        *(
+            ("scores", text)
+            for text in ("nan", "inf", "-inf", "1e999", "1_0", "0x1", "0,5.5", "9" * 400, "٠٫٥", "\x1b[31m1")
+        ),
+        *((kind, text) for kind in ("traces", "survey") for text in ("nan", "1e999", "\x1b[31m1")),
+    ],
+)
 def test_a_score_that_is_not_a_number(tmp_path: Path, kind: str, value: str) -> None:
-    row = dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | {NUMBERS[kind]: f'"{value}"'}
+    row = dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | {"score": f'"{value}"'}
     file = tmp_path / "x.csv"
     file.write_bytes(as_csv(COLUMNS[kind], tuple(row.values())))
     assert_refused(read_table(kind, file, tmp_path), "x.csv: line 2, column 'score'")
@@ -439,8 +460,11 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES, ids=[repr(n[:20]) for n in NAMES])
-@pytest.mark.parametrize("kind", ["scores", "traces", "comparisons", "answers"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [*(("scores", name) for name in NAMES), *((kind, "../a") for kind in ("traces", "comparisons", "answers"))],
+    ids=lambda value: repr(value[:20]),
+)
 def test_an_invalid_audit_name(tmp_path: Path, kind: str, name: str) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS[kind], ROWS[kind]))
     survey_options = ("--survey", "wvs7-sample") if kind in ("scores", "traces") else ()
@@ -450,12 +474,12 @@ def test_an_invalid_audit_name(tmp_path: Path, kind: str, name: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
 
 
-@pytest.mark.parametrize("words", [["report"], ["export", "tables"], ["verify"], ["check"]], ids=" ".join)
-@pytest.mark.parametrize("name", ["a\n", "../a", "\x1b]0;x\x07", "a" * 10_000], ids=["lf", "path", "osc", "long"])
-def test_an_unknown_audit_name(tmp_path: Path, words: list[str], name: str) -> None:
+def test_an_unknown_audit_name(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["scores"], ROWS["scores"]))
     assert auditor("import", "scores", "x.csv", *SURVEY, cwd=tmp_path).returncode == 0
-    assert_refused(auditor(*words, name, cwd=tmp_path), "has no audit")
+    for words in (["report"], ["export", "tables"], ["verify"], ["check"]):
+        for name in ("a\n", "../a", "\x1b]0;x\x07", "a" * 10_000) if words == ["report"] else ("a\n", "\x1b]0;x\x07"):
+            assert_refused(auditor(*words, name, cwd=tmp_path), "has no audit")
 
 
 URLS = [
