@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -20,6 +19,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.records import load_records
 from auditor.storage.row_classes import table_of
 from tests.storage.test_database import save_sample_audit
+from tests.support.forked_commands import CONTEXT
 from tests.support.request_reports import change_answers, direct_keys
 from tests.support.synthetic_audit import populate
 
@@ -116,10 +116,9 @@ def race(url: str, audit_id: int, name: str, barrier: Barrier, winners: Queue[tu
 def test_two_processes_that_race_use_the_same_capability(storage: str) -> None:
     with open_database(storage) as db:
         audit = save_sample_audit(db)
-    context = multiprocessing.get_context("spawn")
-    barrier, winners = context.Barrier(2), context.Queue()
+    barrier, winners = CONTEXT.Barrier(2), CONTEXT.Queue()
     processes = [
-        context.Process(target=race, args=(storage, audit.id, name, barrier, winners)) for name in ("seed", "stop")
+        CONTEXT.Process(target=race, args=(storage, audit.id, name, barrier, winners)) for name in ("seed", "stop")
     ]
     for process in processes:
         process.start()

@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,7 @@ from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
 from auditor.storage.schema import REVISION, VERSION_TABLE_DEFINITION
+from tests.support.forked_commands import CONTEXT
 from tests.support.stored_rows import count_attempts
 
 CELL = Cell("NO", "divorce")
@@ -149,22 +149,23 @@ def test_a_failed_job_does_not_fail_others(db: Database) -> None:
         assert len(connection.execute(select(vector)).all()) == 21
 
 
+def hold_run_lock(url: str, held: Event) -> None:
+    """Hold the lock of the audit `a` until the process is killed."""
+    with open_database(url) as db, run_lock(db, "a"):
+        held.set()
+        time.sleep(600)
+
+
 def test_one_run_at_a_time(db: Database, storage: str) -> None:
-    program = (
-        "import sys\nfrom auditor.storage.database import open_database, run_lock\n"
-        "db = open_database(sys.argv[1])\n"
-        "with run_lock(db, 'a'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, storage], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(StorageError, match=f"process {holder.pid}"), run_lock(db, "a"):
-            pass
-        with run_lock(db, "another"):
-            pass
-        holder.kill()
+    held = CONTEXT.Event()
+    holder = CONTEXT.Process(target=hold_run_lock, args=(storage, held))
+    holder.start()
+    assert held.wait(60)
+    with pytest.raises(StorageError, match=f"process {holder.pid}"), run_lock(db, "a"):
+        pass
+    with run_lock(db, "another"):
+        pass
+    holder.kill()
     _wait_for_lock(db, "a")  # the lock of a dead process is free as soon as the server notices its end
 
 
@@ -180,16 +181,17 @@ def _wait_for_lock(db: Database, audit_name: str) -> None:
             time.sleep(0.05)
 
 
+def read_names(url: str, names: Queue[list[str]]) -> None:
+    """Send the names of the audits of a database."""
+    with open_database(url) as db:
+        names.put([audit.name for audit in audits.load_audits(db)])
+
+
 def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> None:
-    program = (
-        "import sys\nfrom auditor.storage import audits\nfrom auditor.storage.database import open_database\n"
-        "db = open_database(sys.argv[1])\nprint([a.name for a in audits.load_audits(db)])\ndb.close()\n"
-    )
     save_sample_audit(db)
-    completed = subprocess.run(
-        [sys.executable, "-c", program, storage], capture_output=True, text=True, check=True, env=dict(os.environ)
-    )
-    assert completed.stdout == "['a']\n"
+    names = CONTEXT.Queue()
+    CONTEXT.Process(target=read_names, args=(storage, names)).start()
+    assert names.get(timeout=60) == ["a"]
 
 
 def fields_at_default(*records: Any) -> list[str]:
@@ -238,19 +240,10 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
     assert audits.load_audit_survey(db, audit) == detailed_survey
     assert fields_at_default(detailed_survey, cell, task, item) == []
     survey_json = json.loads(audit.survey)
-    for key in (
-        "grouping",
-        "native",
-        "phrasings",
-        "topic_families",
-        "n_unplanned",
-        "question",
-        "topic_questions",
-        "donors",
-        "zones",
-        "wordings",
-        "file",
-    ):
+    later_keys = (
+        "grouping native phrasings topic_families n_unplanned question topic_questions donors zones wordings file"
+    )
+    for key in later_keys.split():
         del survey_json[key]
     bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))
     assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})

@@ -43,7 +43,6 @@ def proxy(server: Postgres) -> Iterator[PostgresProxy]:
 
 
 def insert_row(name: str) -> Any:
-    """A job that inserts a row, and returns its name."""
     row = {"revision": "r", "text": name, "values": b""}
 
     def job(connection: Any) -> str:

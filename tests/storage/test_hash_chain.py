@@ -74,12 +74,15 @@ def apply_step(db: Database, audit_id: int, rater: str, step: RatingChange | str
 
 @pytest.fixture
 def db(storage: str) -> Iterator[Database]:
-    """A new database."""
     with open_database(storage) as opened:
         yield opened
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+SUPPRESSED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+@settings(max_examples=30, suppress_health_check=SUPPRESSED)
 @given(left=st.none() | numbers, right=st.none() | numbers, taken=st.lists(steps, max_size=12))
 def test_any_sequence_of_ratings_verifies(
     db: Database, left: float | None, right: float | None, taken: list[tuple[str, RatingChange | str]]
@@ -91,6 +94,19 @@ def test_any_sequence_of_ratings_verifies(
     verification = hash_chain.verify_chain(db)
     n_ratings = sum(len(rating_log.load_entries(db, audit.id)) for audit in audits.load_audits(db))
     assert (verification.n_by_kind.get("rating", 0), verification.breaks) == (n_ratings, [])
+
+
+@pytest.mark.parametrize("storage", ["postgres"], indirect=True)
+def test_a_sequence_of_ratings_verifies_on_a_server(db: Database) -> None:
+    """With numbers and texts that a server returns in another form than a file."""
+    audit_id = save_conflict(db, -0.0, 1, "a")
+    for number in (0, -0.0, 1, 0.25, None):
+        decided = RatingChange(RatingAction.DECIDE, decision=Decision.SCORE, score=number, duration_s=number)
+        noted = RatingChange(RatingAction.NOTE, note="ü \U0001f600 \u202e\n", shown="survey,verdicts")
+        for step in (decided, noted, "undo", "undo", "redo", RatingChange(RatingAction.FLAG, flagged=True)):
+            apply_step(db, audit_id, "ada", step)
+    verification = hash_chain.verify_chain(db)
+    assert (verification.n_by_kind["rating"], verification.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
 
 
 def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:

@@ -35,13 +35,11 @@ def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def audit(db: Database) -> Audit:
-    populate(db, models=4, name="another")
-    audit = populate(db, models=5)
+    populate(db, models=2, countries=2, topics=2, name="another")
+    audit = populate(db, models=4, countries=6, topics=5)
     rng = random.Random(5)
-    keys = [
-        ConflictKey(*conflict.cell, conflict.left, conflict.right) for conflict in results.load_conflicts(db, audit.id)
-    ]
-    for _ in range(200):
+    keys = [key_of(conflict) for conflict in results.load_conflicts(db, audit.id)]
+    for _ in range(160):
         rater = rng.choice(RATERS)
         rating_change = RatingChange(
             RatingAction.DECIDE, decision=rng.choice(list(Decision)), note=rng.choice(["", "odd %_ one"])
@@ -52,9 +50,13 @@ def audit(db: Database) -> Audit:
     return audit
 
 
+def key_of(conflict: Conflict) -> ConflictKey:
+    return ConflictKey(*conflict.cell, conflict.left, conflict.right)
+
+
 def current_ratings(db: Database, audit: Audit) -> RatingsByConflict:
     """Each rater's last rating of each conflict, if it was made on the current scores."""
-    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
+    conflicts = {key_of(conflict): conflict for conflict in results.load_conflicts(db, audit.id)}
     ratings_by_conflict: RatingsByConflict = {}
     for entry in rating_log.load_entries(db, audit.id):
         conflict = conflicts[entry.key]
@@ -82,7 +84,7 @@ def queue_rows(db: Database, audit: Audit, rater: str, queue_filter: QueueFilter
 @pytest.mark.parametrize("rater", [*RATERS, "nobody"])
 def test_rows_show_the_current_ratings(db: Database, audit: Audit, rater: str) -> None:
     ratings_by_conflict = current_ratings(db, audit)
-    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
+    conflicts = {key_of(conflict): conflict for conflict in results.load_conflicts(db, audit.id)}
     row_by_key = {row.key: row for row in queue_rows(db, audit, rater)}
     assert set(row_by_key) == set(conflicts)
     for key, conflict in conflicts.items():
@@ -104,7 +106,7 @@ def test_reviewed_conflicts_have_the_decision_of_the_majority_and_the_status_of_
     assert [reviewed.conflict for reviewed in reviewed_conflicts] == results.load_conflicts(db, audit.id)
     for reviewed in reviewed_conflicts:
         conflict = reviewed.conflict
-        key = ConflictKey(*conflict.cell, conflict.left, conflict.right)
+        key = key_of(conflict)
         ratings = ratings_by_conflict.get(key, {})
         deciding = [rating for _, rating in sorted(ratings.items()) if rating.decision.resolves_conflict]
         counts_by_decision = Counter(rating.decision for rating in deciding)
@@ -188,10 +190,7 @@ def expected_informativeness(conflict: Conflict, rows_of_rater: list[QueueRow], 
 
 
 def test_rows_are_sorted_by_informativeness(db: Database, audit: Audit) -> None:
-    conflicts = {
-        ConflictKey(*conflict.cell, conflict.left, conflict.right): conflict
-        for conflict in results.load_conflicts(db, audit.id)
-    }
+    conflicts = {key_of(conflict): conflict for conflict in results.load_conflicts(db, audit.id)}
     ordered = queue_rows(db, audit, "ada")
     undecided = [row for row in ordered if row.decision is None]
     values = [expected_informativeness(conflicts[row.key], ordered, row) for row in undecided]
@@ -261,7 +260,7 @@ CASES: dict[str, tuple[list[Rating], ConflictStatus, Decision | None, str | None
 
 
 def test_ratings_override_the_judges(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, name="cases")
+    audit = populate(reviewed_db, models=2, countries=2, topics=2, name="cases")
     results.replace_conflicts(reviewed_db, audit.id, [_conflict(name) for name in CASES])
     for name, (ratings, *_) in CASES.items():
         for rating in ratings:
@@ -281,7 +280,7 @@ def test_ratings_override_the_judges(reviewed_db: Database) -> None:
 
 
 def test_the_ratings_are_complete(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, name="complete")
+    audit = populate(reviewed_db, models=2, countries=2, topics=2, name="complete")
     conflict = results.load_conflicts(reviewed_db, audit.id)[0]
     rating = Rating(
         conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right, "zoe", Decision.SCORE,
@@ -294,7 +293,7 @@ def test_the_ratings_are_complete(reviewed_db: Database) -> None:
 
 
 def test_report_status_and_queue_count_the_same(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, name="counted")
+    audit = populate(reviewed_db, countries=5, topics=4, name="counted")
     conflicts = results.load_conflicts(reviewed_db, audit.id)
     for i, conflict in enumerate(conflicts):
         for rater in ("bo", "cy")[: i % 3]:
@@ -315,7 +314,7 @@ def test_report_status_and_queue_count_the_same(reviewed_db: Database) -> None:
 
 
 def test_ratings_without_conflicts_resolve_nothing(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, name="none")
+    audit = populate(reviewed_db, countries=3, topics=3, name="none")
     assert results.load_ratings(reviewed_db, audit.id)
     results.replace_conflicts(reviewed_db, audit.id, [])
     assert load_reviewed_conflicts(reviewed_db, audit.id) == []

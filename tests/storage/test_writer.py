@@ -37,7 +37,6 @@ def file(file_storage: str) -> Iterator[Database]:
 
 
 def insert_row(db: Database, text: str) -> Any:
-    """A job that inserts one row."""
     row = {"revision": "r", "text": text, "values": b""}
     return lambda connection: connection.execute(insert(table_of(TextVector)), [row])
 
