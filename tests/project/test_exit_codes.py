@@ -38,14 +38,12 @@ def iterate_subclasses(error: type[AuditorError]) -> Iterator[type[AuditorError]
 
 
 def iterate_commands(command: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Each command's name and help."""
     yield name, " ".join((command.help or "").split())
     for part, subcommand in getattr(command, "commands", {}).items():
         yield from iterate_commands(subcommand, f"{name} {part}".strip())
 
 
 def named_codes(text: str) -> set[int]:
-    """The codes that a text names."""
     codes = {int(code) for code in EXIT_CODE.findall(text)}
     for listing in re.findall(r"[Ee]xit codes?(?: of `[^`]+`)?:\**([^|\n]*)", text):
         codes |= {int(code) for code in EXPLAINED_CODE.findall(f": {listing.strip()}")}

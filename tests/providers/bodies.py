@@ -12,7 +12,6 @@ REMOVED = object()
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, as a set."""
     return frozenset(text.split())
 
 

@@ -49,7 +49,6 @@ def load_expectations(provider: str) -> dict[Situation, Expectation]:
 
 
 def _read_expectation(table: dict[str, Any]) -> Expectation:
-    """Read one table."""
     expectation = Expectation(**table)
     if expectation.not_applicable is not None:
         if len(table) > 1 or len(expectation.not_applicable) < 20:

@@ -31,7 +31,6 @@ BOUNDED_ANSWER = {
 
 
 def schema_format(schema: Mapping[str, Any] = ANSWER, **more: Any) -> dict[str, Any]:
-    """The response format of a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": "Reply", "schema": schema, **more}}
 
 
@@ -73,7 +72,6 @@ class OpenAIDialect(Dialect):
         return limit if isinstance(limit, int) else None
 
     def message(self, content: Content) -> dict[str, Any]:
-        """The assistant's message."""
         if content.tool is None:
             return {"role": "assistant", "content": content.text}
         function = {"name": content.tool, "arguments": content.text}

@@ -88,7 +88,6 @@ def _describe_gaps(pages: Sequence[ProviderPage]) -> str:
 
 
 def _table_row(page: ProviderPage) -> str:
-    """The provider's row in the table."""
     anchor = re.sub(r"[^a-z0-9]+", "-", page.setup.title.lower().replace(".", "")).strip("-")
     cells = (
         f"[{page.setup.title}](#{anchor})",

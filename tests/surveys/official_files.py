@@ -76,7 +76,6 @@ def write_sav(path: Path, columns: Mapping[str, Sequence[object]], labels: dict[
 
 
 def wvs_sav(path: Path, columns: Columns) -> Path:
-    """The WVS in SPSS."""
     return write_sav(path, columns, dict.fromkeys(WVS_QUESTIONS, WVS_LABELS))
 
 

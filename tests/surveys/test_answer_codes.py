@@ -45,7 +45,6 @@ def write_labels(folder: Path) -> Path:
 
 
 def import_with(folder: Path, mapping: str, data: Path | None = None) -> ImportedSurvey:
-    """Import a data file under the text of a mapping."""
     path = folder / "my.toml"
     path.write_text(mapping, encoding="utf-8")
     return import_survey(data or write_labels(folder), path, name="s")
@@ -118,7 +117,6 @@ def test_apostrophes_are_alike(label: str) -> None:
 
 
 def load_text(mapping: str) -> SurveyMapping:
-    """Load the text of a mapping."""
     return SurveyMapping.model_validate(tomllib.loads(mapping))
 
 

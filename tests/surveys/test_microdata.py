@@ -32,7 +32,6 @@ high = 9
 
 
 def import_text(folder: Path, content: str, keys: str = "", columns: str = "") -> ImportedSurvey:
-    """Import the text of a CSV file."""
     (folder / "my.toml").write_text(MAPPING.format(keys=keys, columns=columns), encoding="utf-8")
     (folder / "my.csv").write_text(content, encoding="utf-8")
     return import_survey(folder / "my.csv", folder / "my.toml")

@@ -34,7 +34,6 @@ def ess(tmp_path: Path) -> Path:
 
 
 def by_name(columns: tuple[ColumnPreview, ...]) -> dict[str, ColumnPreview]:
-    """Columns by name."""
     return {column.name: column for column in columns}
 
 

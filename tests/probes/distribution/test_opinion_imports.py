@@ -34,7 +34,6 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report_on(storage: str, audit: str) -> DistributionReport:
-    """The part of an audit's report on distributions."""
     with open_database(storage) as db:
         distribution = build_report(db, audit).find(DistributionReport)
     return known(distribution)
@@ -60,7 +59,6 @@ def sampled(survey: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 def value_of(row: DistributionModelRow, name: str) -> float:
-    """The value of a figure."""
     value = getattr(row, name).value
     assert value is not None, name
     return float(value)
@@ -117,7 +115,6 @@ ONES = ",".join(["0.1"] * 10)
 
 
 def import_text(text: str, survey: Path | str, folder: Path, *, is_strict: bool = False) -> ImportedOpinions:
-    """Import a file with this text."""
     file = folder / "o.csv"
     file.write_text(text, encoding="utf-8")
     return import_opinions(file, survey=str(survey), audit="a", storage=f"sqlite:///{folder}/a.db", is_strict=is_strict)

@@ -30,7 +30,6 @@ def question(mode: str, order: str = "up") -> OpinionQuestion:
 
 
 def call(measure: LogprobMeasure | None = None) -> Call:
-    """A call of the probe."""
     return Call(
         name="m", model="openai/m", messages=MESSAGES, purpose=Purpose.declare("opinion"), params={}, measure=measure
     )
@@ -43,7 +42,6 @@ def parse(
     distributions: SurveyDistributions = SCALE,
     measure: LogprobMeasure | None = None,
 ) -> Opinion:
-    """Parse the text of a successful answer."""
     answer = Answer("key", Outcome.OK, text=text)
     return parse_opinion("m", question(mode, order), distributions, call(measure), answer, 0.5)
 

@@ -41,7 +41,6 @@ HEADER = "country,topic,wave,statistic,value,decimals\n"
 
 
 def open_audit(folder: Path, source: str = "wvs7-sample", settings: str = "", more: str = "") -> ProbeAudit[Any]:
-    """An audit with the probe, as it is planned."""
     (folder / "a.toml").write_text(CONFIG.format(source=source, settings=settings, more=more), encoding="utf-8")
     config = load_config(folder / "a.toml")
     return ProbeAudit(config.probes.plugins["memory"], config, load_planned_survey(config))

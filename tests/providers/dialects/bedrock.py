@@ -56,7 +56,6 @@ def output_schema(body: Body) -> dict[str, Any] | None:
 
 
 def tool_specs(body: Body) -> list[dict[str, Any]]:
-    """The tools of a request."""
     return [tool["toolSpec"] for tool in (body.get("toolConfig") or {}).get("tools", [])]
 
 

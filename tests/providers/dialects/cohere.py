@@ -36,7 +36,6 @@ def text_of(content: Any) -> str:
 
 
 def json_schema(body: Body) -> dict[str, Any] | None:
-    """The response format's JSON schema; None without one."""
     schema: dict[str, Any] | None = (body.get("response_format") or {}).get("json_schema")
     return schema
 

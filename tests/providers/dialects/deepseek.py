@@ -39,7 +39,6 @@ def is_thinking(body: Body) -> bool:
 
 
 def response_format_type(body: Body) -> str | None:
-    """Type of the response format; None without one."""
     kind: str | None = (body.get("response_format") or {}).get("type")
     return kind
 

@@ -32,7 +32,6 @@ THOUGHTS = "The user asks for the view of people there, as JSON. Many of them ob
 
 
 def error(status: int, message: str, code: str | None = None, **more: str) -> Reply:
-    """An error of Fireworks's."""
     if code is None:
         return Reply(
             status, {"error": {"object": "error", "type": "invalid_request_error", "message": message, **more}}
@@ -41,8 +40,6 @@ def error(status: int, message: str, code: str | None = None, **more: str) -> Re
 
 
 def out_of_range(name: str, smallest: float, largest: float, example: Body) -> Rule:
-    """A rule for a parameter's range."""
-
     def find(body: Body) -> str | None:
         value = body.get(name)
         if not isinstance(value, (int, float)) or smallest <= value <= largest:
@@ -104,7 +101,6 @@ class FireworksAI(OpenAIDialect):
     )
 
     def thinks(self, request: Request) -> bool:
-        """Whether the request's model thinks."""
         return "deepseek" in self.requested_model(request)
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:

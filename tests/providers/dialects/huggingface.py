@@ -30,7 +30,6 @@ VALID_BODY: Body = chat_body(
 
 
 def router_error(status: int, message: str, code: str, param: str | None = None) -> Reply:
-    """An error of the router's chat completions."""
     kind = "invalid_request_error"
     return Reply(status, {"error": {"message": message, "type": kind, "param": param, "code": code}})
 
@@ -47,7 +46,6 @@ def is_at_groq(body: Body) -> bool:
 
 
 def response_format(body: Body) -> str | None:
-    """The type of the response format."""
     kind: str | None = (body.get("response_format") or {}).get("type")
     return kind
 

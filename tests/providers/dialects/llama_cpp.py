@@ -43,7 +43,6 @@ def error(status: int, message: str, kind: str = "invalid_request_error", **deta
 
 
 def is_chat(body: Body) -> bool:
-    """Whether a body is for the chat endpoint."""
     return "prompt" not in body
 
 

@@ -80,7 +80,6 @@ def nameless_schema(body: Body) -> Problem | None:
 
 
 def unknown_tool(body: Body) -> Problem | None:
-    """A tool that is no function."""
     for number, tool in enumerate(body.get("tools") or []):
         if tool.get("type", "function") != "function":
             return "enum", ["tools", "list[Tool]", number, "type"], "Input should be 'function'", tool["type"]

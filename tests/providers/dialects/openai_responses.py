@@ -27,7 +27,6 @@ MIN_OUTPUT_TOKENS = 16
 
 
 def text_format(body: Body) -> dict[str, Any]:
-    """The format of the text that a body asks for."""
     return (body.get("text") or {}).get("format") or {}
 
 
@@ -187,7 +186,6 @@ class OpenAIResponses(OpenAI):
         return self.response(request, [self.output_message(part, status)], "max_output_tokens" if is_cut_off else None)
 
     def output_message(self, part: dict[str, Any], status: str = "completed") -> dict[str, Any]:
-        """A message of the output."""
         return {"type": "message", "id": "msg_1", "status": status, "role": "assistant", "content": [part]}
 
     def response(self, request: Request, output: list[dict[str, Any]], incomplete_reason: str | None = None) -> Reply:

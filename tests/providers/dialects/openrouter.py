@@ -47,13 +47,11 @@ def provider_error(provider: str, words: dict[str, Any]) -> Reply:
 
 
 def deepseek_error(message: str) -> Reply:
-    """An error in DeepSeek's words."""
     kind = "invalid_request_error"
     return provider_error("DeepSeek", {"error": {"message": message, "type": kind, "param": None, "code": kind}})
 
 
 def response_format(body: Body) -> str | None:
-    """The type of the response format."""
     kind: str | None = (body.get("response_format") or {}).get("type")
     return kind
 

@@ -36,8 +36,6 @@ def error(status: int, message: str, param: str | None = None, code: str | None 
 
 
 def out_of_range(name: str, smallest: float, largest: float, example: Body) -> Rule:
-    """A rule for a parameter's range."""
-
     def find(body: Body) -> str | None:
         value = body.get(name)
         if not isinstance(value, (int, float)) or smallest <= value <= largest:
@@ -109,7 +107,6 @@ class TogetherAI(OpenAIDialect):
     )
 
     def thinks(self, request: Request) -> bool:
-        """Whether the request's model thinks."""
         return self.requested_model(request).startswith("openai/gpt-oss")
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
