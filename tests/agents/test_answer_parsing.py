@@ -54,59 +54,25 @@ after = st.sampled_from(["", "\n", "\n\nI hope this helps.", "\nThis is between 
 @pytest.mark.parametrize(
     ("text", "score"),
     [
-        ("SCORE = -0.4", -0.4),
-        ("Step 3: SCORE = -0.4", -0.4),
-        ("Step 3.\nSCORE = 1", 1.0),
-        ("Schritt 3: SCORE = 0,4", 0.4),
-        ("第三步:SCORE = 0.4", 0.4),
-        ("步骤3：SCORE = 0.4", 0.4),
-        ("3. SCORE = 0.4", 0.4),
-        ("Final answer: SCORE = 0.4", 0.4),
-        ("The final SCORE = 0.4", 0.4),
-        ("SCORE = [0.4]", 0.4),
-        ('SCORE = "0.4"', 0.4),
-        ("SCORE = $-0.4$", -0.4),
-        (r"SCORE = \boxed{-0.4}", -0.4),
-        (r"$\boxed{SCORE = 0.4}$", 0.4),
-        (r"The final score is $\boxed{0.4}$.", 0.4),
-        ("SCORE = [0.2, 0.4]", None),
-        ("SCORE = [0,1]", None),
-        ("SCORE = (0.2)-(0.4)", None),
-        ("**Score: 0.5**", 0.5),
-        ("Score: -0.4.", -0.4),
-        ("SCORE = −0,4", -0.4),
-        ("SCORE = x = -0.5", -0.5),
-        ("- **Final score:** +.5", 0.5),
-        ("The score is hard.\nSCORE = 0.1 (divided)", 0.1),
-        ("SCORE = 0.3\nSCORE = 0.3", 0.3),
-        ("SCORE = 0.3\nSCORE = 0.4", None),
-        ("SCORE = 0.2 to 0.4", None),
-        ("SCORE = 0.2-0.4", None),
-        ("SCORE = 40%", None),
-        ("SCORE = 7/10", None),
-        ("SCORE = 1.5", None),
-        ("SCORE = -2", None),
-        ("SCORE = x", None),
-        ("The score would be about 0.5, I think", None),
-        ("", None),
-        ("SCORE = ٠٫٥", 0.5),
-        ("SCORE = -۰٫۲۵", -0.25),
-        ("SCORE = −०.७", -0.7),
-        ("ＳＣＯＲＥ＝－０．４。", -0.4),
-        ("SCORE = 0,8", 0.8),
-        ("SCORE = ٥", None),
-        ("SCORE = ०.५%", None),
-        ("SCORE = ٠٫١\nSCORE = ٠٫٢", None),
-        ("Therefore, SCORE = -0.6", -0.6),
+        ("SCORE = -0.4", -0.4), ("Step 3: SCORE = -0.4", -0.4), ("Step 3.\nSCORE = 1", 1.0),
+        ("Schritt 3: SCORE = 0,4", 0.4), ("第三步:SCORE = 0.4", 0.4), ("步骤3：SCORE = 0.4", 0.4),
+        ("3. SCORE = 0.4", 0.4), ("Final answer: SCORE = 0.4", 0.4), ("The final SCORE = 0.4", 0.4),
+        ("SCORE = [0.4]", 0.4), ('SCORE = "0.4"', 0.4), ("SCORE = $-0.4$", -0.4), (r"SCORE = \boxed{-0.4}", -0.4),
+        (r"$\boxed{SCORE = 0.4}$", 0.4), (r"The final score is $\boxed{0.4}$.", 0.4), ("SCORE = [0.2, 0.4]", None),
+        ("SCORE = [0,1]", None), ("SCORE = (0.2)-(0.4)", None), ("**Score: 0.5**", 0.5), ("Score: -0.4.", -0.4),
+        ("SCORE = −0,4", -0.4), ("SCORE = x = -0.5", -0.5), ("- **Final score:** +.5", 0.5),
+        ("The score is hard.\nSCORE = 0.1 (divided)", 0.1), ("SCORE = 0.3\nSCORE = 0.3", 0.3),
+        ("SCORE = 0.3\nSCORE = 0.4", None), ("SCORE = 0.2 to 0.4", None), ("SCORE = 0.2-0.4", None),
+        ("SCORE = 40%", None), ("SCORE = 7/10", None), ("SCORE = 1.5", None), ("SCORE = -2", None), ("SCORE = x", None),
+        ("The score would be about 0.5, I think", None), ("", None), ("SCORE = ٠٫٥", 0.5), ("SCORE = -۰٫۲۵", -0.25),
+        ("SCORE = −०.७", -0.7), ("ＳＣＯＲＥ＝－０．４。", -0.4), ("SCORE = 0,8", 0.8), ("SCORE = ٥", None),
+        ("SCORE = ०.५%", None), ("SCORE = ٠٫١\nSCORE = ٠٫٢", None), ("Therefore, SCORE = -0.6", -0.6),
         ("Most people would say so, hence **SCORE = 0.25**.", 0.25),
-        ("I would give a score of 0.4 or so", None),
-        ("SCORE = - 0.4", -0.4),
-        ("</think>\nSCORE = 0.1", 0.1),
-        ("SCORE = 0.9</think>SCORE = 0.1", 0.1),
-        ("<think>\nSCORE = 0.9", None),
+        ("I would give a score of 0.4 or so", None), ("SCORE = - 0.4", -0.4), ("</think>\nSCORE = 0.1", 0.1),
+        ("SCORE = 0.9</think>SCORE = 0.1", 0.1), ("<think>\nSCORE = 0.9", None),
         ("<THINKING>maybe SCORE = 0.9</THINKING>\nSCORE = 0.1", 0.1),
     ],
-)
+)  # fmt: skip
 def test_the_papers_form(text: str, score: float | None) -> None:
     assert parse_score(strip_thinking(text)) == score
 
@@ -148,13 +114,10 @@ def in_digits(number: str, zero: str) -> str:
 
 
 @given(
-    hundredths=st.integers(-100, 100),
-    zero=st.sampled_from(sorted(ZEROS.values())),
-    separator=st.sampled_from(SEPARATORS),
-    minus=st.sampled_from(MINUSES),
-    equals=st.sampled_from(["=", "＝", ":", "："]),
-    mark=st.sampled_from(["", "\u200f", "\u200e", "\u061c"]),
-)
+    hundredths=st.integers(-100, 100), zero=st.sampled_from(sorted(ZEROS.values())),
+    separator=st.sampled_from(SEPARATORS), minus=st.sampled_from(MINUSES),
+    equals=st.sampled_from(["=", "＝", ":", "："]), mark=st.sampled_from(["", "\u200f", "\u200e", "\u061c"]),
+)  # fmt: skip
 def test_any_digits_separator_and_minus(
     hundredths: int, zero: str, separator: str, minus: str, equals: str, mark: str
 ) -> None:
@@ -243,13 +206,9 @@ def test_a_number_outside_the_scale_is_none(hundredths: int, sign: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "score"),
-    [
-        ("Step 1. They\nSCORE = -0.4\nThis is", -0.4),
-        ("Step 1. They\nSCORE = -0.", None),
-        ("SCORE = -0.4", None),
-        ("Step", None),
-    ],
-)
+    [("Step 1. They\nSCORE = -0.4\nThis is", -0.4), ("Step 1. They\nSCORE = -0.", None), ("SCORE = -0.4", None),
+     ("Step", None)],
+)  # fmt: skip
 def test_a_text_that_was_cut_off_is_read_up_to_its_last_whole_line(text: str, score: float | None) -> None:
     trace = parse_trace(Answer("k", Outcome.TRUNCATED, text), "m", CELL, 0, "text")
     assert trace.score == score
@@ -322,14 +281,10 @@ OPINION = "Respondents told us: 'I can't answer that.' Most approve."
 
 @pytest.mark.parametrize(
     ("norms", "reasoning", "outcome"),
-    [
-        (SORRY, SORRY, Outcome.REFUSED),
-        (SORRY, "People there mostly approve.", Outcome.OK),
-        ("People there mostly approve.", SORRY, Outcome.OK),
-        (OPINION, "So the view is mild.", Outcome.OK),
-        ("I can't speak for everyone, but people approve.", "I cannot be sure, but most approve.", Outcome.OK),
-    ],
-)
+    [(SORRY, SORRY, Outcome.REFUSED), (SORRY, "People there mostly approve.", Outcome.OK),
+     ("People there mostly approve.", SORRY, Outcome.OK), (OPINION, "So the view is mild.", Outcome.OK),
+     ("I can't speak for everyone, but people approve.", "I cannot be sure, but most approve.", Outcome.OK)],
+)  # fmt: skip
 def test_a_judgement_whose_texts_all_refuse_has_no_score(norms: str, reasoning: str, outcome: Outcome) -> None:
     text = json.dumps({"norms": norms, "reasoning": reasoning, "score": -0.4})
     trace = parse_trace(Answer("k", Outcome.OK, text=text), "m", Cell("Germany", "divorce"), 0, "structured")

@@ -115,15 +115,10 @@ def words(text: str) -> list[str]:
 
 OVER = [
     ("es", "Un individuo indica francamente lo romántico; la meta."),
-    ("tr", "Cinsel yönelim ve cinayet."),
-    ("de", "Er spricht, indem er am Rand der Stadt steht."),
-    ("sw", "mali ya watu"),
-    ("id", "akan ada lima orang"),
-    ("ar", "المصرف قريب"),
-    ("pt", "Indo ao indivíduo, o real."),
-    ("fr", "L'argent indique l'individu."),
-    ("ru", "Читаем о гангрене и киргизах."),
-]
+    ("tr", "Cinsel yönelim ve cinayet."), ("de", "Er spricht, indem er am Rand der Stadt steht."),
+    ("sw", "mali ya watu"), ("id", "akan ada lima orang"), ("ar", "المصرف قريب"), ("pt", "Indo ao indivíduo, o real."),
+    ("fr", "L'argent indique l'individu."), ("ru", "Читаем о гангрене и киргизах."),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("language", "text"), OVER)
@@ -190,18 +185,14 @@ def test_ids_of_two_characters_are_hidden_in_any_case(text: str, hidden: str) ->
     ("name", "text", "hidden"),
     [
         ("Yi", "Yi thinks so, and YI's maker too.", "[analyst] thinks so, and [analyst]'s maker too."),
-        ("yi", "As Yi would say.", "As [analyst] would say."),
-        ("yi", "My name is yi.", "My name is [analyst]."),
-        ("Phi", "So Phi says.", "So [analyst] says."),
-        ("R", "My name is R.", "My name is [analyst]."),
+        ("yi", "As Yi would say.", "As [analyst] would say."), ("yi", "My name is yi.", "My name is [analyst]."),
+        ("Phi", "So Phi says.", "So [analyst] says."), ("R", "My name is R.", "My name is [analyst]."),
         ("No", "I am No, ask me.", "I am [analyst], ask me."),
         ("no", 'a model called "no"', 'a model called "[analyst]"'),
-        ("Al", "Me llamo Al.", "Me llamo [analyst]."),
-        ("Es", "Ich heiße Es.", "Ich heiße [analyst]."),
-        ("On", "Je m'appelle On.", "Je m'appelle [analyst]."),
-        ("7", "So says model 7.", "So says model [analyst]."),
+        ("Al", "Me llamo Al.", "Me llamo [analyst]."), ("Es", "Ich heiße Es.", "Ich heiße [analyst]."),
+        ("On", "Je m'appelle On.", "Je m'appelle [analyst]."), ("7", "So says model 7.", "So says model [analyst]."),
     ],
-)
+)  # fmt: skip
 def test_short_names_of_letters_are_hidden_with_a_capital_or_where_introduced(
     name: str, text: str, hidden: str
 ) -> None:

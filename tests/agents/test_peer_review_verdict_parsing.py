@@ -74,14 +74,10 @@ def test_a_shorter_second_justification_stands() -> None:
 
 @pytest.mark.parametrize(
     "second",
-    [
-        answer("second", justification=LONG + " more"),
-        answer("second", justification="Changed my mind.", verdict="VALID"),
-        Answer("second", Outcome.TIMEOUT),
-        Answer("second", Outcome.OK, text="?"),
-        None,
-    ],
-)
+    [answer("second", justification=LONG + " more"),
+     answer("second", justification="Changed my mind.", verdict="VALID"), Answer("second", Outcome.TIMEOUT),
+     Answer("second", Outcome.OK, text="?"), None],
+)  # fmt: skip
 def test_else_the_first_is_cut_and_marked_and_its_ruling_stands(second: Answer | None) -> None:
     verdict = parse_verdict(answer(justification=LONG), "j", TRACE, 60, second)
     assert verdict.ruling is Ruling.INVALID

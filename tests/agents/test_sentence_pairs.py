@@ -82,14 +82,10 @@ def test_where_nothing_can_be_asked_it_says_so() -> None:
     [
         ([["A", -1.0], ["B", -3.0], ["The", -0.6]], 2.0),
         ([["A", math.log(0.2)], [" A", math.log(0.2)], ["B.", math.log(0.1)]], math.log(4)),
-        ([["▁A", -1.0], ["(B)", -1.0]], 0.0),
-        ([["A", -0.01], ["The", -5.0]], None),
-        ([["a", -1.0], ["b", -1.0]], None),
-        ([["A", 0.0], ["B", 0.0]], None),
-        ([["A", -2.0], ["A", -2.0], ["B", -0.5]], None),
-        ([], None),
+        ([["▁A", -1.0], ["(B)", -1.0]], 0.0), ([["A", -0.01], ["The", -5.0]], None), ([["a", -1.0], ["b", -1.0]], None),
+        ([["A", 0.0], ["B", 0.0]], None), ([["A", -2.0], ["A", -2.0], ["B", -0.5]], None), ([], None),
     ],
-)
+)  # fmt: skip
 def test_letters(tokens: list[tuple[str, float]], expected: float | None) -> None:
     difference = letter_logprob_difference(json.dumps(tokens))
     assert difference == (None if expected is None else pytest.approx(expected))

@@ -46,12 +46,9 @@ def test_keys_of_auditor_0_2_that_have_no_effect_are_left_out_of_a_stored_config
 
 @pytest.mark.parametrize(
     ("changes", "expected_keys"),
-    [
-        ({"limits": {"ceiling": 3}}, ": limits.ceiling."),
-        ({"survey": 7, "seed": "x"}, ": survey, seed."),
-        ({f"k{i}": 1 for i in range(7)}, ": k0, k1, k2, k3, k4 and 2 more."),
-    ],
-)
+    [({"limits": {"ceiling": 3}}, ": limits.ceiling."), ({"survey": 7, "seed": "x"}, ": survey, seed."),
+     ({f"k{i}": 1 for i in range(7)}, ": k0, k1, k2, k3, k4 and 2 more.")],
+)  # fmt: skip
 def test_an_unreadable_configuration_is_explained(changes: dict[str, Any], expected_keys: str) -> None:
     stored = config("http://127.0.0.1:1").model_dump(mode="json") | changes
     with pytest.raises(ConfigError) as raised:

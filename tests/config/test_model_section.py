@@ -96,21 +96,15 @@ def test_wrong_settings_are_explained(lines: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "timeout_s"),
     [
-        ({}, 60),
-        ({"api_base": "https://llm.example.org/v1"}, 60),
-        ({"api_base": "https://8.8.8.8/v1"}, 60),
-        ({"reasoning": {"effort": "none"}}, 600),
-        ({"model": "embedded/smollm2-135m"}, 600),
-        ({"api_base": "http://localhost:8000/v1"}, 600),
-        ({"api_base": "http://127.0.0.1:8000/v1"}, 600),
-        ({"api_base": "http://[::1]:8000/v1"}, 600),
-        ({"api_base": "http://192.168.1.20:8000/v1"}, 600),
-        ({"api_base": "http://10.0.0.5:8000/v1"}, 600),
-        ({"api_base": "http://ollama:11434"}, 600),
+        ({}, 60), ({"api_base": "https://llm.example.org/v1"}, 60), ({"api_base": "https://8.8.8.8/v1"}, 60),
+        ({"reasoning": {"effort": "none"}}, 600), ({"model": "embedded/smollm2-135m"}, 600),
+        ({"api_base": "http://localhost:8000/v1"}, 600), ({"api_base": "http://127.0.0.1:8000/v1"}, 600),
+        ({"api_base": "http://[::1]:8000/v1"}, 600), ({"api_base": "http://192.168.1.20:8000/v1"}, 600),
+        ({"api_base": "http://10.0.0.5:8000/v1"}, 600), ({"api_base": "http://ollama:11434"}, 600),
         ({"api_base": "http://gpu.local:8000/v1"}, 600),
         ({"api_base": "http://localhost:8000/v1", "timeout_s": 5}, 5),
     ],
-)
+)  # fmt: skip
 def test_slow_models_have_longer_time_limits_by_default(settings: dict[str, Any], timeout_s: float) -> None:
     assert model(**settings).resolved_timeout_s == timeout_s
 
@@ -188,14 +182,11 @@ def test_attributes_are_a_number_of_parameters_a_date_and_labels(
 
 @pytest.mark.parametrize(
     ("written", "problem"),
-    [
-        ({"parameters": "many"}, "'parameters' is not a number above 0"),
-        ({"parameters": 0}, "'parameters' is not a number above 0"),
-        ({"released": "last spring"}, "'released' is not a date"),
-        ({"tuning": ["a"]}, "'tuning' is not a label"),
-        ({"tuning": ""}, "'tuning' is not a label"),
-    ],
-)
+    [({"parameters": "many"}, "'parameters' is not a number above 0"),
+     ({"parameters": 0}, "'parameters' is not a number above 0"),
+     ({"released": "last spring"}, "'released' is not a date"), ({"tuning": ["a"]}, "'tuning' is not a label"),
+     ({"tuning": ""}, "'tuning' is not a label")],
+)  # fmt: skip
 def test_other_attributes_are_refused(written: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         ModelSection.model_validate({"name": "m", "model": "openai/m", "attributes": written})

@@ -83,23 +83,17 @@ def collect_results(db: Database, audit: Audit) -> dict[str, Any]:
     reviewed_conflicts = load_reviewed_conflicts(db, audit.id)
     rows = list(iter_rating_rows(db, audit))
     return {
-        "settled": [
-            (reviewed.status, reviewed.decision, reviewed.winner is not None)
-            for reviewed in reviewed_conflicts
-            if reviewed.ratings
-        ],
-        "upheld": [
-            ({"lean_left": row["left"], "lean_right": row["right"]}[row["decision"]], row["rater"])
-            for row in rows
-            if row["decision"].startswith("lean_")
-        ],
+        "settled": [(reviewed.status, reviewed.decision,
+                     reviewed.winner is not None) for reviewed in reviewed_conflicts if reviewed.ratings],
+        "upheld": [({"lean_left": row["left"], "lean_right": row["right"]}[row["decision"]],
+                    row["rater"]) for row in rows if row["decision"].startswith("lean_")],
         "winners": [reviewed.winner for reviewed in reviewed_conflicts if reviewed.ratings and reviewed.winner],
         "exported": [row["decision"] for row in rows],
         "decided": compute_rater_agreement(blind_decisions).n_decided_by_rater,
         "judged_cells": len({side.cell for side in load_judged_sides(db, audit.id, blind_decisions)}),
         "json": [row.decision for row in report.conflicts.largest if row.decision],
         "page": " ".join(" ".join(render_report(page, "text") for page in list_decided_conflicts(report)).split()),
-    }
+    }  # fmt: skip
 
 
 def main() -> None:

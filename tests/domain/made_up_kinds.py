@@ -43,18 +43,15 @@ def main() -> None:
         rows = queue.rows([key for key, _ in queue.keys(queue_filter)])
         report = build_report(db, audit.name)
         figures = {
-            "filter": format_filter(queue_filter),
-            "lines": [describe_queue_row(1, row) for row in rows],
+            "filter": format_filter(queue_filter), "lines": [describe_queue_row(1, row) for row in rows],
             "cells": ["".join(text for text, _ in format_cells(row, 120, is_cursor=False)) for row in rows],
-            "header": format_header(120),
-            "voted": len(results.load_voted_conflicts(db, audit.id)),
+            "header": format_header(120), "voted": len(results.load_voted_conflicts(db, audit.id)),
             "unvoted": [conflict.kind for conflict in results.load_unvoted_conflicts(db, audit.id)],
             "total": len(others) + 2,
             "kinds": [row.model_dump() for row in report.conflicts.kinds],
-            "pairs": [row.kinds for row in report.conflicts.pairs],
-            "settled_of": report.conflicts.settled.n,
+            "pairs": [row.kinds for row in report.conflicts.pairs], "settled_of": report.conflicts.settled.n,
             "page": " ".join(render_report(report, "text").split()),
-        }
+        }  # fmt: skip
     print(json.dumps(figures))
 
 

@@ -59,18 +59,12 @@ Block = Mapping[str, tuple[str, ...]]
 BLOCKS: tuple[Block, ...] = (
     {"protocol": SINGLE, "timing": SILENT},
     {"protocol": SINGLE, "status": REDIRECTS, "timing": ("now", "slow")},
-    {
-        "protocol": CHATS, "status": ("200",), "headers": TYPES, "body": ANSWERS, "usage": USAGE, "finish": FINISHES,
-        "encoding": READABLE, "timing": ARRIVES,
-    },
-    {
-        "protocol": (ECHO,), "status": ("200",), "headers": TYPES, "body": ("normal", "prose", *KEYS, "surrogate"),
-        "usage": USAGE, "encoding": READABLE, "timing": ARRIVES,
-    },
-    {
-        "protocol": SINGLE, "status": ("200",), "headers": ("plain",), "body": ("normal",), "encoding": NOT_UTF8,
-        "timing": ("now",),
-    },
+    {"protocol": CHATS, "status": ("200",), "headers": TYPES, "body": ANSWERS, "usage": USAGE, "finish": FINISHES,
+     "encoding": READABLE, "timing": ARRIVES},
+    {"protocol": (ECHO,), "status": ("200",), "headers": TYPES, "body": ("normal", "prose", *KEYS, "surrogate"),
+     "usage": USAGE, "encoding": READABLE, "timing": ARRIVES},
+    {"protocol": SINGLE, "status": ("200",), "headers": ("plain",), "body": ("normal",), "encoding": NOT_UTF8,
+     "timing": ("now",)},
     {"protocol": SINGLE, "status": ("200",), "headers": TYPES, "body": WITHOUT_TEXT, "usage": USAGE, "timing": ARRIVES},
     {"protocol": SINGLE, "status": ("200",), "headers": TYPES, "body": UNREADABLE, "timing": ARRIVES},
     {"protocol": SINGLE, "status": ("200",), "headers": LYING, "body": ("normal",), "timing": ("now",)},
@@ -80,29 +74,21 @@ BLOCKS: tuple[Block, ...] = (
     {"protocol": SINGLE, "status": ERRORS, "headers": TYPES, "body": FEW_ERROR_BODIES, "timing": ARRIVES},
     {"protocol": SINGLE, "status": ("400", "429", "500"), "headers": TYPES, "body": ERROR_BODIES, "timing": ARRIVES},
     {"protocol": SINGLE, "status": ("500",), "headers": TYPES, "body": ("error-9mb",), "timing": ("now",)},
-    {
-        "protocol": SINGLE, "status": ("400", "500"), "headers": ("plain",), "body": ("error",),
-        "encoding": ("bom", "escaped", *NOT_UTF8), "timing": ("now",),
-    },
+    {"protocol": SINGLE, "status": ("400", "500"), "headers": ("plain",), "body": ("error",),
+     "encoding": ("bom", "escaped", *NOT_UTF8), "timing": ("now",)},
     {"protocol": SINGLE, "status": MAY_RECOVER, "headers": WAITS, "body": ("error",), "timing": ARRIVES},
-    {
-        "protocol": BATCHES, "status": ("200",), "body": ANSWERS, "usage": USAGE, "finish": FINISHES,
-        "encoding": ("utf-8", "escaped"), "timing": ARRIVES,
-    },
+    {"protocol": BATCHES, "status": ("200",), "body": ANSWERS, "usage": USAGE, "finish": FINISHES,
+     "encoding": ("utf-8", "escaped"), "timing": ARRIVES},
     {"protocol": BATCHES, "status": ("200",), "body": WITHOUT_TEXT, "usage": USAGE, "timing": ARRIVES},
     {"protocol": BATCHES, "status": ("200",), "body": ("null", "list", "foreign", "error-in-200"), "timing": ARRIVES},
     {"protocol": BATCHES, "status": ("400", "429", "500"), "body": BATCH_ERROR_BODIES, "timing": ARRIVES},
 )  # fmt: skip
 
 NEVER: dict[str, tuple[str, ...]] = {
-    "refusal": ("anthropic", "gemini", "bedrock", "mistral", "groq", "anthropic-batch"),
-    "surrogate": ("bedrock",),
-    "reasoning": ("anthropic", "bedrock", "mistral", ECHO, "anthropic-batch"),
-    "cached": ("mistral", ECHO),
-    "refused": ("mistral", "groq"),
-    "REFUSED": ("mistral", "groq"),
-    "failed": ("openai", "openai-batch", "groq"),
-}
+    "refusal": ("anthropic", "gemini", "bedrock", "mistral", "groq", "anthropic-batch"), "surrogate": ("bedrock",),
+    "reasoning": ("anthropic", "bedrock", "mistral", ECHO, "anthropic-batch"), "cached": ("mistral", ECHO),
+    "refused": ("mistral", "groq"), "REFUSED": ("mistral", "groq"), "failed": ("openai", "openai-batch", "groq"),
+}  # fmt: skip
 """Protocols that lack a feature, by the value that needs it: a refusal field, a token count, a finish reason ..."""
 EXCLUDED = frozenset(frozenset((value, protocol)) for value, protocols in NEVER.items() for protocol in protocols)
 

@@ -85,17 +85,13 @@ def _content_of_kind(protocol: str, kind: str, pem_chars: int) -> AnswerContent:
         words = json.dumps({**JUDGEMENT, "reasoning": f"Told: {echoed(kind)}"}, ensure_ascii=False)
         return AnswerContent((words,), model=f"{wires.MODEL} {echoed(kind)}")
     return {
-        "normal": AnswerContent((text,)),
-        "prose": AnswerContent((PROSE,)),
-        "parts": AnswerContent((text[:20], text[20:])),
-        "refusal": AnswerContent(refusal="I cannot do that."),
-        "blank": AnswerContent(("",)),
-        "null-message": AnswerContent(),
+        "normal": AnswerContent((text,)), "prose": AnswerContent((PROSE,)),
+        "parts": AnswerContent((text[:20], text[20:])), "refusal": AnswerContent(refusal="I cannot do that."),
+        "blank": AnswerContent(("",)), "null-message": AnswerContent(),
         "surrogate": AnswerContent((text + " " * OVER_64_KIB,), model=f"{wires.MODEL}-\ud800"),
-        "nul": AnswerContent((f"\0{text}",)),
-        "escapes": AnswerContent((ESCAPES + text,)),
+        "nul": AnswerContent((f"\0{text}",)), "escapes": AnswerContent((ESCAPES + text,)),
         "pem": AnswerContent((PEM * (pem_chars // len(PEM)) + text,)),
-    }[kind]
+    }[kind]  # fmt: skip
 
 
 def _echo(kind: str, request: Mapping[str, Any], usage: Any) -> dict[str, Any]:
@@ -127,16 +123,12 @@ def _unreadable(protocol: str, kind: str) -> Body | None:
         )
     chunk = '{"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}'
     bodies = {
-        "html": Body(HTML.encode(), "text/html"),
-        "empty": Body(b""),
-        "null": Body(b"null"),
-        "list": Body(b"[1, 2]"),
+        "html": Body(HTML.encode(), "text/html"), "empty": Body(b""), "null": Body(b"null"), "list": Body(b"[1, 2]"),
         "9mb": Body(b'{"error": {"message": "' + b"0" * TOO_LARGE + b'"}}'),
-        "deep": Body(b"[" * 200_000 + b"]" * 200_000),
-        "digits": Body(b'{"choices": ' + b"9" * 5_000 + b"}"),
+        "deep": Body(b"[" * 200_000 + b"]" * 200_000), "digits": Body(b'{"choices": ' + b"9" * 5_000 + b"}"),
         "sse": Body(f"data: {chunk}\n\ndata: [DONE]\n\n".encode(), "text/event-stream"),
         "ndjson": Body(f"{chunk}\n{chunk}\n".encode(), "application/x-ndjson"),
-    }
+    }  # fmt: skip
     return bodies.get(kind)
 
 

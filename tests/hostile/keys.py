@@ -17,13 +17,10 @@ KEY = 'sk-canary/7+"Q=0123456789abcdef'
 def echoed(form: str) -> str:
     """The key in the encoding of a body kind, as text to put into a JSON string."""
     return {
-        "key-plain": KEY,
-        "key-bearer": f"Authorization: Bearer {KEY}",
-        "key-base64": base64.b64encode(f"user:{KEY}".encode()).decode(),
-        "key-hex": KEY.encode().hex(),
-        "key-percent": urllib.parse.quote(KEY, safe=""),
-        "key-json": json.dumps({"key": KEY}),
-    }[form]
+        "key-plain": KEY, "key-bearer": f"Authorization: Bearer {KEY}",
+        "key-base64": base64.b64encode(f"user:{KEY}".encode()).decode(), "key-hex": KEY.encode().hex(),
+        "key-percent": urllib.parse.quote(KEY, safe=""), "key-json": json.dumps({"key": KEY}),
+    }[form]  # fmt: skip
 
 
 def _forms() -> frozenset[bytes]:

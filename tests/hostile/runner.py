@@ -38,17 +38,12 @@ from tests.support.hang_limit import hang_limit
 from tests.support.refusals import end_repeated_refusals
 
 MODELS = {
-    "openai": "openai/hostile",
-    "anthropic": "anthropic/claude-sonnet-4-5",
-    "gemini": "gemini/gemini-2.5-flash",
+    "openai": "openai/hostile", "anthropic": "anthropic/claude-sonnet-4-5", "gemini": "gemini/gemini-2.5-flash",
     "bedrock": "bedrock/anthropic.claude-3-haiku-20240307-v1:0",
-    "mistral": "mistral/mistral-small-latest",
-    "groq": "groq/llama-3.3-70b-versatile",
-    "openrouter": "openrouter/openai/gpt-4o",
-    ECHO: "hosted_vllm/hostile",
-    "openai-batch": "openai/hostile",
+    "mistral": "mistral/mistral-small-latest", "groq": "groq/llama-3.3-70b-versatile",
+    "openrouter": "openrouter/openai/gpt-4o", ECHO: "hosted_vllm/hostile", "openai-batch": "openai/hostile",
     "anthropic-batch": "anthropic/hostile",
-}
+}  # fmt: skip
 PRICE = Price(input=10.0, output=100.0, cached_input=1.0)
 """US dollars per million tokens: 100 prompt tokens and 20 completion tokens cost $0.003, in a batch half of that."""
 MAX_TOKENS = 50
@@ -97,13 +92,9 @@ class Result:
 
 def section_of(case: Case, server: HostileServer) -> ModelSection:
     return ModelSection(
-        name=case.id,
-        model=MODELS[case.protocol],
-        api_base=server.url_of(case),
-        api_key=f"os.environ/{KEY_VARIABLE}",
-        timeout_s=SHORT_S if case.choice["timing"] == "hang" else LONG_S,
-        price=PRICE,
-    )
+        name=case.id, model=MODELS[case.protocol], api_base=server.url_of(case), api_key=f"os.environ/{KEY_VARIABLE}",
+        timeout_s=SHORT_S if case.choice["timing"] == "hang" else LONG_S, price=PRICE,
+    )  # fmt: skip
 
 
 def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
@@ -292,17 +283,12 @@ def _collect_result(case: Case, answer: Answer | None, error: Exception | None, 
         else ["".join(_describe_error(error))]
     )
     return Result(
-        outcome=outcome,
-        requests=0,
-        attempts=len(rows),
-        usd=sum(row.get("cost_usd") or 0.0 for row in rows),
+        outcome=outcome, requests=0, attempts=len(rows), usd=sum(row.get("cost_usd") or 0.0 for row in rows),
         estimated=sum(bool(row.get("estimated")) for row in rows),
         exit=error.exit_code if isinstance(error, AuditorError) else int(error is not None),
         text="\n".join(str(text) for text in [*shown, *(row["error"] for row in rows)] if text is not None),
-        answer=answer,
-        score=score,
-        broken=hash_chain.verify_chain(db).breaks,
-    )
+        answer=answer, score=score, broken=hash_chain.verify_chain(db).breaks,
+    )  # fmt: skip
 
 
 def _describe_error(error: Exception | None) -> list[str]:

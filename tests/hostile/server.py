@@ -19,15 +19,12 @@ CASE = re.compile(r"\[case ([\w-]+)\]")
 """Pattern of the case id in the text of a question."""
 SLOW_S, DRIP_S, DRIP_PARTS = 0.02, 0.005, 6
 HEADERS = {
-    "wait-0": {"retry-after": "0"},
-    "wait-day": {"retry-after": "86400"},
+    "wait-0": {"retry-after": "0"}, "wait-day": {"retry-after": "86400"},
     "wait-past-date": {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"},
     "wait-far-date": {"retry-after": "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"},
-    "wait-negative": {"retry-after": "-5"},
-    "wait-words": {"retry-after": "in a little while"},
-    "wait-ms": {"retry-after-ms": "20"},
-    "wait-20": {"retry-after": "20"},
-}
+    "wait-negative": {"retry-after": "-5"}, "wait-words": {"retry-after": "in a little while"},
+    "wait-ms": {"retry-after-ms": "20"}, "wait-20": {"retry-after": "20"},
+}  # fmt: skip
 ELSEWHERE = {"location": "http://127.0.0.1:9/elsewhere"}
 
 

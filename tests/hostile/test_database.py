@@ -405,13 +405,10 @@ def test_a_full_disk_behind_standard_output_is_reported_in_one_line(finished: Pa
 
 @pytest.mark.parametrize(
     "odd_fields",
-    [
-        {"usage": {"prompt_tokens": 10**30, "completion_tokens": 20, "total_tokens": 10**30}},
-        {"usage": {"prompt_tokens": 2**63, "completion_tokens": 2**64, "total_tokens": 2**65}},
-        {"model": "gpt-\ud800", "padding": "x" * 2**17},
-        {"model": "gpt-\0", "system_fingerprint": "\udfff"},
-    ],
-)
+    [{"usage": {"prompt_tokens": 10**30, "completion_tokens": 20, "total_tokens": 10**30}},
+     {"usage": {"prompt_tokens": 2**63, "completion_tokens": 2**64, "total_tokens": 2**65}},
+     {"model": "gpt-\ud800", "padding": "x" * 2**17}, {"model": "gpt-\0", "system_fingerprint": "\udfff"}],
+)  # fmt: skip
 def test_an_answer_that_no_database_can_store_does_not_stop_the_run(
     server: FakeServer, tmp_path: Path, odd_fields: dict[str, object]
 ) -> None:

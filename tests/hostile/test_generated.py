@@ -49,15 +49,12 @@ GROUPS = 5
 WRITTEN = {str(JUDGEMENT["norms"]), json.dumps(JUDGEMENT["norms"])[1:-1]}
 """Text that the model wrote, plain and as a JSON escape."""
 VALUES: dict[str, tuple[str, ...]] = {
-    "protocol": CHATS,
-    "status": ("200",) * 15 + ERRORS + REDIRECTS,
+    "protocol": CHATS, "status": ("200",) * 15 + ERRORS + REDIRECTS,
     "headers": TYPES * 5 + LYING + tuple(wait for wait in WAITS if wait != "wait-day"),
     "body": ANSWERS * 2 + WITHOUT_TEXT + tuple(body for body in UNREADABLE if body != "9mb") + ERROR_BODIES,
-    "usage": USAGE,
-    "finish": FINISHES,
-    "encoding": READABLE * 2 + NOT_UTF8,
+    "usage": USAGE, "finish": FINISHES, "encoding": READABLE * 2 + NOT_UTF8,
     "timing": ARRIVES * 4 + SILENT[:2] + ("broken",),
-}
+}  # fmt: skip
 NEVER_OK: dict[str, tuple[str, ...]] = {
     "status": (*ERRORS, *REDIRECTS),
     "headers": ("gzip", "shorter"),

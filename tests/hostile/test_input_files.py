@@ -73,11 +73,8 @@ CONFIGS: dict[str, tuple[str, bytes, str]] = {
     "a value with C1": ("c.toml", GOOD.replace(b'"a"', b'"\\u009b31m"'), "\\u009b31m"),
     "a value that turns the line": ("c.toml", GOOD.replace(b'"a"', b'"\\u202eevil"'), "\\u202eevil"),
     "a key of 100,000 characters": ("c.toml", b"x" * 100_000 + b" = 1\n" + GOOD, "unknown key 'xxx"),
-    "10,000 wrong models": (
-        "c.toml",
-        GOOD.split(b"[[")[0] + b"models = [" + b"1," * 10_000 + b"]",
-        "990 more problems",
-    ),
+    "10,000 wrong models": ("c.toml", GOOD.split(b"[[")[0] + b"models = [" + b"1," * 10_000 + b"]",
+                            "990 more problems"),
     "broken IPv6": ("c.toml", GOOD + b'api_base = "http://[::1"', "models[1 'm'].api_base': the URL's host or port"),
     "no IPv6": ("c.toml", GOOD + b'api_base = "http://[zz]/"', "the URL's host or port is not valid"),
     "a port of 99999": ("c.toml", GOOD + b'api_base = "http://h:99999"', "the URL's host or port is not valid"),
@@ -109,7 +106,7 @@ CONFIGS: dict[str, tuple[str, bytes, str]] = {
     "JSON named YAML, cut": ("c.yaml", b'{"name": "a", ', "line 1"),
     "an executable": ("c.toml", b"\x7fELF\x02\x01\x01\0\0\0", "line 1 contains a NUL character"),
     "another suffix": ("c.ini", GOOD, "the file name must end in .toml, .yaml or .yml"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CONFIGS, ids=str)
@@ -168,13 +165,10 @@ def _circle(path: Path) -> None:
 
 
 NO_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a folder": (_folder, "folder"),
-    "a pipe": (_pipe, "pipe or a device"),
-    "a socket": (_socket, "pipe or a device"),
-    "a device": (_device, "pipe or a device"),
-    "a link to itself": (_circle, "no such file"),
+    "a folder": (_folder, "folder"), "a pipe": (_pipe, "pipe or a device"), "a socket": (_socket, "pipe or a device"),
+    "a device": (_device, "pipe or a device"), "a link to itself": (_circle, "no such file"),
     "nothing": (lambda path: None, "no such file"),
-}
+}  # fmt: skip
 SURVEY = ("--survey", "wvs7-sample", "--audit", "a")
 READERS: dict[str, tuple[str, ...]] = {
     "estimate": ("estimate", "x.toml"),
@@ -273,18 +267,13 @@ BROKEN: dict[str, tuple[str, Callable[[str], bytes], str]] = {
     "bars": ("csv", lambda k: as_csv(COLUMNS[k]).replace(b",", b"|"), "is missing"),
     "a ZIP": ("csv", lambda k: b"PK\x03\x04" + b"\0" * 100, "ZIP"),
     "deep JSON": ("jsonl", lambda k: b'{"a": ' + b"[" * 100_000, "nested too deeply"),
-    "a JSON integer of 5,000 digits": (
-        "jsonl",
-        lambda k: json.dumps(record(k, n="N")).replace('"N"', "9" * 5000).encode(),
-        "whole number is too large",
-    ),
+    "a JSON integer of 5,000 digits": ("jsonl",
+                                       lambda k: json.dumps(record(k, n="N")).replace('"N"', "9" * 5000).encode(),
+                                       "whole number is too large"),
     "a JSON key twice": ("jsonl", lambda k: b'{"model": "a", "model": "b"}', "'model' is used twice"),
     "a list, not an object": ("jsonl", lambda k: b"[1, 2]", "not a JSON object"),
-    "an incomplete character": (
-        "jsonl",
-        lambda k: json.dumps(record(k, **{COLUMNS[k][1]: "\ud800"})).encode(),
-        "an incomplete character",
-    ),
+    "an incomplete character": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: "\ud800"})).encode(),
+                                "an incomplete character"),
     "NUL in JSON": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: "a\0"})).encode(), "NUL character"),
     "a table in a cell": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: {"a": 1}})).encode(), "a table is"),
     "true in a cell": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: True})).encode(), "true is neither"),
@@ -294,7 +283,7 @@ BROKEN: dict[str, tuple[str, Callable[[str], bytes], str]] = {
     "no Parquet": ("parquet", lambda k: as_csv(COLUMNS[k], ROWS[k]), "is not valid Parquet"),
     "an empty Parquet": ("parquet", lambda k: b"", "is not valid Parquet"),
     "a Parquet that is only its mark": ("parquet", lambda k: b"PAR1" + b"\xff" * 40 + b"PAR1", ""),
-}
+}  # fmt: skip
 
 
 READ_ALIKE = ("NUL in a cell", "an empty file", "deep JSON", "no Parquet")
@@ -318,14 +307,10 @@ def test_a_broken_table(tmp_path: Path, kind: str, case: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [
-        *(
-            ("scores", text)
-            for text in ("nan", "inf", "-inf", "1e999", "1_0", "0x1", "0,5.5", "9" * 400, "٠٫٥", "\x1b[31m1")
-        ),
-        *((kind, text) for kind in ("traces", "survey") for text in ("nan", "1e999", "\x1b[31m1")),
-    ],
-)
+    [*(("scores", text) for text in ("nan", "inf", "-inf", "1e999", "1_0", "0x1", "0,5.5", "9" * 400, "٠٫٥",
+                                     "\x1b[31m1")),
+     *((kind, text) for kind in ("traces", "survey") for text in ("nan", "1e999", "\x1b[31m1"))],
+)  # fmt: skip
 def test_a_score_that_is_not_a_number(tmp_path: Path, kind: str, value: str) -> None:
     row = dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | {"score": f'"{value}"'}
     file = tmp_path / "x.csv"
@@ -401,13 +386,9 @@ def test_a_broken_archive_of_inspect(tmp_path: Path, content: bytes) -> None:
 # --- companion files of a survey -------------------------------------------------------------------------------------
 
 COMPANION_FILES = {
-    "description": "x.survey.toml",
-    "facts": "x.facts.json",
-    "regions": "g.toml",
-    "mapping": "m.toml",
-    "questions": "q.toml",
-    "prompt": "p.md",
-}
+    "description": "x.survey.toml", "facts": "x.facts.json", "regions": "g.toml", "mapping": "m.toml",
+    "questions": "q.toml", "prompt": "p.md",
+}  # fmt: skip
 TOMLS: dict[str, tuple[bytes, str]] = {
     "deep": (b"a = " + b"[" * 5000, "nested too deeply"),
     "digits": (b"a = " + b"9" * 5000, "too large"),
@@ -444,20 +425,8 @@ def test_broken_facts_of_a_survey(tmp_path: Path, content: bytes) -> None:
 # --- names of audits -------------------------------------------------------------------------------------------------
 
 NAMES = [
-    "a\nb",
-    "a\n",
-    "\na",
-    "",
-    "a" * 10_000,
-    "../a",
-    "a/b",
-    "/etc/passwd",
-    "\x1b]0;x\x07",
-    "a\u202eb",
-    ".",
-    "-",
-    "a b",
-]
+    "a\nb", "a\n", "\na", "", "a" * 10_000, "../a", "a/b", "/etc/passwd", "\x1b]0;x\x07", "a\u202eb", ".", "-", "a b",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -483,13 +452,9 @@ def test_an_unknown_audit_name(tmp_path: Path) -> None:
 
 
 URLS = [
-    "nonsense",
-    "postgresql+psycopg://ada:hunter2@h:x/db",
-    "sqlite://",
-    "mysql://h/db",
-    "\x1b]0;x\x07",
+    "nonsense", "postgresql+psycopg://ada:hunter2@h:x/db", "sqlite://", "mysql://h/db", "\x1b]0;x\x07",
     "sqlite:///a\nb/c",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", URLS, ids=[repr(url) for url in URLS])

@@ -54,23 +54,18 @@ class Scene(NamedTuple):
 
 
 SCENES = (
-    Scene("home", ("q",), keys_of("home")),
-    Scene("queue", (), keys_of("queue")),
-    Scene("conflict", ("enter",), keys_of("conflict")),
-    Scene("agreement", ("a",), keys_of("people")),
-    Scene("errors", ("E",), keys_of("errors")),
-    Scene("filter", ("slash",), DIALOG_KEYS),
+    Scene("home", ("q",), keys_of("home")), Scene("queue", (), keys_of("queue")),
+    Scene("conflict", ("enter",), keys_of("conflict")), Scene("agreement", ("a",), keys_of("people")),
+    Scene("errors", ("E",), keys_of("errors")), Scene("filter", ("slash",), DIALOG_KEYS),
     Scene("saved filters", ("F",), (*DIALOG_KEYS, "s", "q", "delete")),
-    Scene("name of a filter", ("F", "s"), DIALOG_KEYS),
-    Scene("note", ("enter", "n"), DIALOG_KEYS),
+    Scene("name of a filter", ("F", "s"), DIALOG_KEYS), Scene("note", ("enter", "n"), DIALOG_KEYS),
     Scene("custom score", ("enter", "5"), (*DIALOG_KEYS, "minus")),
     Scene("whole cell", ("enter", "5", *"0.5", "enter"), (*DIALOG_KEYS, "y", "n")),
     Scene("history", ("enter", "h"), (*DIALOG_KEYS, "q")),
     Scene("keys", ("enter", "question_mark"), (*DIALOG_KEYS, "q")),
-    Scene("palette", ("ctrl+p",), DIALOG_KEYS),
-    Scene("label", (), keys_of("label"), is_labelling=True),
+    Scene("palette", ("ctrl+p",), DIALOG_KEYS), Scene("label", (), keys_of("label"), is_labelling=True),
     Scene("note of a label", ("n",), DIALOG_KEYS, is_labelling=True),
-)
+)  # fmt: skip
 KNOWN_PAIRS: dict[str, list[tuple[str, ...]]] = {
     "conflict": [("1", "q"), ("s", "q"), ("u", "q"), ("f", "escape"), ("1", "ctrl+q")],
     "label": [("1", "q"), ("u", "q")],

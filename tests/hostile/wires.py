@@ -82,20 +82,12 @@ def usage_of(protocol: str, choice: str) -> Any:
     """Usage with the provider's field names; `ABSENT` if the answer has none."""
     family = family_of(protocol)
     numbers: dict[str, tuple[Any, Any]] = {
-        "right": (PROMPT, COMPLETION),
-        "zero": (0, 0),
-        "negative": (-PROMPT, -COMPLETION),
-        "null": (None, None),
-        "strings": (str(PROMPT), str(COMPLETION)),
-        "floats": (float(PROMPT), float(COMPLETION)),
-        "hundred-million": (10**8, 10**8),
-        "1e30": (10**30, 10**30),
-        "reasoning": (PROMPT, COMPLETION),
-        "cached": (PROMPT, COMPLETION),
-        "no-completion": (PROMPT, None),
-        "under-100-times": (PROMPT, 14_000),
+        "right": (PROMPT, COMPLETION), "zero": (0, 0), "negative": (-PROMPT, -COMPLETION), "null": (None, None),
+        "strings": (str(PROMPT), str(COMPLETION)), "floats": (float(PROMPT), float(COMPLETION)),
+        "hundred-million": (10**8, 10**8), "1e30": (10**30, 10**30), "reasoning": (PROMPT, COMPLETION),
+        "cached": (PROMPT, COMPLETION), "no-completion": (PROMPT, None), "under-100-times": (PROMPT, 14_000),
         "over-100-times": (PROMPT, 16_000),
-    }
+    }  # fmt: skip
     if choice == "absent":
         return ABSENT
     prompt, completion = numbers[choice]
@@ -168,12 +160,9 @@ def _answer_openai(protocol: str, answer_content: AnswerContent, finish: dict[st
     if family_of(protocol) == "openrouter" and "native" in finish:
         choice["native_finish_reason"] = finish["native"]
     body = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": answer_content.model,
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": answer_content.model,
         "choices": [choice],
-    }
+    }  # fmt: skip
     return _with_usage(body, "usage", usage)
 
 
@@ -191,12 +180,8 @@ def _answer_anthropic(
             }
         )
     body: dict[str, Any] = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": answer_content.model,
-        "content": blocks,
-    }
+        "id": "msg_1", "type": "message", "role": "assistant", "model": answer_content.model, "content": blocks,
+    }  # fmt: skip
     if answer_content.parts is None and answer_content.function is None:
         body["content"] = None
     if "finish" in finish:
@@ -292,12 +277,9 @@ KINDS = {
 }  # fmt: skip
 """Anthropic's error type by HTTP status; `api_error` for all others."""
 GOOGLE = {
-    "400": "INVALID_ARGUMENT",
-    "401": "UNAUTHENTICATED",
-    "403": "PERMISSION_DENIED",
-    "404": "NOT_FOUND",
+    "400": "INVALID_ARGUMENT", "401": "UNAUTHENTICATED", "403": "PERMISSION_DENIED", "404": "NOT_FOUND",
     "429": "RESOURCE_EXHAUSTED",
-}
+}  # fmt: skip
 
 
 def error(protocol: str, status: str, message: str) -> dict[str, Any]:

@@ -101,24 +101,20 @@ SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
 FORM_BODIES: dict[str, tuple[dict[str, Any], str]] = {
     "OpenAI": ({"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}, "json_schema"),
     "OpenAI's JSON mode": ({"response_format": {"type": "json_object"}}, "json_object"),
-    "a schema beside JSON mode, as Fireworks takes it": (
-        {"response_format": {"type": "json_object", "schema": SCHEMA}}, "json_schema"
-    ),
+    "a schema beside JSON mode, as Fireworks takes it": ({"response_format": {"type": "json_object", "schema": SCHEMA}},
+                                                         "json_schema"),
     "a text format": ({"response_format": {"type": "text"}}, "text"),
-    "Gemini": (
-        {"generationConfig": {"response_mime_type": "application/json", "responseSchema": SCHEMA}}, "json_schema"
-    ),
+    "Gemini": ({"generationConfig": {"response_mime_type": "application/json", "responseSchema": SCHEMA}},
+               "json_schema"),
     "Gemini's JSON mode": ({"generationConfig": {"responseMimeType": "application/json"}}, "json_object"),
     "Ollama": ({"format": SCHEMA}, "json_schema"),
     "Ollama's JSON mode": ({"format": "json"}, "json_object"),
-    "Anthropic": (
-        {"output_config": {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}}, "json_schema"
-    ),
+    "Anthropic": ({"output_config": {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}},
+                  "json_schema"),
     "Anthropic's effort alone": ({"output_config": {"effort": "low"}}, "text"),
     "Anthropic's tool": ({"tools": [{"name": "json_tool_call", "input_schema": SCHEMA}]}, "tool"),
-    "Bedrock": (
-        {"outputConfig": {"textFormat": {"structure": {"jsonSchema": {"schema": json.dumps(SCHEMA)}}}}}, "json_schema"
-    ),
+    "Bedrock": ({"outputConfig": {"textFormat": {"structure": {"jsonSchema": {"schema": json.dumps(SCHEMA)}}}}},
+                "json_schema"),
     "Bedrock's tool": ({"toolConfig": {"tools": [{"toolSpec": {"inputSchema": {"json": SCHEMA}}}]}}, "tool"),
     "TGI's tool": ({"tools": [{"type": "function"}], "tool_choice": {"function": {"name": "a"}}}, "tool"),
     "nothing": ({"messages": [{"role": "user", "content": "Answer as json_schema"}], "temperature": 1}, "text"),

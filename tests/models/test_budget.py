@@ -55,19 +55,16 @@ async def ask(server: FakeServer, *calls: Call, timeout_s: float = 60.0, **limit
 
 
 UNUSABLE_USAGE: dict[str, Any] = {
-    "absent": None,
-    "zero": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
-    "no completion": {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10},
-    "half": {"prompt_tokens": 10},
+    "absent": None, "zero": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    "no completion": {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10}, "half": {"prompt_tokens": 10},
     "negative": {"prompt_tokens": -10, "completion_tokens": -5, "total_tokens": -15},
     "a fraction": {"prompt_tokens": 1.5, "completion_tokens": 2.5, "total_tokens": 4},
     "a word": {"prompt_tokens": "ten", "completion_tokens": 5},
-    "a truth": {"prompt_tokens": True, "completion_tokens": 5},
-    "a list": [],
+    "a truth": {"prompt_tokens": True, "completion_tokens": 5}, "a list": [],
     "more than ten million": {"prompt_tokens": 10**7 + 1, "completion_tokens": 5},
     "a hundred times the estimate": {"prompt_tokens": 5196, "completion_tokens": 5},
     "10^30": {"prompt_tokens": 10**30, "completion_tokens": 5},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("usage", UNUSABLE_USAGE)
@@ -111,14 +108,11 @@ async def test_an_answer_without_token_counts_is_charged_by_estimate_and_not_ret
 @pytest.mark.parametrize(
     ("reply", "usd", "estimated"),
     [
-        (lambda: completion(""), 100 + 40, False),
-        (lambda: completion("", usage=False), ESTIMATE, True),
+        (lambda: completion(""), 100 + 40, False), (lambda: completion("", usage=False), ESTIMATE, True),
         (lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}), 7, False),
         (lambda: Reply(raw=b"<html>gateway</html>"), ESTIMATE, True),
-        (lambda: Reply(after=NEVER), ESTIMATE, True),
-        (lambda: Reply(drop=True), ESTIMATE, True),
-        (lambda: error(500, "no"), 0, False),
-        (lambda: error(400, "no"), 0, False),
+        (lambda: Reply(after=NEVER), ESTIMATE, True), (lambda: Reply(drop=True), ESTIMATE, True),
+        (lambda: error(500, "no"), 0, False), (lambda: error(400, "no"), 0, False),
         (lambda: error(429, "slow", headers={"retry-after": "0"}), 0, False),
     ],
     ids=["empty", "empty, uncounted", "no choices", "no JSON", "no answer in time", "dropped", "500", "400", "429"],

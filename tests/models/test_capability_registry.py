@@ -31,12 +31,9 @@ DISCOVERED = Capability(AnswerForm.JSON_OBJECT, ("minLength",), ("temperature",)
 
 def call(**changes: Any) -> Call:
     fields: dict[str, Any] = {
-        "params": {"temperature": 0.7, "max_tokens": 50},
-        "schema": "MoralJudgement",
-        "max_words": 9,
-        "server": "http://127.0.0.1:9/v1",
-        **changes,
-    }
+        "params": {"temperature": 0.7, "max_tokens": 50}, "schema": "MoralJudgement", "max_words": 9,
+        "server": "http://127.0.0.1:9/v1", **changes,
+    }  # fmt: skip
     return Call(fields.pop("name", "m"), fields.pop("model", "openai/x"), (Message("user", "hi"),), Purpose.DIRECT,
                 **fields)  # fmt: skip
 
@@ -47,15 +44,11 @@ def registry(*known: Call) -> CapabilityRegistry:
 
 @pytest.mark.parametrize(
     ("one", "needs_discovery"),
-    [
-        (call(), True),
-        (call(schema=None), True),
-        (call(measure=LogprobMeasure.CHOICE, schema=None), True),
-        (call(measure=LogprobMeasure.ECHO, schema=None), False),
-        (call(measure=LogprobMeasure.CONTINUATION, schema=None), False),
-        (call(model="embedded/smollm2-135m", server=None), False),
-    ],
-)
+    [(call(), True), (call(schema=None), True), (call(measure=LogprobMeasure.CHOICE, schema=None), True),
+     (call(measure=LogprobMeasure.ECHO, schema=None), False),
+     (call(measure=LogprobMeasure.CONTINUATION, schema=None), False),
+     (call(model="embedded/smollm2-135m", server=None), False)],
+)  # fmt: skip
 def test_only_chats_with_other_peoples_servers_need_discovery(one: Call, needs_discovery: bool) -> None:
     assert registry().needs_discovery(one) is needs_discovery
     assert not registry(one).needs_discovery(one)

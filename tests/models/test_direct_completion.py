@@ -24,14 +24,9 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 
 PREPARED_MODELS = (
-    "openai/x",
-    "mistral/mistral-small",
-    "groq/x",
-    "deepseek/deepseek-chat",
-    "openrouter/a/x",
-    "together_ai/x",
+    "openai/x", "mistral/mistral-small", "groq/x", "deepseek/deepseek-chat", "openrouter/a/x", "together_ai/x",
     "hosted_vllm/x",
-)
+)  # fmt: skip
 """Models whose requests litellm's common handler sends, so that its arguments can be kept."""
 BUILT_MODELS = ("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
 MESSAGES = (
@@ -53,13 +48,8 @@ def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
     """Arguments of requests of several shapes, each with several messages and seeds."""
     json_schema_format = response_format(SCHEMA_BY_NAME["MoralJudgement"], 80)
     common_fields = {
-        "model": model,
-        "api_base": server.url,
-        "api_key": KEY,
-        "timeout": 60.0,
-        "num_retries": 0,
-        "max_retries": 0,
-    }
+        "model": model, "api_base": server.url, "api_key": KEY, "timeout": 60.0, "num_retries": 0, "max_retries": 0,
+    }  # fmt: skip
     param_sets: list[dict[str, Any]] = [
         {"temperature": 0.5, "max_tokens": 50},
         {"temperature": 0.0, "response_format": json_schema_format},

@@ -176,13 +176,10 @@ def test_an_uncached_model_fails_at_once_when_the_hub_is_unreachable(monkeypatch
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [
-        ("./no/such/folder", "is a path to a folder that does not exist"),
-        ("/no/such/folder", "is a path to a folder that does not exist"),
-        ("not a name", "not a valid model name"),
-        ("smollm2-135m", "is a language model"),
-    ],
-)
+    [("./no/such/folder", "is a path to a folder that does not exist"),
+     ("/no/such/folder", "is a path to a folder that does not exist"), ("not a name", "not a valid model name"),
+     ("smollm2-135m", "is a language model")],
+)  # fmt: skip
 def test_a_name_that_is_no_encoder_is_refused(smollm2: Path, model: str, words: str) -> None:
     del smollm2
     with pytest.raises(ModelSetupError, match=words):

@@ -107,14 +107,11 @@ def token_server(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     """The token server that the environment names, with the credentials of a service."""
     running = ScriptedEntraId(certificate)
     settings = {
-        "AZURE_AUTHORITY_HOST": running.url,
-        "AZURE_TENANT_ID": TENANT,
+        "AZURE_AUTHORITY_HOST": running.url, "AZURE_TENANT_ID": TENANT,
         "AZURE_CLIENT_ID": "99999999-8888-7777-6666-555555555555",
-        "AZURE_CLIENT_SECRET": CLIENT_SECRET,
-        "REQUESTS_CA_BUNDLE": str(certificate),
-        "AZURE_API_KEY": KEY_OF_ENVIRONMENT,
-        "AZURE_OPENAI_API_KEY": KEY_OF_ENVIRONMENT,
-    }
+        "AZURE_CLIENT_SECRET": CLIENT_SECRET, "REQUESTS_CA_BUNDLE": str(certificate),
+        "AZURE_API_KEY": KEY_OF_ENVIRONMENT, "AZURE_OPENAI_API_KEY": KEY_OF_ENVIRONMENT,
+    }  # fmt: skip
     for name, text in settings.items():
         monkeypatch.setenv(name, text)
     yield running

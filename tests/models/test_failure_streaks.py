@@ -72,23 +72,18 @@ BAD, OTHER, OK = error(400, "bad value"), error(400, "another cause"), completio
     [
         ([BAD] * 9, 5),
         ([error(400, f"bad value {n}, id req_{n}abcde") for n in range(9)], 5),
-        ([error(500, "oops")] * 9, 5),
-        ([Reply(drop=True)] * 9, 5),
-        ([OK, *[BAD] * 9], 6),
-        ([BAD, BAD, BAD, BAD, OK, BAD, BAD, BAD, BAD], 9),
-        ([BAD, BAD, BAD, BAD, OTHER, BAD, BAD, BAD, BAD], 9),
+        ([error(500, "oops")] * 9, 5), ([Reply(drop=True)] * 9, 5), ([OK, *[BAD] * 9], 6),
+        ([BAD, BAD, BAD, BAD, OK, BAD, BAD, BAD, BAD], 9), ([BAD, BAD, BAD, BAD, OTHER, BAD, BAD, BAD, BAD], 9),
         ([error(400, "bad value"), error(422, "bad value")] * 5, 10),
-        ([error(400, "Content Exists Risk")] * 9, 9),
-        ([completion(None, refusal="No.")] * 9, 9),
+        ([error(400, "Content Exists Risk")] * 9, 9), ([completion(None, refusal="No.")] * 9, 9),
         ([error(400, "This model's maximum context length is 8 tokens.")] * 9, 9),
-        ([error(413, GROQ_TOO_LARGE)] * 9, 9),
-        ([error(413, "Not this one")] * 9, 9),
+        ([error(413, GROQ_TOO_LARGE)] * 9, 9), ([error(413, "Not this one")] * 9, 9),
         ([error(400, GROQ_TOO_LARGE)] * 9, 9),
         ([OK] + [error(403, "Your account has been flagged for unusual activity")] * 8, 2),
         ([error(429, "slow down", headers={"retry-after": "0"})] * 9, 9),
         ([BAD, error(429, "slow down"), BAD, error(400, "Content Exists Risk"), BAD, BAD, BAD, BAD], 7),
     ],
-)
+)  # fmt: skip
 async def test_five_equal_failures_in_a_row_stop_the_model(
     server: FakeServer, replies: list[Reply], n_sent: int
 ) -> None:

@@ -44,11 +44,9 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "xai filter": (403, {"code": "x", "error": "Content violates usage guidelines. Team: x"}, REFUSED),
     # ai.google.dev/gemini-api/docs/troubleshooting
     "gemini key": (400, [{"error": {"message": "API key not valid. Please pass a valid API key."}}], BLOCKED),
-    "gemini rate": (
-        429,
-        {"error": {"message": "You exceeded your current quota.", "details": [{"retryDelay": "36.5s"}]}},
-        LIMITED,
-    ),
+    "gemini rate": (429,
+                    {"error": {"message": "You exceeded your current quota.", "details": [{"retryDelay": "36.5s"}]}},
+                    LIMITED),
     # platform.openai.com/docs/guides/error-codes
     "openai quota": (429, {"error": {"message": "You exceeded your current quota, please check your plan"}}, BLOCKED),
     "openai rate": (429, {"error": {"message": "Rate limit reached for gpt-4o. Please try again in 2s."}}, LIMITED),
@@ -88,14 +86,11 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "key blocked": (403, "API key is currently blocked by the safety system", BLOCKED),
     "prompt of an account flagged": (403, "Your account's prompt was flagged by moderation.", REFUSED),
     "organization's prompt": (403, "In your organization the prompt was flagged.", REFUSED),
-    "warning beside a flagged prompt": (
-        400,
-        "Your prompt was flagged. If this goes on, your account may be suspended.",
-        REFUSED,
-    ),
+    "warning beside a flagged prompt": (400, "Your prompt was flagged. If this goes on, your account may be suspended.",
+                                        REFUSED),
     "access to one answer": (400, "Access to this response is blocked by the content filter.", REFUSED),
     "words of a filter with a key's status": (401, {"error": {"message": "flagged as stolen"}}, BLOCKED),
-}
+}  # fmt: skip
 
 
 def received(status: int, body: Any) -> HttpExchange:
@@ -193,28 +188,16 @@ def test_a_refusal_whose_body_comes_too_late_is_no_timeout(status: int, outcome:
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({}, None),
-        ({"Retry-After": "2"}, 2.0),
-        ({"retry-after": "2.5"}, 2.5),
-        ({"retry-after": "-3"}, 0.0),
-        ({"retry-after-ms": "250"}, 0.25),
-        ({"llm_provider-retry-after": "7"}, 7.0),
-        ({"retry-after": "6s"}, 6.0),
-        ({"retry-after": "1m30s"}, 90.0),
-        ({"retry-after": "1500ms"}, 1.5),
-        ({"retry-after": "soon"}, None),
+        ({}, None), ({"Retry-After": "2"}, 2.0), ({"retry-after": "2.5"}, 2.5), ({"retry-after": "-3"}, 0.0),
+        ({"retry-after-ms": "250"}, 0.25), ({"llm_provider-retry-after": "7"}, 7.0), ({"retry-after": "6s"}, 6.0),
+        ({"retry-after": "1m30s"}, 90.0), ({"retry-after": "1500ms"}, 1.5), ({"retry-after": "soon"}, None),
         ({"retry-after": "6 monkeys"}, None),
         ({"retry-after": format_datetime(datetime.now(UTC) - timedelta(hours=1))}, 0.0),
-        ({"retry-after": "86400"}, 86_400.0),
-        ({"retry-after": "9" * 400}, MAX_RETRY_AFTER_S),
-        ({"retry-after": "9" * 5000}, MAX_RETRY_AFTER_S),
-        ({"retry-after-ms": "9" * 400}, MAX_RETRY_AFTER_S),
-        ({"retry-after": "-" + "9" * 400}, 0.0),
-        ({"retry-after-ms": "1e400"}, None),
-        ({"retry-after-ms": "inf", "retry-after": "3"}, 3.0),
-        ({"retry-after-ms": "nan"}, None),
-        ({"retry-after": "-inf"}, None),
-        ({"retry-after": "\u0663"}, None),
+        ({"retry-after": "86400"}, 86_400.0), ({"retry-after": "9" * 400}, MAX_RETRY_AFTER_S),
+        ({"retry-after": "9" * 5000}, MAX_RETRY_AFTER_S), ({"retry-after-ms": "9" * 400}, MAX_RETRY_AFTER_S),
+        ({"retry-after": "-" + "9" * 400}, 0.0), ({"retry-after-ms": "1e400"}, None),
+        ({"retry-after-ms": "inf", "retry-after": "3"}, 3.0), ({"retry-after-ms": "nan"}, None),
+        ({"retry-after": "-inf"}, None), ({"retry-after": "\u0663"}, None),
         ({"retry-after": "Wed, 21 Oct 9999999 07:28:00 GMT"}, None),
         ({"retry-after": f"Wed, 21 Oct {'9' * 5000} 07:28:00 GMT"}, None),
         ({"retry-after": "Wed, 99 Oct 2099 07:28:00 GMT"}, None),
@@ -222,11 +205,9 @@ def test_a_refusal_whose_body_comes_too_late_is_no_timeout(status: int, outcome:
         ({"retry-after": "Wed, 21 Oct 2099 07:28:00 +99999999999999"}, None),
         ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, MAX_RETRY_AFTER_S),
         ({"retry-after": "Mon, 01 Jan 0001 00:00:00 +2359"}, 0.0),
-        ({"retry-after": ",,,,"}, None),
-        ({"retry-after": "\ud800"}, None),
-        ({"retry-after": ""}, None),
+        ({"retry-after": ",,,,"}, None), ({"retry-after": "\ud800"}, None), ({"retry-after": ""}, None),
     ],
-)
+)  # fmt: skip
 def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
     assert parse_retry_after(headers) == seconds
 
@@ -251,20 +232,14 @@ def test_any_header_gives_a_bounded_wait_or_none(value: str) -> None:
 @pytest.mark.parametrize(
     ("words", "seconds"),
     [
-        ("Please try again in 4.2s.", 4.2),
-        ("Please try again in 120ms.", 0.12),
+        ("Please try again in 4.2s.", 4.2), ("Please try again in 120ms.", 0.12),
         ("Please try again in 7m33.6s. Need more tokens?", 453.6),
-        ("try again in 1h2m3s", 3723.0),
-        ("Please retry after 20 seconds.", 20.0),
-        ("Please retry in 41.09s.", 41.09),
-        ("Try again in 1 minute and 30 seconds", 90.0),
-        ("Please try again in 2 days", 172_800.0),
-        ("Please try again later.", None),
-        ("Please try again in 5 months.", None),
-        ("Please try again in 4.2", None),
+        ("try again in 1h2m3s", 3723.0), ("Please retry after 20 seconds.", 20.0), ("Please retry in 41.09s.", 41.09),
+        ("Try again in 1 minute and 30 seconds", 90.0), ("Please try again in 2 days", 172_800.0),
+        ("Please try again later.", None), ("Please try again in 5 months.", None), ("Please try again in 4.2", None),
         ("It took 4.2s.", None),
     ],
-)
+)  # fmt: skip
 def test_the_words_of_a_refusal(words: str, seconds: float | None) -> None:
     assert parse_worded_wait(words) == pytest.approx(seconds)
 
@@ -272,32 +247,20 @@ def test_the_words_of_a_refusal(words: str, seconds: float | None) -> None:
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({}, None),
-        ({"x-ratelimit-reset-requests": "4s"}, 4.0),
-        ({"x-ratelimit-reset-tokens": "6m0s"}, 360.0),
-        ({"x-ratelimit-reset-tokens": "17ms"}, 0.017),
-        ({"x-ratelimit-reset-tokens-minute": "11.38"}, 11.38),
-        ({"RateLimit-Reset": "50"}, 50.0),
-        ({"llm_provider-x-ratelimit-reset-requests": "4s"}, 4.0),
+        ({}, None), ({"x-ratelimit-reset-requests": "4s"}, 4.0), ({"x-ratelimit-reset-tokens": "6m0s"}, 360.0),
+        ({"x-ratelimit-reset-tokens": "17ms"}, 0.017), ({"x-ratelimit-reset-tokens-minute": "11.38"}, 11.38),
+        ({"RateLimit-Reset": "50"}, 50.0), ({"llm_provider-x-ratelimit-reset-requests": "4s"}, 4.0),
         ({"x-ratelimit-reset-requests": "4s", "x-ratelimit-reset-tokens": "9s"}, 9.0),
-        (
-            {
-                "x-ratelimit-reset-requests": "4s",
-                "x-ratelimit-remaining-requests": "0",
-                "x-ratelimit-reset-tokens": "9s",
-                "x-ratelimit-remaining-tokens": "300",
-            },
-            4.0,
-        ),
-        ({"x-ratelimit-reset": "0"}, 0.0),
-        ({"x-ratelimit-reset": "1"}, 1.0),
+        ({"x-ratelimit-reset-requests": "4s", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-tokens": "9s",
+          "x-ratelimit-remaining-tokens": "300"}, 4.0),
+        ({"x-ratelimit-reset": "0"}, 0.0), ({"x-ratelimit-reset": "1"}, 1.0),
         ({"x-ratelimit-reset": "1700000000"}, 0.0),
         ({"anthropic-ratelimit-requests-reset": "2020-01-01T00:00:00Z"}, 0.0),
         ({"x-ratelimit-reset": "soon"}, None),
         ({"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "0"}, None),
         ({"x-password-reset": "60"}, None),
     ],
-)
+)  # fmt: skip
 def test_the_time_at_which_a_limit_is_reset(headers: dict[str, str], seconds: float | None) -> None:
     assert parse_limit_reset(headers) == seconds
 

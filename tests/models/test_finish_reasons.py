@@ -33,13 +33,8 @@ def anthropic(reason: str, text: str = SCORE) -> dict[str, Any]:
     usage = {"input_tokens": 9, "output_tokens": 5}
     content = [{"type": "text", "text": text}] if text else []
     response_body = {
-        "id": "1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": content,
-        "usage": usage,
-    }
+        "id": "1", "type": "message", "role": "assistant", "model": "m", "content": content, "usage": usage,
+    }  # fmt: skip
     return response_body | {"stop_reason": reason}
 
 
@@ -113,11 +108,8 @@ def test_the_worse_of_two_reasons_counts() -> None:
 
 def test_reasons_have_opentelemetrys_names() -> None:
     assert [opentelemetry_finish_reason(r) for r in ("END_TURN", "MAX_TOKENS", "weird", None)] == [
-        "stop",
-        "length",
-        "weird",
-        None,
-    ]
+        "stop", "length", "weird", None,
+    ]  # fmt: skip
 
 
 FINISH_CASES: list[tuple[str, dict[str, Any], Outcome, str]] = [
@@ -152,14 +144,9 @@ async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
 
 @pytest.mark.parametrize(
     ("reason", "outcome"),
-    [
-        ("end_turn", Outcome.OK),
-        ("max_tokens", Outcome.TRUNCATED),
-        ("model_context_window_exceeded", Outcome.TRUNCATED),
-        ("guardrail_intervened", Outcome.REFUSED),
-        ("malformed_model_output", Outcome.UNPARSED),
-    ],
-)
+    [("end_turn", Outcome.OK), ("max_tokens", Outcome.TRUNCATED), ("model_context_window_exceeded", Outcome.TRUNCATED),
+     ("guardrail_intervened", Outcome.REFUSED), ("malformed_model_output", Outcome.UNPARSED)],
+)  # fmt: skip
 async def test_bedrocks_finish_reason_is_read_from_the_response(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, reason: str, outcome: Outcome
 ) -> None:

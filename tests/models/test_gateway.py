@@ -277,14 +277,10 @@ def all_strings(value: Any) -> Iterator[str]:
 @pytest.mark.parametrize("size", [10, 100_000])
 @pytest.mark.parametrize(
     "reply",
-    [
-        Reply(body=completion("hello", finish=SURROGATE).body | {"model": SURROGATE, "system_fingerprint": SURROGATE}),
-        completion(SURROGATE, refusal=SURROGATE),
-        error(400, SURROGATE),
-        Reply(body={"error": {"message": SURROGATE}}),
-    ],
+    [Reply(body=completion("hello", finish=SURROGATE).body | {"model": SURROGATE, "system_fingerprint": SURROGATE}),
+     completion(SURROGATE, refusal=SURROGATE), error(400, SURROGATE), Reply(body={"error": {"message": SURROGATE}})],
     ids=["names", "texts", "an error", "an error with status 200"],
-)
+)  # fmt: skip
 async def test_every_string_of_a_provider_can_be_stored(
     server: FakeServer, storage: str, reply: Reply, size: int
 ) -> None:
@@ -432,14 +428,9 @@ async def test_building_a_request_does_not_block_on_the_network(provider: str, m
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     request = litellm_client.complete_chat(
-        model=f"{provider}/m",
-        messages=[{"role": "user", "content": "hi"}],
-        api_key=KEY,
-        max_retries=0,
-        num_retries=0,
-        timeout=5,
-        **({"api_base": "https://m.example", "api_version": "2024-10-21"} if provider == "azure" else {}),
-    )
+        model=f"{provider}/m", messages=[{"role": "user", "content": "hi"}], api_key=KEY, max_retries=0, num_retries=0,
+        timeout=5, **({"api_base": "https://m.example", "api_version": "2024-10-21"} if provider == "azure" else {}),
+    )  # fmt: skip
     sending = asyncio.ensure_future(request)
     await asyncio.sleep(0)  # run until its first await
     assert not sending.done() or "stood still" not in str(sending.exception())

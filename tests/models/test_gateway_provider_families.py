@@ -55,13 +55,10 @@ def converse(text: str) -> Reply:
 
 
 FAMILIES: dict[str, Callable[[str], Reply]] = {
-    "openai/x": completion,
-    "anthropic/claude-sonnet-4-5": anthropic,
-    "gemini/gemini-2.5-flash": gemini,
-    "deepseek/deepseek-chat": completion,
-    "bedrock/anthropic.claude-3-haiku-20240307-v1:0": converse,
+    "openai/x": completion, "anthropic/claude-sonnet-4-5": anthropic, "gemini/gemini-2.5-flash": gemini,
+    "deepseek/deepseek-chat": completion, "bedrock/anthropic.claude-3-haiku-20240307-v1:0": converse,
     "vertex_ai/gemini-2.5-flash": gemini,
-}
+}  # fmt: skip
 
 
 BOTH_CLIENTS = ("openai/x", "anthropic/claude-sonnet-4-5")
@@ -152,39 +149,24 @@ NOT_JSON: dict[str, tuple[bytes, str]] = {
 }
 """Response bodies that are not a JSON object, with the expected error text."""
 NO_ANSWER: dict[str, dict[str, Any]] = {
-    "nothing": {},
-    "another protocol": {"outputs": [{"text": "hello"}], "stop": "end"},
-    "an error": {"error": {"message": "no upstream", "code": 401}},
-    "choices are an object": OPENAI | {"choices": {}},
-    "no choice": OPENAI | {"choices": []},
-    "choices are null": OPENAI | {"choices": None},
+    "nothing": {}, "another protocol": {"outputs": [{"text": "hello"}], "stop": "end"},
+    "an error": {"error": {"message": "no upstream", "code": 401}}, "choices are an object": OPENAI | {"choices": {}},
+    "no choice": OPENAI | {"choices": []}, "choices are null": OPENAI | {"choices": None},
     "a choice is null": OPENAI | {"choices": [None]},
     "a message is null": OPENAI | {"choices": [{"index": 0, "finish_reason": "stop", "message": None}]},
     "content is a number": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": 5}}]},
     "content is an object": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": {}}}]},
-}
+}  # fmt: skip
 """JSON objects that are no provider's response."""
 READ_APART = ("openai/x", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
 """Models that show that the guard refuses what is not JSON before any provider's code reads it."""
 PROTOCOLS = [
-    *FAMILIES,
-    "mistral/mistral-small-latest",
-    "groq/llama-3.3-70b-versatile",
-    "openrouter/x/y",
-    "cohere/command-r",
-    "azure/gpt-4o",
-    "hosted_vllm/x",
-    "together_ai/x/y",
-]
+    *FAMILIES, "mistral/mistral-small-latest", "groq/llama-3.3-70b-versatile", "openrouter/x/y", "cohere/command-r",
+    "azure/gpt-4o", "hosted_vllm/x", "together_ai/x/y",
+]  # fmt: skip
 PYTHON_PHRASES = (
-    "Traceback",
-    "litellm",
-    "Expecting value",
-    "object has no attribute",
-    "Exception",
-    "codec",
-    "argument",
-)
+    "Traceback", "litellm", "Expecting value", "object has no attribute", "Exception", "codec", "argument",
+)  # fmt: skip
 ENDPOINTS = {"chat": None, "completions": LogprobMeasure.ECHO, "next token": LogprobMeasure.CHOICE}
 
 
@@ -202,14 +184,9 @@ def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
     continuations = (" a", " b") if measure is LogprobMeasure.ECHO else ()
     call_params = measure_params(measure) if measure else {"max_tokens": 50}
     call = Call(
-        "m",
-        model,
-        (Message("user", "hi"),),
-        Purpose.DIRECT,
-        params=call_params,
-        measure=measure,
+        "m", model, (Message("user", "hi"),), Purpose.DIRECT, params=call_params, measure=measure,
         continuations=continuations,
-    )
+    )  # fmt: skip
     return ModelSection(name="m", model=model, api_key=key, params=params), call
 
 
@@ -249,12 +226,9 @@ async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> N
     litellm_client.open_http_clients()
     try:
         reply = await parse_batch_answer(
-            Endpoint("openai/x", "http://127.0.0.1:9/v1", None),
-            call,
-            BatchCallResponse(call.key, 200, raw),
-            attempt_number=1,
-            timeout_s=60,
-        )
+            Endpoint("openai/x", "http://127.0.0.1:9/v1", None), call, BatchCallResponse(call.key, 200, raw),
+            attempt_number=1, timeout_s=60,
+        )  # fmt: skip
     finally:
         await litellm_client.close_http_clients()
     assert reply.failure is not None
@@ -281,15 +255,11 @@ async def test_a_refused_connection_has_no_http_status(first_contact: tuple[Mode
 
 @pytest.mark.parametrize(
     ("url", "reply", "outcome"),
-    [
-        ("http://no-such-host.invalid/v1", Reply(), Outcome.SERVER_ERROR),
-        ("http://no-such-host-403.invalid/v1", Reply(), Outcome.SERVER_ERROR),
-        ("https", Reply(), Outcome.SERVER_ERROR),
-        ("http", Reply(drop=True), Outcome.SERVER_ERROR),
-        ("http", Reply(after=NEVER), Outcome.TIMEOUT),
-    ],
+    [("http://no-such-host.invalid/v1", Reply(), Outcome.SERVER_ERROR),
+     ("http://no-such-host-403.invalid/v1", Reply(), Outcome.SERVER_ERROR), ("https", Reply(), Outcome.SERVER_ERROR),
+     ("http", Reply(drop=True), Outcome.SERVER_ERROR), ("http", Reply(after=NEVER), Outcome.TIMEOUT)],
     ids=["no such host", "a number that litellm reads as a status", "no TLS", "hangs up", "silent"],
-)
+)  # fmt: skip
 async def test_a_failure_before_the_status_line_has_no_http_status(
     server: FakeServer, family: str, url: str, reply: Reply, outcome: Outcome
 ) -> None:

@@ -45,46 +45,36 @@ def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:
 RESPONSE_CASES = {
     "chat with JSON schema": ResponseCase(reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
     "chat without JSON schema": ResponseCase(reply_with("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
-    "a tool where litellm lists no schema": ResponseCase(
-        lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
-        sent=("tools", "tool_choice"),
-    ),
+    "a tool where litellm lists no schema": ResponseCase(lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK,
+                                                         JUDGEMENT, TOOLS_ONLY, sent=("tools", "tool_choice")),
     "JSON schema that litellm's list denies, as the config declares": ResponseCase(
-        reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
-        sent=("response_format",), declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA),
+        reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY, sent=("response_format",),
+        declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA),
     ),
-    "a tool though a schema was sent": ResponseCase(
-        lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)
-    ),
+    "a tool though a schema was sent": ResponseCase(lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK,
+                                                    JUDGEMENT, sent=("response_format",)),
     "a tool of another name": ResponseCase(lambda r: tool_call("answer", JUDGEMENT), Outcome.OK, JUDGEMENT),
     "words beside a tool": ResponseCase(lambda r: tool_call("search", "{}", JUDGEMENT), Outcome.OK, JUDGEMENT),
     "a tool without arguments": ResponseCase(lambda r: tool_call("MoralJudgement", ""), Outcome.SERVER_ERROR),
     "a tool in place of words": ResponseCase(lambda r: tool_call("search", "{}"), Outcome.UNPARSED, schema=None),
     "a tool cut off": ResponseCase(
-        lambda r: completion(
-            None, finish="length",
-            tool_calls=[{"id": "c", "type": "function", "function": {"name": "MoralJudgement", "arguments": '{"no'}}],
-        ),
+        lambda r: completion(None, finish="length",
+                             tool_calls=[{"id": "c", "type": "function",
+                                          "function": {"name": "MoralJudgement", "arguments": '{"no'}}]),
         Outcome.TRUNCATED, '{"no',
     ),
-    "next token with top_logprobs": ResponseCase(
-        lambda r: choice({"A": -0.5, "B": -1.0}), Outcome.OK, '[["A", -0.5], ["B", -1.0]]', schema=None,
-        measure=LogprobMeasure.CHOICE, sent=("logprobs", "top_logprobs"),
-    ),
-    "completions with echo": ResponseCase(
-        echo, Outcome.OK, schema=None, model="hosted_vllm/x", measure=LogprobMeasure.ECHO,
-        sent=("echo", "logprobs", "prompt")
-    ),
-    "completions with prompt_logprobs": ResponseCase(
-        listed, Outcome.OK, schema=None, model="hosted_vllm/x", measure=LogprobMeasure.PROMPT,
-        sent=("prompt_logprobs", "prompt"),
-    ),
+    "next token with top_logprobs": ResponseCase(lambda r: choice({"A": -0.5, "B": -1.0}), Outcome.OK,
+                                                 '[["A", -0.5], ["B", -1.0]]', schema=None,
+                                                 measure=LogprobMeasure.CHOICE, sent=("logprobs", "top_logprobs")),
+    "completions with echo": ResponseCase(echo, Outcome.OK, schema=None, model="hosted_vllm/x",
+                                          measure=LogprobMeasure.ECHO, sent=("echo", "logprobs", "prompt")),
+    "completions with prompt_logprobs": ResponseCase(listed, Outcome.OK, schema=None, model="hosted_vllm/x",
+                                                     measure=LogprobMeasure.PROMPT, sent=("prompt_logprobs", "prompt")),
     "refusal in its field": ResponseCase(reply_with(None, refusal="I cannot."), Outcome.REFUSED, "I cannot."),
     "refusal by a filter": ResponseCase(reply_with(None, finish="content_filter"), Outcome.REFUSED),
     "refusal by a filter, with words": ResponseCase(reply_with("0.9", finish="content_filter"), Outcome.REFUSED, "0.9"),
-    "an end in a word that no database takes": ResponseCase(
-        reply_with(JUDGEMENT, finish="\ud800\0"), Outcome.OK, JUDGEMENT
-    ),
+    "an end in a word that no database takes": ResponseCase(reply_with(JUDGEMENT, finish="\ud800\0"), Outcome.OK,
+                                                            JUDGEMENT),
     "truncation": ResponseCase(reply_with('{"norms": "a', finish="length"), Outcome.TRUNCATED, '{"norms": "a'),
     "empty": ResponseCase(reply_with(""), Outcome.SERVER_ERROR),
     "blank": ResponseCase(reply_with(" \n"), Outcome.SERVER_ERROR, " \n"),

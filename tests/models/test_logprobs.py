@@ -146,22 +146,16 @@ async def test_a_choice_keeps_the_likeliest_tokens_as_they_came(server: FakeServ
     assert json.loads(answer.text or "") == [["A", -0.5], [" B", -1.5], ["The", -3.0]]
     request_body = server.requests[0].body
     assert (
-        request_body["logprobs"],
-        request_body["top_logprobs"],
-        request_body["max_tokens"],
-        request_body["temperature"],
-    ) == (True, 20, 1, 1.0)
+        request_body["logprobs"], request_body["top_logprobs"], request_body["max_tokens"], request_body["temperature"],
+    ) == (True, 20, 1, 1.0)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("script", "outcome"),
-    [
-        (lambda r: completion("A"), Outcome.NOT_MEASURABLE),
-        (lambda r: choice({}), Outcome.NOT_MEASURABLE),
-        (lambda r: error(400, "logprobs are not supported"), Outcome.NOT_MEASURABLE),
-        (lambda r: completion(None, finish="content_filter"), Outcome.REFUSED),
-    ],
-)
+    [(lambda r: completion("A"), Outcome.NOT_MEASURABLE), (lambda r: choice({}), Outcome.NOT_MEASURABLE),
+     (lambda r: error(400, "logprobs are not supported"), Outcome.NOT_MEASURABLE),
+     (lambda r: completion(None, finish="content_filter"), Outcome.REFUSED)],
+)  # fmt: skip
 async def test_a_chat_without_log_probabilities(
     server: FakeServer, script: Callable[[Request], Reply], outcome: Outcome
 ) -> None:
@@ -174,14 +168,11 @@ async def test_a_chat_without_log_probabilities(
     [
         ({"model": "embedded/smollm2-135m"}, [LogprobMeasure.CONTINUATION]),
         ({"model": "anthropic/claude-sonnet-4-5", "weights": "w"}, [LogprobMeasure.CONTINUATION]),
-        (
-            {"model": "hosted_vllm/x", "api_base": "http://x"},
-            [LogprobMeasure.ECHO, LogprobMeasure.PROMPT, LogprobMeasure.CHOICE],
-        ),
-        ({"model": "openai/gpt-4o"}, [LogprobMeasure.CHOICE]),
-        ({"model": "anthropic/claude-sonnet-4-5"}, []),
+        ({"model": "hosted_vllm/x", "api_base": "http://x"},
+         [LogprobMeasure.ECHO, LogprobMeasure.PROMPT, LogprobMeasure.CHOICE]),
+        ({"model": "openai/gpt-4o"}, [LogprobMeasure.CHOICE]), ({"model": "anthropic/claude-sonnet-4-5"}, []),
     ],
-)
+)  # fmt: skip
 def test_supported_measures_depend_on_the_provider(
     changes: dict[str, Any], expected_measures: list[LogprobMeasure]
 ) -> None:
@@ -255,16 +246,10 @@ def _change_last_token(field: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize(
     "script",
-    [
-        without_logprobs,
-        with_changed_field(lambda f: None),
-        with_changed_field(lambda f: f[:-1]),
-        with_changed_field(lambda f: [*f[:3], None, *f[4:]]),
-        with_changed_field(lambda f: f[:1]),
-        with_changed_field(_change_last_token),
-        lambda r: error(400, "unknown field prompt_logprobs"),
-    ],
-)
+    [without_logprobs, with_changed_field(lambda f: None), with_changed_field(lambda f: f[:-1]),
+     with_changed_field(lambda f: [*f[:3], None, *f[4:]]), with_changed_field(lambda f: f[:1]),
+     with_changed_field(_change_last_token), lambda r: error(400, "unknown field prompt_logprobs")],
+)  # fmt: skip
 async def test_unusable_prompt_logprobs_are_not_measurable(
     server: FakeServer, script: Callable[[Request], Reply]
 ) -> None:
@@ -326,13 +311,9 @@ async def test_possible_values_are_measured(server: FakeServer, values: list[flo
 
 @pytest.mark.parametrize(
     ("values", "reason"),
-    [
-        ([0.6, 0.3, 0.1], "probabilities in place"),
-        ([0.5, -0.5, -0.6], "above 0"),
-        ([-0.1, -9999.0, -9999.0], "placeholder"),
-        ([-1.1, -1.1, -1.1], "the same log-probability"),
-    ],
-)
+    [([0.6, 0.3, 0.1], "probabilities in place"), ([0.5, -0.5, -0.6], "above 0"),
+     ([-0.1, -9999.0, -9999.0], "placeholder"), ([-1.1, -1.1, -1.1], "the same log-probability")],
+)  # fmt: skip
 async def test_candidates_that_no_model_has_are_not_measurable(
     server: FakeServer, values: list[float], reason: str
 ) -> None:
@@ -344,14 +325,11 @@ async def test_candidates_that_no_model_has_are_not_measurable(
 
 @pytest.mark.parametrize(
     ("candidates", "reason"),
-    [
-        ([("A", -0.2), ("A", -0.2), ("B", -1.8)], "the token 'A' twice"),
-        ([("A", -3.0), ("A", -3.0), ("B", -0.2)], "the token 'A' twice"),
-        ([("A", 0.0), ("B", 0.0)], "add up to 2,"),
-        ([("A", -0.1), ("B", -0.2), ("C", -0.3)], "add up to 2.46"),
-        ([("A", -0.3), ("A", -0.2), ("B", -1.8)], "add up to 1.72"),
-    ],
-)
+    [([("A", -0.2), ("A", -0.2), ("B", -1.8)], "the token 'A' twice"),
+     ([("A", -3.0), ("A", -3.0), ("B", -0.2)], "the token 'A' twice"), ([("A", 0.0), ("B", 0.0)], "add up to 2,"),
+     ([("A", -0.1), ("B", -0.2), ("C", -0.3)], "add up to 2.46"),
+     ([("A", -0.3), ("A", -0.2), ("B", -1.8)], "add up to 1.72")],
+)  # fmt: skip
 async def test_candidates_that_are_no_distribution_are_not_measurable(
     server: FakeServer, candidates: list[tuple[str, float]], reason: str
 ) -> None:

@@ -77,72 +77,30 @@ async def body_of(request_call: Call, capability: Capability = Capability(), bas
         ("mistral/magistral-medium-latest", None, ("low", None), {"reasoning_effort": "low", "max_tokens": 1424}),
         ("lm_studio/any", LOCAL, ("low", None), {"reasoning_effort": "low", "max_tokens": 1424}),
         ("hosted_vllm/any", LOCAL, ("low", None), {"reasoning_effort": "low", "max_tokens": 1424}),
-        (
-            "hosted_vllm/any",
-            LOCAL,
-            ("none", None),
-            {"reasoning_effort": "none", "chat_template_kwargs": {"enable_thinking": False}, "max_tokens": 400},
-        ),
-        (
-            "deepseek/deepseek-chat",
-            None,
-            ("high", None),
-            {"thinking": {"type": "enabled"}, "max_tokens": 4496, "reasoning_effort": "high"},
-        ),
+        ("hosted_vllm/any", LOCAL, ("none", None),
+         {"reasoning_effort": "none", "chat_template_kwargs": {"enable_thinking": False}, "max_tokens": 400}),
+        ("deepseek/deepseek-chat", None, ("high", None),
+         {"thinking": {"type": "enabled"}, "max_tokens": 4496, "reasoning_effort": "high"}),
         ("ollama_chat/qwen3", LOCAL, ("low", None), {"think": True, "options": {"num_predict": 1424}}),
         ("openrouter/any/model", None, ("low", None), {"reasoning": {"effort": "low"}, "max_tokens": 1424}),
         ("openrouter/any/model", None, ("low", 2000), {"reasoning": {"max_tokens": 2000}, "max_tokens": 2400}),
-        (
-            "anthropic/claude-sonnet-4-5",
-            None,
-            ("high", None),
-            {"thinking": {"type": "enabled", "budget_tokens": 4096}, "max_tokens": 4496},
-        ),
-        (
-            "anthropic/claude-sonnet-4-5",
-            None,
-            (None, 2000),
-            {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 2400},
-        ),
-        (
-            "anthropic/claude-opus-4-7",
-            None,
-            ("high", 2000),
-            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}, "max_tokens": 2400},
-        ),
-        (
-            "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0",
-            None,
-            ("low", 2000),
-            {
-                "inferenceConfig": {"maxTokens": 2400},
-                "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 2000}},
-            },
-        ),
-        (
-            "gemini/gemini-2.5-flash",
-            None,
-            ("low", 2000),
-            {
-                "generationConfig": {
-                    "max_output_tokens": 2400,
-                    "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 2000},
-                }
-            },
-        ),
-        (
-            "gemini/gemini-3-pro-preview",
-            None,
-            ("low", 2000),
-            {
-                "generationConfig": {
-                    "max_output_tokens": 2400,
-                    "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"},
-                }
-            },
-        ),
+        ("anthropic/claude-sonnet-4-5", None, ("high", None),
+         {"thinking": {"type": "enabled", "budget_tokens": 4096}, "max_tokens": 4496}),
+        ("anthropic/claude-sonnet-4-5", None, (None, 2000),
+         {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 2400}),
+        ("anthropic/claude-opus-4-7", None, ("high", 2000),
+         {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}, "max_tokens": 2400}),
+        ("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0", None, ("low", 2000),
+         {"inferenceConfig": {"maxTokens": 2400},
+          "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 2000}}}),
+        ("gemini/gemini-2.5-flash", None, ("low", 2000),
+         {"generationConfig": {"max_output_tokens": 2400,
+                               "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 2000}}}),
+        ("gemini/gemini-3-pro-preview", None, ("low", 2000),
+         {"generationConfig": {"max_output_tokens": 2400,
+                               "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"}}}),
     ],
-)
+)  # fmt: skip
 async def test_each_provider_gets_the_setting_in_its_own_form(
     model: str, base_url: str | None, reasoning: tuple[str | None, int | None], fields: dict[str, Any]
 ) -> None:
@@ -210,19 +168,14 @@ def test_a_call_without_a_limit_has_none_with_room_either() -> None:
 @pytest.mark.parametrize(
     ("sent", "limit"),
     [
-        ('{"max_tokens":400}', 400),
-        ('{"max_completion_tokens":400,"seed":5000}', 400),
+        ('{"max_tokens":400}', 400), ('{"max_completion_tokens":400,"seed":5000}', 400),
         ('{"generationConfig":{"max_output_tokens":400}}', 400),
         ('{"generationConfig":{"maxOutputTokens":400,"seed":9999}}', 400),
-        ('{"inferenceConfig":{"maxTokens":400}}', 400),
-        ('{"options":{"num_predict":400}}', 400),
+        ('{"inferenceConfig":{"maxTokens":400}}', 400), ('{"options":{"num_predict":400}}', 400),
         ('{"thinking":{"budget_tokens":9999},"max_tokens":400}', 400),
-        ('{"seed":1}', None),
-        ("[]", None),
-        ("not JSON", None),
-        (None, None),
+        ('{"seed":1}', None), ("[]", None), ("not JSON", None), (None, None),
     ],
-)
+)  # fmt: skip
 def test_the_limit_is_found_under_every_name(sent: str | None, limit: int | None) -> None:
     assert sent_output_limit(sent) == limit
 
@@ -309,23 +262,15 @@ CLAUDE_ON_BEDROCK = "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"
         ("mistral/magistral-medium-latest", chat({"content": [MISTRAL_THINKING, TEXT]}), None),
         ("anthropic/claude-sonnet-4-5", claude(THINKING, TEXT), None),
         ("anthropic/claude-opus-4-7", claude(THINKING, TEXT, output_tokens_details={"thinking_tokens": 390}), 390),
-        (
-            CLAUDE_ON_BEDROCK,
-            converse({"reasoningContent": {"reasoningText": {"text": "secret"}}}, {"text": "SCORE = 1"}),
-            None,
-        ),
-        (
-            CLAUDE_ON_BEDROCK,
-            converse(
-                {"text": "SCORE = 1"},
-                additionalModelResponseFields={"usage": {"output_tokens_details": {"thinking_tokens": 390}}},
-            ),
-            390,
-        ),
+        (CLAUDE_ON_BEDROCK,
+         converse({"reasoningContent": {"reasoningText": {"text": "secret"}}}, {"text": "SCORE = 1"}), None),
+        (CLAUDE_ON_BEDROCK,
+         converse({"text": "SCORE = 1"},
+                  additionalModelResponseFields={"usage": {"output_tokens_details": {"thinking_tokens": 390}}}), 390),
         ("gemini/gemini-2.5-flash", gemini({"text": "secret", "thought": True}, {"text": "SCORE = 1"}), 390),
         ("ollama_chat/qwen3", ollama("SCORE = 1"), None),
     ],
-)
+)  # fmt: skip
 async def test_thinking_stays_out_of_the_text_and_its_tokens_are_counted(
     model: str, body: dict[str, Any], reasoning_tokens: int | None
 ) -> None:
@@ -400,10 +345,8 @@ async def answer_to(request_call: Call, body: dict[str, Any], capability: Capabi
 @pytest.mark.parametrize(
     ("text", "visible_text"),
     [
-        ("<think>secret</think>SCORE = 0.1", "SCORE = 0.1"),
-        ("<think>\n\n</think>\n\nSCORE = 0.1\n", "SCORE = 0.1"),
-        ("secret</think>\nSCORE = 0.1", "SCORE = 0.1"),
-        ("SCORE = 0.1\n<think>secret", "SCORE = 0.1"),
+        ("<think>secret</think>SCORE = 0.1", "SCORE = 0.1"), ("<think>\n\n</think>\n\nSCORE = 0.1\n", "SCORE = 0.1"),
+        ("secret</think>\nSCORE = 0.1", "SCORE = 0.1"), ("SCORE = 0.1\n<think>secret", "SCORE = 0.1"),
         ("<think>secret", ""),
         ("<THINKING>secret</THINKING> SCORE = 0.1", "SCORE = 0.1"),
         ("<thought>secret</thought>SCORE = 0.1", "SCORE = 0.1"),
@@ -411,17 +354,14 @@ async def answer_to(request_call: Call, body: dict[str, Any], capability: Capabi
         ("<reasoning>secret</reasoning>SCORE = 0.1", "SCORE = 0.1"),
         ("<reason>secret</reason>SCORE = 0.1", "SCORE = 0.1"),
         ("<mm:think>secret</mm:think>SCORE = 0.1", "SCORE = 0.1"),
-        ("secret</longcat_think>SCORE = 0.1", "SCORE = 0.1"),
-        ("<think >secret</think >SCORE = 0.1", "SCORE = 0.1"),
+        ("secret</longcat_think>SCORE = 0.1", "SCORE = 0.1"), ("<think >secret</think >SCORE = 0.1", "SCORE = 0.1"),
         ("<reflection>secret</reflection>SCORE = 0.1", "SCORE = 0.1"),
-        ("[THINK]secret[/THINK]SCORE = 0.1", "SCORE = 0.1"),
-        ("secret[/THINK]SCORE = 0.1", "SCORE = 0.1"),
-        ("◁think▷secret◁/think▷SCORE = 0.1", "SCORE = 0.1"),
-        ("◁think▷secret", ""),
+        ("[THINK]secret[/THINK]SCORE = 0.1", "SCORE = 0.1"), ("secret[/THINK]SCORE = 0.1", "SCORE = 0.1"),
+        ("◁think▷secret◁/think▷SCORE = 0.1", "SCORE = 0.1"), ("◁think▷secret", ""),
         ("<think>one <think>two</think> three</think>SCORE = 0.1", "SCORE = 0.1"),
         ("<think>a</think>first <think>b</think>second", "first second"),
     ],
-)
+)  # fmt: skip
 def test_thinking_is_removed(text: str, visible_text: str) -> None:
     assert strip_thinking(text) == visible_text
 
@@ -471,29 +411,19 @@ def test_thinking_and_chat_tokens_of_other_models_are_removed(text: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "<|channel|>analysis<|message|>secret",
-        "<|channel>thought\nsecret",
-        "<unused94>thought\nsecret",
-        "[THINK]",
-        "analysisWe need secret",
-    ],
-)
+    ["<|channel|>analysis<|message|>secret", "<|channel>thought\nsecret", "<unused94>thought\nsecret", "[THINK]",
+     "analysisWe need secret"],
+)  # fmt: skip
 def test_thinking_without_an_end_leaves_nothing(text: str) -> None:
     assert strip_thinking(text) == ""
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "The tag `<think>` begins it.\nSCORE = 0.1",
-        "The tags `<think>` and `</think>` enclose it.\nSCORE = 0.1",
-        'It ends with "</think>".\nSCORE = 0.1',
-        "Some write <think> before it.\nSCORE = 0.1",
-        "As in `<think>this</think>`, they weigh it.\nSCORE = 0.1",
-        "“<|channel|>” is a token.\nSCORE = 0.1",
-    ],
-)
+    ["The tag `<think>` begins it.\nSCORE = 0.1", "The tags `<think>` and `</think>` enclose it.\nSCORE = 0.1",
+     'It ends with "</think>".\nSCORE = 0.1', "Some write <think> before it.\nSCORE = 0.1",
+     "As in `<think>this</think>`, they weigh it.\nSCORE = 0.1", "“<|channel|>” is a token.\nSCORE = 0.1"],
+)  # fmt: skip
 def test_tags_quoted_within_an_answer_stay(text: str) -> None:
     assert strip_thinking(text) == text
 
@@ -522,20 +452,10 @@ def test_a_text_without_such_tags_is_unchanged(text: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [
-        *("<think>", "</think>", "<", "[", "<think>a</think>", "<thinking></think>", "[THINK]", "`</think>` <think> "),
-        *(
-            "<|channel|>",
-            "<|channel|>analysis",
-            "<|channel|>final",
-            "<|im_end|>",
-            "</s>\n",
-            "<|a|>",
-            "analysis",
-            "`<think></think>`",
-        ),
-    ],
-)
+    [*("<think>", "</think>", "<", "[", "<think>a</think>", "<thinking></think>", "[THINK]", "`</think>` <think> "),
+     *("<|channel|>", "<|channel|>analysis", "<|channel|>final", "<|im_end|>", "</s>\n", "<|a|>", "analysis",
+       "`<think></think>`")],
+)  # fmt: skip
 def test_a_megabyte_takes_linear_time(part: str) -> None:
     with hang_limit():
         strip_thinking(part * (1_000_000 // len(part)))

@@ -26,29 +26,23 @@ OUTPUT_USD = 100 / 1e6
 Usage = dict[str, Any]
 COUNTS: dict[str, Callable[[int, int], Usage]] = {
     "reasoning within the completion": lambda text, thinking: {
-        "completion_tokens": text + thinking,
-        "total_tokens": PROMPT_TOKENS + text + thinking,
+        "completion_tokens": text + thinking, "total_tokens": PROMPT_TOKENS + text + thinking,
         "completion_tokens_details": {"reasoning_tokens": thinking},
     },
     "reasoning beside the completion, in the total": lambda text, thinking: {
-        "completion_tokens": text,
-        "total_tokens": PROMPT_TOKENS + text + thinking,
+        "completion_tokens": text, "total_tokens": PROMPT_TOKENS + text + thinking,
         "completion_tokens_details": {"reasoning_tokens": thinking},
     },
     "reasoning beside the completion, without a total": lambda text, thinking: {
-        "completion_tokens": text,
-        "completion_tokens_details": {"reasoning_tokens": thinking},
+        "completion_tokens": text, "completion_tokens_details": {"reasoning_tokens": thinking},
     },
     "reasoning among the counts themselves": lambda text, thinking: {
-        "completion_tokens": text,
-        "total_tokens": PROMPT_TOKENS + text + thinking,
-        "reasoning_tokens": thinking,
+        "completion_tokens": text, "total_tokens": PROMPT_TOKENS + text + thinking, "reasoning_tokens": thinking,
     },
     "as floats": lambda text, thinking: {
-        "completion_tokens": float(text + thinking),
-        "total_tokens": float(PROMPT_TOKENS + text + thinking),
+        "completion_tokens": float(text + thinking), "total_tokens": float(PROMPT_TOKENS + text + thinking),
     },
-}
+}  # fmt: skip
 """How servers count tokens, as a function of the tokens of the text and of hidden reasoning."""
 PARAMS: dict[str, tuple[dict[str, Any], int]] = {
     "none": ({}, 50),
@@ -175,27 +169,19 @@ async def test_reasoning_outside_the_completion_is_charged_only_if_the_counts_sh
 # --- refused parameters -----------------------------------------------------------------------------------------
 
 REFUSED: dict[str, dict[str, Any]] = {
-    "n": {"n": 50},
-    "n, as a truth value": {"n": True},
-    "best_of": {"best_of": 4},
+    "n": {"n": 50}, "n, as a truth value": {"n": True}, "best_of": {"best_of": 4},
     "extra_body.n": {"extra_body": {"n": 50}},
     "generation_config.candidateCount": {"generation_config": {"candidateCount": 2}},
-    "num_return_sequences": {"num_return_sequences": 2},
-    "extra_body.model": {"extra_body": {"model": "a-dearer-one"}},
-    "extra_body.messages": {"extra_body": {"messages": []}},
-    "extra_body.stream": {"extra_body": {"stream": True}},
-    "extra_body.models": {"extra_body": {"models": ["a-dearer-one"]}},
-    "max_tokens": {"max_tokens": -1},
+    "num_return_sequences": {"num_return_sequences": 2}, "extra_body.model": {"extra_body": {"model": "a-dearer-one"}},
+    "extra_body.messages": {"extra_body": {"messages": []}}, "extra_body.stream": {"extra_body": {"stream": True}},
+    "extra_body.models": {"extra_body": {"models": ["a-dearer-one"]}}, "max_tokens": {"max_tokens": -1},
     "max_completion_tokens": {"max_completion_tokens": "many"},
-    "extra_body.num_predict": {"extra_body": {"num_predict": 0}},
-    "web_search_options": {"web_search_options": {}},
+    "extra_body.num_predict": {"extra_body": {"num_predict": 0}}, "web_search_options": {"web_search_options": {}},
     "extra_body.plugins": {"extra_body": {"plugins": [{"id": "web"}]}},
-    "service_tier": {"service_tier": "priority"},
-    "serviceTier": {"serviceTier": {"type": "priority"}},
-    "extra_body.speed": {"extra_body": {"speed": "fast"}},
-    "inference_geo": {"inference_geo": "us"},
+    "service_tier": {"service_tier": "priority"}, "serviceTier": {"serviceTier": {"type": "priority"}},
+    "extra_body.speed": {"extra_body": {"speed": "fast"}}, "inference_geo": {"inference_geo": "us"},
     "performanceConfig": {"performanceConfig": {"latency": "optimized"}},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -213,13 +199,9 @@ async def test_no_request_is_sent_for_a_refused_parameter(server: FakeServer) ->
 
 
 UNSENT: dict[str, Any] = {
-    "user": "ada",
-    "organization": "org-1",
-    "callbacks": ["print"],
-    "success_callback": ["print"],
-    "default_headers": {"X-A": "b"},
-    "drop_params": True,
-}
+    "user": "ada", "organization": "org-1", "callbacks": ["print"], "success_callback": ["print"],
+    "default_headers": {"X-A": "b"}, "drop_params": True,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNSENT)
@@ -231,15 +213,11 @@ async def test_a_parameter_that_would_not_be_sent_is_refused(server: FakeServer,
 
 async def test_parameters_that_are_sent_are_not_refused(server: FakeServer) -> None:
     params = {
-        "top_k": 5,
-        "repetition_penalty": 1.1,
+        "top_k": 5, "repetition_penalty": 1.1,
         "extra_body": {"guided_json": {}, "provider": {"order": ["a"]}},
-        "extra_headers": {"X-Plain": "a"},
-        "stop": ["END"],
-        "reasoning_effort": "low",
-        "logit_bias": {"5": 1},
+        "extra_headers": {"X-Plain": "a"}, "stop": ["END"], "reasoning_effort": "low", "logit_bias": {"5": 1},
         "service_tier": "flex",
-    }
+    }  # fmt: skip
     spent_usd, _, _ = await spend(server, params, 1, 1.0)
     assert (len(server.requests), spent_usd > 0) == (1, True)
     assert server.requests[0].body["provider"] == {"order": ["a"]}

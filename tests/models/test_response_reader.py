@@ -160,12 +160,9 @@ THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 def responses_body(*output: dict[str, Any], status: str = "completed", **changes: Any) -> dict[str, Any]:
     """A body of the Responses API with this output, whose tokens are many more than the request's limit of 40."""
     usage = {
-        "input_tokens": 7,
-        "input_tokens_details": {"cached_tokens": 4},
-        "output_tokens": 900,
-        "output_tokens_details": {"reasoning_tokens": 800},
-        "total_tokens": 907,
-    }
+        "input_tokens": 7, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 900,
+        "output_tokens_details": {"reasoning_tokens": 800}, "total_tokens": 907,
+    }  # fmt: skip
     body = {"id": "resp_1", "object": "response", "created_at": 1, "status": status, "error": None, "model": "m-2026"}
     defaults = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "temperature": 1.0, "top_p": 1.0}
     return body | defaults | {"incomplete_details": None, "output": list(output), "usage": usage, **changes}
@@ -182,50 +179,27 @@ def output_message(*parts: dict[str, Any] | str, **changes: Any) -> dict[str, An
 REFUSAL = {"type": "refusal", "refusal": "I cannot help with that."}
 CUT_OFF: dict[str, Any] = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 RESPONSES_BODIES: dict[str, tuple[dict[str, Any], Outcome, str | None, str]] = {
-    "a whole answer, whatever its tokens": (
-        responses_body(THOUGHT, output_message("hi")),
-        Outcome.OK,
-        "hi",
-        "completed",
-    ),
+    "a whole answer, whatever its tokens": (responses_body(THOUGHT, output_message("hi")), Outcome.OK, "hi",
+                                            "completed"),
     "a text in two parts": (responses_body(output_message("h", "i")), Outcome.OK, "hi", "completed"),
-    "a remark before the final answer": (
-        responses_body(output_message("Let me see.", phase="commentary"), output_message("hi", phase="final_answer")),
-        Outcome.OK,
-        "hi",
-        "completed",
-    ),
-    "a refusal": (
-        responses_body(THOUGHT, output_message(REFUSAL)),
-        Outcome.REFUSED,
-        "I cannot help with that.",
-        "completed",
-    ),
+    "a remark before the final answer": (responses_body(output_message("Let me see.", phase="commentary"),
+                                                        output_message("hi", phase="final_answer")), Outcome.OK, "hi",
+                                         "completed"),
+    "a refusal": (responses_body(THOUGHT, output_message(REFUSAL)), Outcome.REFUSED, "I cannot help with that.",
+                  "completed"),
     "a refusal after a text": (responses_body(output_message("Well.", REFUSAL)), Outcome.REFUSED, "Well.", "completed"),
     "cut off": (responses_body(output_message("h"), **CUT_OFF), Outcome.TRUNCATED, "h", "max_output_tokens"),
     "cut off while it thought": (responses_body(THOUGHT, **CUT_OFF), Outcome.TRUNCATED, None, "max_output_tokens"),
-    "a message that is cut off": (
-        responses_body(output_message("h", status="incomplete")),
-        Outcome.TRUNCATED,
-        "h",
-        "incomplete",
-    ),
-    "filtered": (
-        responses_body(status="incomplete", incomplete_details={"reason": "content_filter"}),
-        Outcome.REFUSED,
-        None,
-        "content_filter",
-    ),
+    "a message that is cut off": (responses_body(output_message("h", status="incomplete")), Outcome.TRUNCATED, "h",
+                                  "incomplete"),
+    "filtered": (responses_body(status="incomplete", incomplete_details={"reason": "content_filter"}), Outcome.REFUSED,
+                 None, "content_filter"),
     "cancelled": (responses_body(output_message("hi"), status="cancelled"), Outcome.SERVER_ERROR, None, "cancelled"),
-    "in progress": (
-        responses_body(output_message("h"), status="in_progress"),
-        Outcome.SERVER_ERROR,
-        None,
-        "in_progress",
-    ),
+    "in progress": (responses_body(output_message("h"), status="in_progress"), Outcome.SERVER_ERROR, None,
+                    "in_progress"),
     "failed": (responses_body(output_message("hi"), status="failed"), Outcome.SERVER_ERROR, None, "failed"),
     "nothing": (responses_body(), Outcome.SERVER_ERROR, None, "completed"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RESPONSES_BODIES)

@@ -116,22 +116,16 @@ def test_refusals_of_the_account_count_for_a_model_that_was_refused_too() -> Non
 @pytest.mark.parametrize(
     ("failure", "wait_s", "n_tries", "reason"),
     [
-        (refusal(), 20.0, 0, None),
-        (refusal(20.0), 20.0, 99, ""),
-        (refusal(20.0), 20.0, 5, None),
+        (refusal(), 20.0, 0, None), (refusal(20.0), 20.0, 99, ""), (refusal(20.0), 20.0, 5, None),
         (refusal(), 400.0, 0, "the provider refused it until limits.deadline_s = 300 s was over"),
-        (
-            refusal(100.0),
-            400.0,
-            0,
-            "the provider asks to wait 100 s, and limits.deadline_s = 300 s is too short for it",
-        ),
+        (refusal(100.0), 400.0, 0,
+         "the provider asks to wait 100 s, and limits.deadline_s = 300 s is too short for it"),
         (refusal(3600.0), 3600.0, 0, "the provider asks to wait 60 min, longer than limits.max_retry_wait_s = 120 s"),
         (RequestFailure(Outcome.SERVER_ERROR, True, False, "busy", 503), 400.0, 0, ""),
         (RequestFailure(Outcome.SERVER_ERROR, True, False, "busy", 503), 4.0, 5, None),
         (RequestFailure(Outcome.SERVER_ERROR, True, False, "busy", 503), 4.0, 6, ""),
     ],
-)
+)  # fmt: skip
 def test_a_failed_request_is_repeated_within_the_limits(
     failure: RequestFailure, wait_s: float, n_tries: int, reason: str | None
 ) -> None:

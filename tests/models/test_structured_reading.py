@@ -71,20 +71,9 @@ def tokens(text: str) -> set[object]:
 
 
 SPELLINGS = (
-    "{}",
-    '"{}"',
-    " {} ",
-    '"\u2212{}"',
-    "-{}",
-    "+{}",
-    '"+{}"',
-    "\u2212{}",
-    "{}e-1",
-    '"{}%"',
-    '"{} to 1"',
-    "{},5",
+    "{}", '"{}"', " {} ", '"\u2212{}"', "-{}", "+{}", '"+{}"', "\u2212{}", "{}e-1", '"{}%"', '"{} to 1"', "{},5",
     "--{}",
-)
+)  # fmt: skip
 
 
 @given(
@@ -130,20 +119,14 @@ def test_keys_that_the_schema_lacks_are_counted() -> None:
 @pytest.mark.parametrize(
     ("structure", "text", "expected"),
     [
-        (ScoredAnswer, f'{{{T},"answer":"1.5"}}', 1.5),
-        (ScoredAnswer, f'{{{T},"answer":"1,500"}}', None),
-        (ScoredAnswer, f'{{{T},"answer":"1,500,000"}}', None),
-        (OpinionAnswer, '{"answer":"7"}', 7),
-        (OpinionAnswer, '{"answer":7.5}', None),
-        (OpinionAnswer, '{"answer":7.0}', 7),
-        (OpinionAnswer, '{"answer":"7."}', 7),
-        (OpinionAnswer, '{"answer":7}\nActually 4.', None),
+        (ScoredAnswer, f'{{{T},"answer":"1.5"}}', 1.5), (ScoredAnswer, f'{{{T},"answer":"1,500"}}', None),
+        (ScoredAnswer, f'{{{T},"answer":"1,500,000"}}', None), (OpinionAnswer, '{"answer":"7"}', 7),
+        (OpinionAnswer, '{"answer":7.5}', None), (OpinionAnswer, '{"answer":7.0}', 7),
+        (OpinionAnswer, '{"answer":"7."}', 7), (OpinionAnswer, '{"answer":7}\nActually 4.', None),
         (OpinionAnswer, '{"answer":7}\nActually, the survey of 2020 asked this, too.', 7),
-        (OpinionAnswer, '{"answer":"5-6"}', None),
-        (Choice, '{"reason":"r","choice":"2"}', 2),
+        (OpinionAnswer, '{"answer":"5-6"}', None), (Choice, '{"reason":"r","choice":"2"}', 2),
         (Choice, '{"reason":"r","choice":2} {"reason":"r","choice":3}', None),
-        (Support, '{"reason":"r","supported":"true"}', True),
-        (Support, '{"reason":"r","supported":"yes"}', None),
+        (Support, '{"reason":"r","supported":"true"}', True), (Support, '{"reason":"r","supported":"yes"}', None),
         (Support, '{"reason":"r","supported":true}\nIt is not supported.', None),
         (Support, '{"reason":"r","supported":false}\nIt is not supported.', False),
         (Support, '{"reason":"r","supported":true}\nSo supported: false', None),
@@ -151,7 +134,7 @@ def test_keys_that_the_schema_lacks_are_counted() -> None:
         (counts_schema(3), '{"counts":[20,30,50]} {"counts":[20,50,30]}', None),
         (Paraphrases, '{"paraphrases":["a","b"]}', ["a", "b"]),
     ],
-)
+)  # fmt: skip
 def test_other_structures(structure: type[BaseModel], text: str, expected: object) -> None:
     answer = parse_structured_answer(structure, text)
     value = None if isinstance(answer, str) else next(reversed(answer.model_dump().values()))

@@ -236,12 +236,9 @@ def test_a_folder_or_a_lone_file_is_enough(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
-    [
-        ("toy", None, "there is no such file"),
-        ("toy", b"something else", r"its checksum \(SHA-256\) is not"),
-        ("toys", b"something else", "neither a package file \\(.whl\\) nor a folder"),
-    ],
-)
+    [("toy", None, "there is no such file"), ("toy", b"something else", r"its checksum \(SHA-256\) is not"),
+     ("toys", b"something else", "neither a package file \\(.whl\\) nor a folder")],
+)  # fmt: skip
 def test_a_wrong_file_is_named(tmp_path: Path, name: str, content: bytes | None, words: str) -> None:
     source = tmp_path / "given"
     if content is not None:

@@ -38,13 +38,10 @@ def test_a_module_outside_both_packages_affects_no_test(graph: grimp.ImportGraph
 
 @pytest.mark.parametrize(
     ("file", "module"),
-    [
-        ("storage/database_errors.py", "auditor.storage.database_errors"),
-        ("auditor/metrics/__init__.py", "auditor.metrics"),
-        ("prompts/en/review.md", "auditor.prompts.en"),
-        ("README.md", ""),
-    ],
-)
+    [("storage/database_errors.py", "auditor.storage.database_errors"),
+     ("auditor/metrics/__init__.py", "auditor.metrics"), ("prompts/en/review.md", "auditor.prompts.en"),
+     ("README.md", "")],
+)  # fmt: skip
 def test_files_belong_to_modules(file: str, module: str) -> None:
     assert module_of(PurePosixPath(file)) == module
 

@@ -218,8 +218,7 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "Scores of any program": Layout(
         rows("f.csv", "model,country,topic,method,score", "m,Germany,divorce,direct,0.5", "m,Japan,divorce,direct,"),
-        {"FILE": "f.csv"},
-        has_ok_samples(1),
+        {"FILE": "f.csv"}, has_ok_samples(1),
     ),
     "Inspect AI (`.eval`": Layout(_write_inspect_log, {"FILE": "f.eval"}, has_ok_samples(1)),
     "Inspect AI, all other logs": Layout(
@@ -240,8 +239,7 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "MoralCoT": Layout(
         rows(
-            "f.csv",
-            "study,context,condition,human.response,scenario,proba_1,model,model_type",
+            "f.csv", "study,context,condition,human.response,scenario,proba_1,model,model_type",
             "line,deli,a,0.8,May she?,0.5,m,x",
         ),
         {"FILE": "f.csv"},
@@ -252,19 +250,15 @@ LAYOUTS: Mapping[str, Layout] = {
     "Label Studio": Layout(_write_label_studio, {"FILE": "f.json"}, lambda: True),
     "Moral Consistency Corpus": Layout(
         rows("f.csv", "question_id,paraphrased,model_output", "q,Is it?,Yes.", "q,Would it be?,Yes.", "q,So?,No."),
-        {"FILE": "f.csv"},
-        lambda: report().find(SemanticReport) is not None,
+        {"FILE": "f.csv"}, lambda: report().find(SemanticReport) is not None,
     ),
     "Moral Integrity Corpus": Layout(
-        lambda folder: write_table(folder / "MIC.csv", MIC_HEADER, *MIC_ROWS),
-        {"FILE": "MIC.csv"},
+        lambda folder: write_table(folder / "MIC.csv", MIC_HEADER, *MIC_ROWS), {"FILE": "MIC.csv"},
         lambda: report().find(SemanticReport) is not None,
     ),
     "JudgeBench": Layout(
         rows(
-            "f.csv",
-            "judge,context,item_a,item_b,relation,decision",
-            "j,Write a poem.,first,second,standard,A",
+            "f.csv", "judge,context,item_a,item_b,relation,decision", "j,Write a poem.,first,second,standard,A",
             "j,Write a poem.,second,first,standard,B",
         ),
         {"FILE": "f.csv"},
@@ -272,8 +266,7 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "CaTeRS": Layout(
         lambda folder: write_story_file(folder / "stories", *MARKS, *RELATIONS),
-        {"FOLDER": "stories", "items.jsonl": "items.jsonl --min-events 2"},
-        n_items(3),
+        {"FOLDER": "stories", "items.jsonl": "items.jsonl --min-events 2"}, n_items(3),
     ),
     "SummEval": Layout(
         lambda folder: write_json_lines(
@@ -285,8 +278,7 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "NovelEval": Layout(
         together(
-            rows("corpus.tsv", "0-0\tA film won.", "0-1\tIt rained."),
-            rows("queries.tsv", "0\tWhich film won?"),
+            rows("corpus.tsv", "0-0\tA film won.", "0-1\tIt rained."), rows("queries.tsv", "0\tWhich film won?"),
             rows("qrels.txt", "0 Q0 0-0 2", "0 Q0 0-1 0"),
         ),
         {"FOLDER": "."},
@@ -316,21 +308,18 @@ LAYOUTS: Mapping[str, Layout] = {
     "TruthfulQA": Layout(lambda folder: write_answers(folder, "csv"), {"FILE": "TruthfulQA.csv"}, n_items(1)),
     "HellaSwag": Layout(
         lambda folder: write_json_lines(folder / "f.jsonl", {"ctx": "He", "endings": ["sits.", "runs."], "label": 0}),
-        {"FILE": "f.jsonl"},
-        n_items(1),
+        {"FILE": "f.jsonl"}, n_items(1),
     ),
     "MMLU": Layout(
         lambda folder: write_json_lines(folder / "f.jsonl", {"question": "2?", "choices": ["one", "two"], "answer": 1}),
-        {"FILE": "f.jsonl"},
-        n_items(1),
+        {"FILE": "f.jsonl"}, n_items(1),
     ),
     "GSM8K": Layout(
         lambda folder: write_json_lines(folder / "f.jsonl", {"question": "1 + 1?", "answer": "Two.\n#### 2"}),
-        {"FILE": "f.jsonl"},
-        n_items(1),
+        {"FILE": "f.jsonl"}, n_items(1),
     ),
     "labels that `auditor export labels` wrote": Layout(_write_exported_labels, {}, lambda: True),
-}
+}  # fmt: skip
 TESTED_ELSEWHERE = ("tables that `auditor export tables` wrote",)
 """Rows without a command to type as it stands: tests/imports/test_recorded_audits.py has them."""
 

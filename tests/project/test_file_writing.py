@@ -22,30 +22,19 @@ WRITES_ELSEWHERE = {
         "tempfile.TemporaryDirectory"
     },  # uploaded by MLflow; uploaded by Weights & Biases
     "auditor/exports/evidence.py": {
-        "tempfile.TemporaryDirectory",
-        "mkdir",
-        "write_text",
-        "write_bytes",
-        "open",
+        "tempfile.TemporaryDirectory", "mkdir", "write_text", "write_bytes", "open",
     },  # temporary
     "auditor/models/fetch.py": {"open", "shutil.copyfile"},  # downloads of weights
     "auditor/models/llama_server_process.py": {"os.open", "os.fdopen"},  # pipes
     "auditor/models/weights.py": {
-        "open",
-        "mkdir",
-        "tempfile.TemporaryDirectory",
-        "os.replace",
-        "shutil.rmtree",
+        "open", "mkdir", "tempfile.TemporaryDirectory", "os.replace", "shutil.rmtree",
     },  # weights
     "auditor/run/batches/collection.py": {"tempfile.TemporaryFile"},  # results while they are read
     "storage/sqlite_file.py": {
-        "sqlite3.connect",
-        "os.open",
-        "os.fdopen",
-        "mkdir",
+        "sqlite3.connect", "os.open", "os.fdopen", "mkdir",
     },  # of the writer's temporary file; databases, and who runs an audit
     "storage/derived_rows.py": {"tempfile.TemporaryDirectory"},  # a database of the program's own, then deleted
-}
+}  # fmt: skip
 LIBRARY_WRITERS = {
     "auditor/exports/inspect_logs.py": {"write_eval_log"},
     "auditor/exports/tables.py": {"ParquetWriter", "write_table"},

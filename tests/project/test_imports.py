@@ -12,16 +12,8 @@ import pytest
 from auditor.lazy_imports import import_when_used
 
 HEAVY = (
-    "litellm",
-    "langgraph",
-    "torch",
-    "textual",
-    "sentence_transformers",
-    "instructor",
-    "xllamacpp",
-    "scipy",
-    "pandas",
-)
+    "litellm", "langgraph", "torch", "textual", "sentence_transformers", "instructor", "xllamacpp", "scipy", "pandas",
+)  # fmt: skip
 
 ROOT = Path(__file__).parents[2]
 PRODUCT_FILES = [

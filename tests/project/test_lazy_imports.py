@@ -27,20 +27,9 @@ from tests.support.fixed_address import word_encoder
 from tests.support.synthetic_audit import populate
 
 NEEDED_BY_NO_QUICK_COMMAND = {
-    "litellm",
-    "openai",
-    "instructor",
-    "langgraph",
-    "langchain_core",
-    "langsmith",
-    "scipy.stats",
-    "scipy.optimize",
-    "pandas",
-    "torch",
-    "textual",
-    "ray",
-    "httpx",
-}
+    "litellm", "openai", "instructor", "langgraph", "langchain_core", "langsmith", "scipy.stats", "scipy.optimize",
+    "pandas", "torch", "textual", "ray", "httpx",
+}  # fmt: skip
 NEEDED_BY_GRAPHS = {"langgraph", "langchain_core", "langsmith", "httpx"}
 """Loaded by `verify` of an audit with probes, which runs the audit's graph on the recorded answers."""
 RUN_COMMAND = """
@@ -79,14 +68,11 @@ SIMULATED_CONFIG: dict[str, Any] = {
     "embedding": {"model": "none"},
 }
 EVERY_PROBE: dict[str, Any] = {
-    "direct": {"samples": 2},
-    "logprob": {},
-    "semantic": {"limit": 6},
-    "logic": {"items": "topics", "samples": 2, "k": [3]},
-    "pressure": {"cells": 4},
+    "direct": {"samples": 2}, "logprob": {}, "semantic": {"limit": 6},
+    "logic": {"items": "topics", "samples": 2, "k": [3]}, "pressure": {"cells": 4},
     "reasoning": {"cells": 4, "interventions": ["norms", "filler"]},
     "memory": {"cells": 4, "made_up": 2},
-}
+}  # fmt: skip
 TOPICS_OF_EVERYTHING = ("divorce", "suicide", "abortion", "euthanasia", "homosexuality")
 LABELLED_TRACES = 20
 EVERYTHING = ("--storage", "sqlite:///everything.db")
@@ -138,19 +124,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "needed"),
     [
-        (["status", "--json"], set()),
-        (["estimate", "estimated.toml"], set()),
-        (["init", "new.toml"], set()),
-        (MARKDOWN_REPORT, set()),
-        (["status", *EVERYTHING], set()),
-        (["verify", *EVERYTHING], NEEDED_BY_GRAPHS),
+        (["status", "--json"], set()), (["estimate", "estimated.toml"], set()), (["init", "new.toml"], set()),
+        (MARKDOWN_REPORT, set()), (["status", *EVERYTHING], set()), (["verify", *EVERYTHING], NEEDED_BY_GRAPHS),
         (["verify", "--storage", "sqlite:///cells.db"], set()),
         (["report", "--format", "json", "-o", "report.json", *EVERYTHING], set()),
         (["report", "--brief", "--format", "text", *EVERYTHING], set()),
         (["report", "-o", "report.html", *EVERYTHING], {"vl_convert"}),
     ],
     ids=lambda words: " ".join(sorted(words) if isinstance(words, set) else words),
-)
+)  # fmt: skip
 def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str], needed: set[str]) -> None:
     heavy_modules = NEEDED_BY_NO_QUICK_COMMAND | {"vl_convert"}
     assert heavy_modules & modules_of(folder, *arguments) == needed

@@ -18,20 +18,10 @@ RULES = naming.load_rules()
 
 @pytest.mark.parametrize(
     "source",
-    [
-        "found = 1",
-        "def load(wanted): ...",
-        "def tell_audit(): ...",
-        "class Desk: ...",
-        "MOST_HELPERS = 8",
-        "for said in texts: ...",
-        "self.told = True",
-        "with opened() as there: ...",
-        "import words as telling",
-        "try: ...\nexcept OSError as why: ...",
-        "match x:\n    case [*rest]: ...",
-    ],
-)
+    ["found = 1", "def load(wanted): ...", "def tell_audit(): ...", "class Desk: ...", "MOST_HELPERS = 8",
+     "for said in texts: ...", "self.told = True", "with opened() as there: ...", "import words as telling",
+     "try: ...\nexcept OSError as why: ...", "match x:\n    case [*rest]: ..."],
+)  # fmt: skip
 def test_a_listed_word_is_refused(source: str) -> None:
     assert len(naming.find_refused("auditor/module.py", source, RULES)) == 1
 

@@ -129,20 +129,12 @@ def test_a_lock_names_no_package_index(name: str) -> None:
 def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
     process = subprocess.run(
         [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "-q",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            str(tmp_path),
+            sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path),
             str(ROOT),
         ],
         capture_output=True,
         text=True,
-    )
+    )  # fmt: skip
     assert process.returncode == 0, process.stderr
     [wheel] = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()

@@ -73,16 +73,8 @@ def test_an_audit_looks_up_only_its_own_host(server: FakeServer, storage: str, t
     assert socket.gethostbyname("localhost")
     file = config_file(tmp_path, config(server.url, models=2))
     command = [
-        sys.executable,
-        "-c",
-        WATCHED,
-        "run",
-        str(file),
-        "--storage",
-        storage,
-        "--report",
-        str(tmp_path / "r.html"),
-    ]
+        sys.executable, "-c", WATCHED, "run", str(file), "--storage", storage, "--report", str(tmp_path / "r.html"),
+    ]  # fmt: skip
     environment = {**os.environ, KEY_VARIABLE: KEY, "HTTPS_PROXY": "", "HTTP_PROXY": ""}
     process = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT)
     assert process.returncode == 0, process.stderr

@@ -59,12 +59,9 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
         with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
             audit = populate(db)
             loads = (
-                results.load_traces,
-                results.load_scores,
-                results.load_verdicts,
-                results.load_conflicts,
+                results.load_traces, results.load_scores, results.load_verdicts, results.load_conflicts,
                 results.load_ratings,
-            )
+            )  # fmt: skip
             rows_by_database.append([load(db, audit.id) for load in loads])
     assert rows_by_database[0] == rows_by_database[1]
 

@@ -47,16 +47,10 @@ OMITTED: Mapping[str, set[Enum]] = {
 """Members that a table leaves out on purpose, by the table's name."""
 PURPOSES_OF_JUDGES_OF_PROBES = {purpose for probe in list_built_in_probes() for purpose in probe.judge_purposes}
 PURPOSES_OF_MODELS = {
-    *(
-        Purpose.DIRECT,
-        Purpose.LOGPROB,
-        Purpose.declare("moral"),
-        Purpose.declare("opinion"),
-        Purpose.declare("paraphrase"),
-        Purpose.REWRITE,
-    ),
+    *(Purpose.DIRECT, Purpose.LOGPROB, Purpose.declare("moral"), Purpose.declare("opinion"),
+      Purpose.declare("paraphrase"), Purpose.REWRITE),
     *(Purpose.declare("rule"), Purpose.declare("translation")),
-}
+}  # fmt: skip
 
 
 def iterate_enum_tables() -> Iterator[tuple[str, type[Enum], set[Any]]]:
@@ -92,8 +86,7 @@ def literal_words(section: Any, field: str) -> set[str]:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (conflicts.STATE_LABELS, set(ConflictStatus)),
-        (conflicts.STATE_STATUS, set(ConflictStatus)),
+        (conflicts.STATE_LABELS, set(ConflictStatus)), (conflicts.STATE_STATUS, set(ConflictStatus)),
         (conflicts.VOTING_RULE_LABELS, literal_words(PanelSection, "vote")),
         (differences.CHANGE_LABELS, {*get_args(ChangeLabel), "not tested"}),
         (differences.CHANGE_PHRASES, {*get_args(ChangeLabel), "not tested"}),
@@ -102,16 +95,13 @@ def literal_words(section: Any, field: str) -> set[str]:
         (sampling.EXPLANATIONS, literal_words(SamplingExperiment, "what")),
         (sensitivity.FIGURE_LABELS, literal_words(SensitivityRow, "figure")),
         (sensitivity.FIGURES_IN_SENTENCES, literal_words(SensitivityRow, "figure")),
-        (panel.TITLES, FIELDS_OF_DIFFERENCES),
-        ([field for field, _ in PHRASES], FIELDS_OF_DIFFERENCES),
+        (panel.TITLES, FIELDS_OF_DIFFERENCES), ([field for field, _ in PHRASES], FIELDS_OF_DIFFERENCES),
         ([evidence for _, evidence in PHRASES], set(get_args(Evidence))),
-        (panel.EVIDENCE_TITLES, set(get_args(Evidence))),
-        (panel.FINDING_TITLES, set(get_args(PairVerdict))),
-        (logic.SHARE_TITLES, set(InstanceMeans.model_fields)),
-        (logic.CRITERION_QUESTIONS, set(CRITERIA)),
+        (panel.EVIDENCE_TITLES, set(get_args(Evidence))), (panel.FINDING_TITLES, set(get_args(PairVerdict))),
+        (logic.SHARE_TITLES, set(InstanceMeans.model_fields)), (logic.CRITERION_QUESTIONS, set(CRITERIA)),
         ({*JUDGE_PURPOSES, *PURPOSES_OF_JUDGES_OF_PROBES, *PURPOSES_OF_MODELS}, set(Purpose)),
     ],
-)
+)  # fmt: skip
 def test_tables_by_words_have_every_word(table: Any, words: set[str]) -> None:
     assert set(table) == words
 

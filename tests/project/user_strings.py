@@ -34,12 +34,9 @@ MARK = " » "
 def collect_strings() -> dict[str, list[str]]:
     """All strings of each kind, sorted and without duplicates."""
     kinds: Mapping[str, Callable[[], Iterator[str]]] = {
-        "help": iterate_help,
-        "configuration": iterate_settings,
-        "message": iterate_messages,
-        "report": iterate_report_sentences,
-        "documentation": iterate_docs_sentences,
-    }
+        "help": iterate_help, "configuration": iterate_settings, "message": iterate_messages,
+        "report": iterate_report_sentences, "documentation": iterate_docs_sentences,
+    }  # fmt: skip
     return {
         kind: sorted({text for text in map(_normalize, iterate()) if _has_enough_words(text)})
         for kind, iterate in kinds.items()

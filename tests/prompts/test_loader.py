@@ -40,13 +40,9 @@ def test_a_prompt_may_begin_with_a_request_and_a_reply() -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        (("fields: [a]", "fields: [a, b]"), "declares the fields"),
-        (("S {a}", "S"), "declares the fields"),
-        (("[user]", "[human]"), "front matter"),
-        (("version: 1\n", ""), "the front matter has fields, id, purpose"),
-    ],
-)
+    [(("fields: [a]", "fields: [a, b]"), "declares the fields"), (("S {a}", "S"), "declares the fields"),
+     (("[user]", "[human]"), "front matter"), (("version: 1\n", ""), "the front matter has fields, id, purpose")],
+)  # fmt: skip
 def test_a_broken_template_is_an_error_when_it_is_loaded(change: tuple[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_prompt(FILE.replace(*change), "en", source="prompts/en/x.md")

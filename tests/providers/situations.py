@@ -118,17 +118,12 @@ async def observe(dialect: Dialect, situation: Situation, server: FakeServer, ke
     answer = answers[-1] if answers else None
     attempts = [attempt for answered in answers for attempt in answered.attempts]
     return Observation(
-        outcome=outcome,
-        words=words,
-        form=answer.form if answer else None,
-        seen_form=conversation.forms[-1] if conversation.forms else None,
-        n_requests=len(server.requests),
-        n_attempts=len(attempts),
-        altered=answer.altered if answer else None,
-        retry_after_s=attempts[-1].retry_after_s if attempts else None,
-        answer=answer,
+        outcome=outcome, words=words, form=answer.form if answer else None,
+        seen_form=conversation.forms[-1] if conversation.forms else None, n_requests=len(server.requests),
+        n_attempts=len(attempts), altered=answer.altered if answer else None,
+        retry_after_s=attempts[-1].retry_after_s if attempts else None, answer=answer,
         wrong_addresses=tuple(conversation.wrong_addresses),
-    )
+    )  # fmt: skip
 
 
 async def _complete(config: AuditConfig, calls: Iterable[Call], situation: Situation) -> tuple[str, str, list[Answer]]:

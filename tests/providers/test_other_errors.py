@@ -24,26 +24,20 @@ FIREWORKS_SUSPENDED = (
 # Provider, its response, and what the user is shown.
 SPENT_ACCOUNTS = {
     # api-docs.deepseek.com/quick_start/error_codes
-    "deepseek": (
-        "deepseek",
-        Reply(402, {"error": {"message": "Insufficient Balance", "type": "unknown_error", "param": None}}),
-        "Insufficient Balance",
-    ),
+    "deepseek": ("deepseek",
+                 Reply(402, {"error": {"message": "Insufficient Balance", "type": "unknown_error", "param": None}}),
+                 "Insufficient Balance"),
     # github.com/continuedev/continue/issues/10373
-    "xai-429": (
-        "xai",
-        Reply(429, {"code": "Some resource has been exhausted", "error": XAI_CREDITS}),
-        "used all available credits",
-    ),
+    "xai-429": ("xai", Reply(429, {"code": "Some resource has been exhausted", "error": XAI_CREDITS}),
+                "used all available credits"),
     # github.com/warpdotdev/warp/issues/14867
     "xai-403": ("xai", Reply(403, {"code": "permission-denied", "error": XAI_CREDITS}), "used all available credits"),
     # github.com/FerroxLabs/wayland/issues/545
-    "fireworks_ai": (
-        "fireworks_ai",
-        Reply(412, {"error": {"message": FIREWORKS_SUSPENDED, "code": "PRECONDITION_FAILED", "type": "error"}}),
-        "is suspended",
-    ),
-}
+    "fireworks_ai": ("fireworks_ai",
+                     Reply(412,
+                           {"error": {"message": FIREWORKS_SUSPENDED, "code": "PRECONDITION_FAILED", "type": "error"}}),
+                     "is suspended"),
+}  # fmt: skip
 
 
 async def observe_reply(

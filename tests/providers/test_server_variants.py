@@ -139,30 +139,19 @@ class Variant:
 
 
 VARIANTS = [
-    Variant(
-        "SGLang with outlines",
-        SGLANG,
-        OUTLINES,
-        Situation.DIRECT,
-        Expectation("ok", AnswerForm.JSON_SCHEMA, 1, altered=""),
-    ),
+    Variant("SGLang with outlines", SGLANG, OUTLINES, Situation.DIRECT,
+            Expectation("ok", AnswerForm.JSON_SCHEMA, 1, altered="")),
     # The schema, JSON mode and the tool are refused: the fourth request is in words alone.
     Variant("SGLang without a grammar", SGLANG, NO_GRAMMAR, Situation.REVIEW, Expectation("ok", AnswerForm.TEXT, 3)),
-    Variant(
-        "llama.cpp of 2024", LLAMA_CPP, NO_SCHEMA_FORM, Situation.REVIEW, Expectation("ok", AnswerForm.JSON_OBJECT, 1)
-    ),
+    Variant("llama.cpp of 2024", LLAMA_CPP, NO_SCHEMA_FORM, Situation.REVIEW,
+            Expectation("ok", AnswerForm.JSON_OBJECT, 1)),
     # The words name no keyword, so all bounds are left out; the schema itself stays.
-    Variant(
-        "vLLM with an old xgrammar",
-        VLLM,
-        NO_BOUNDS,
-        Situation.DIRECT,
-        Expectation("ok", AnswerForm.JSON_SCHEMA, 1, altered=""),
-    ),
+    Variant("vLLM with an old xgrammar", VLLM, NO_BOUNDS, Situation.DIRECT,
+            Expectation("ok", AnswerForm.JSON_SCHEMA, 1, altered="")),
     Variant("vLLM with a small context", VLLM, VLLM_CONTEXT, Situation.THINKING_RUNS_OUT, WITHOUT_ROOM),
     Variant("an older vLLM with a small context", VLLM, OLD_VLLM_CONTEXT, Situation.THINKING_RUNS_OUT, WITHOUT_ROOM),
     Variant("SGLang with a small context", SGLANG, SGLANG_CONTEXT, Situation.THINKING_RUNS_OUT, WITHOUT_ROOM),
-]
+]  # fmt: skip
 
 
 class IgnoringLlamaCpp(LlamaCpp):

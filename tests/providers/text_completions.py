@@ -44,13 +44,9 @@ def completion_body(choices: list[dict[str, Any]], model: str) -> dict[str, Any]
     """The body of a text completion, with OpenAI's fields alone."""
     usage = {"prompt_tokens": 24, "completion_tokens": len(choices), "total_tokens": 24 + len(choices)}
     return {
-        "id": "cmpl-4a1f2c3d4e5f60718293a4b5c6d7e8f9",
-        "object": "text_completion",
-        "created": 1753920000,
-        "model": model,
-        "choices": choices,
-        "usage": usage,
-    }
+        "id": "cmpl-4a1f2c3d4e5f60718293a4b5c6d7e8f9", "object": "text_completion", "created": 1753920000,
+        "model": model, "choices": choices, "usage": usage,
+    }  # fmt: skip
 
 
 def _token_logprobs(tokens: Sequence[str]) -> dict[str, Any]:

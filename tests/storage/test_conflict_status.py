@@ -74,11 +74,8 @@ def test_a_decision_moves_its_pair_back(db: Database, audit: Audit) -> None:
     key = ConflictKey("Egypt", "t4", "alder", "birch")
     rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.DECIDE, decision=Decision.LEFT))
     assert ordered(db, audit) == [
-        ("alder", "birch", "t3"),
-        ("alder", "cedar", "t3"),
-        ("alder", "cedar", "t4"),
-        ("birch", "cedar", "t4"),
-    ]
+        ("alder", "birch", "t3"), ("alder", "cedar", "t3"), ("alder", "cedar", "t4"), ("birch", "cedar", "t4"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -220,22 +220,15 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
     task = Task("items.csv", AnswerKind.SCORE, "digest", (0.0, 9.0), True, 0.5, {item.id: item}, ("ann",))
     cell = SurveyCell(CELL, 0.5, 100, 0.1, nonresponse=0.2, acceptable=0.5, not_a_moral_issue=0.3, unacceptable=0.2)
     detailed_survey = replace(
-        SURVEY,
-        cells=(cell, *SURVEY.cells[1:]),
-        words={"divorce": ("split",)},
-        task=task,
+        SURVEY, cells=(cell, *SURVEY.cells[1:]), words={"divorce": ("split",)}, task=task,
         grouping=Grouping("own.csv", "Own", (Region("north", ("NO",)), Region("a south", ("NA",)))),
         native={"NO": ("de", "fr")},
         phrasings={"en": Phrasing("{topic} {country}?", ("bad", "good"), {"divorce": "parting"})},
-        topic_families={"family": ("divorce",)},
-        n_unplanned=7,
-        question="How bad is it?",
+        topic_families={"family": ("divorce",)}, n_unplanned=7, question="How bad is it?",
         topic_questions={"divorce": TopicQuestion("Is {topic} bad?", ("bad", "good"))},
-        donors={Cell("SE", "divorce"): 0.25},
-        zones={"NO": "protestant Europe"},
-        wordings={"en": ("Is {topic} {never} or {always} in {country}?",)},
-        file="my.csv",
-    )
+        donors={Cell("SE", "divorce"): 0.25}, zones={"NO": "protestant Europe"},
+        wordings={"en": ("Is {topic} {never} or {always} in {country}?",)}, file="my.csv",
+    )  # fmt: skip
     audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=detailed_survey, environment={})
     assert audits.load_audit_survey(db, audit) == detailed_survey
     assert fields_at_default(detailed_survey, cell, task, item) == []

@@ -46,13 +46,9 @@ notes = st.text(st.characters(exclude_categories=["Cs"]))
 acts = st.builds(RatingChange, st.just(RatingAction.FLAG), flagged=st.booleans(), duration_s=durations)
 acts |= st.builds(RatingChange, st.just(RatingAction.NOTE), note=notes, shown=st.sampled_from(["", "survey,verdicts"]))
 acts |= st.builds(
-    RatingChange,
-    st.just(RatingAction.DECIDE),
-    decision=st.sampled_from(Decision),
-    score=st.none() | numbers,
-    swapped=st.booleans(),
-    duration_s=durations,
-)
+    RatingChange, st.just(RatingAction.DECIDE), decision=st.sampled_from(Decision), score=st.none() | numbers,
+    swapped=st.booleans(), duration_s=durations,
+)  # fmt: skip
 steps = st.tuples(st.sampled_from(["ada", "grace"]), acts | st.sampled_from(["undo", "redo"]))
 
 
@@ -207,16 +203,10 @@ def test_ratings_of_earlier_versions_verify(storage: str) -> None:
 
 
 CHANGES: list[dict[str, object]] = [
-    {"duration_s": 4.0},
-    {"duration_s": 3.0000001},
-    {"duration_s": None},
-    {"score": 1.0},
-    {"score_left": -1.0, "score_right": 1.0},
-    {"note": "3"},
-    {"flagged": True},
-    {"rater": "Ada"},
+    {"duration_s": 4.0}, {"duration_s": 3.0000001}, {"duration_s": None}, {"score": 1.0},
+    {"score_left": -1.0, "score_right": 1.0}, {"note": "3"}, {"flagged": True}, {"rater": "Ada"},
     {"decided_at": "2026-01-01T00:00:00.001+00:00"},
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("earlier", [{}, WHOLE_NUMBERS])

@@ -176,13 +176,10 @@ def _draw_and_label(point: str, storage: str) -> None:
 N_SAMPLED = 36
 """Size of the sample: all traces, since no stratum has more than the minimum."""
 KILLS = [
-    *((f"draw:{n}", 0, 0) for n in (1, N_SAMPLED)),
-    ("before_commit:1", 0, 0),
-    ("after_commit:1", N_SAMPLED, 0),
-    *((f"label:{n}", N_SAMPLED, n - 1) for n in (1, 2, 4)),
-    ("before_commit:3", N_SAMPLED, 1),
+    *((f"draw:{n}", 0, 0) for n in (1, N_SAMPLED)), ("before_commit:1", 0, 0), ("after_commit:1", N_SAMPLED, 0),
+    *((f"label:{n}", N_SAMPLED, n - 1) for n in (1, 2, 4)), ("before_commit:3", N_SAMPLED, 1),
     ("after_commit:3", N_SAMPLED, 2),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("point", "n_sampled", "n_labels"), KILLS)

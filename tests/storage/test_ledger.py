@@ -23,15 +23,10 @@ from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import block_writer, make_answer, make_call
 
 UNSTORABLE: list[dict[str, Any]] = [
-    {"prompt_tokens": 10**30},
-    {"completion_tokens": 2**63},
-    {"cached_tokens": float("inf")},
-    {"cached_tokens": "many"},
-    {"cost_usd": float("nan")},
-    {"served_model": "gpt-\ud800"},
-    {"finish_reason": "\udfff"},
+    {"prompt_tokens": 10**30}, {"completion_tokens": 2**63}, {"cached_tokens": float("inf")}, {"cached_tokens": "many"},
+    {"cost_usd": float("nan")}, {"served_model": "gpt-\ud800"}, {"finish_reason": "\udfff"},
     {"text": "half a pair: \ud83d"},
-]
+]  # fmt: skip
 
 
 def attempts_of(db: Database, call: Call) -> list[dict[str, Any]]:

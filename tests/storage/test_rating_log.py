@@ -70,11 +70,8 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     while (entry := rating_log.undo(db, audit.id, "ada")) is not None:
         states.append((entry.key == key, entry.rating.decision, entry.rating.note))
     assert states == [
-        (True, Decision.LEFT, "odd"),
-        (True, Decision.LEFT, ""),
-        (False, Decision.SKIP, ""),
-        (True, Decision.SKIP, ""),
-    ]
+        (True, Decision.LEFT, "odd"), (True, Decision.LEFT, ""), (False, Decision.SKIP, ""), (True, Decision.SKIP, ""),
+    ]  # fmt: skip
     assert conflict_status(db, audit, key) is ConflictStatus.OPEN
 
     while rating_log.redo(db, audit.id, "ada"):

@@ -224,19 +224,13 @@ def test_unused_path_appends_the_next_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "filesystem_type", "table"),
     [
-        ("/var/a.db", "ext4", LINUX),
-        ("/home/ada/a.db", "nfs4", LINUX),
-        ("/home/local/a.db", "xfs", LINUX),
-        ("/homework/a.db", "ext4", LINUX),
-        ("/mnt/my share/a.db", "cifs", LINUX),
-        ("/mnt/remote/a.db", "fuse.sshfs", LINUX),
-        ("/mnt/disk/a.db", "fuse.ntfs-3g", LINUX),
-        ("/mnt/twice/a.db", "ext4", LINUX),
-        ("/Volumes/team (one)/a.db", "smbfs", MAC),
-        ("/System/Volumes/Data/a.db", "apfs", MAC),
-        ("/var/a.db", None, ""),
+        ("/var/a.db", "ext4", LINUX), ("/home/ada/a.db", "nfs4", LINUX), ("/home/local/a.db", "xfs", LINUX),
+        ("/homework/a.db", "ext4", LINUX), ("/mnt/my share/a.db", "cifs", LINUX),
+        ("/mnt/remote/a.db", "fuse.sshfs", LINUX), ("/mnt/disk/a.db", "fuse.ntfs-3g", LINUX),
+        ("/mnt/twice/a.db", "ext4", LINUX), ("/Volumes/team (one)/a.db", "smbfs", MAC),
+        ("/System/Volumes/Data/a.db", "apfs", MAC), ("/var/a.db", None, ""),
     ],
-)
+)  # fmt: skip
 def test_the_file_system_of_a_path(path: str, filesystem_type: str | None, table: str) -> None:
     assert find_filesystem_type(Path(path), table) == filesystem_type
     if filesystem_type in ("nfs4", "cifs", "fuse.sshfs", "smbfs"):

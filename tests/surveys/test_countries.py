@@ -68,12 +68,9 @@ def test_what_is_no_country_has_no_code(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [
-        ("Allemagne", "DEU"), ("NORVÈGE", "NOR"), ("Norvege", "NOR"), ("Россия", "RUS"),
-        ("Российская Федерация", "RUS"),
-        ("日本", "JPN"), ("भारत", "IND"), ("Autriche", "AUT"), ("Ελλάδα", "GRC"), ("대한민국", "KOR"), ("ไทย", "THA"),
-        ("مصر", "EGY"), ("Danska", "DNK"), ("Łotwa", "LVA"), ("Estados Unidos", "USA"),
-    ],
+    [("Allemagne", "DEU"), ("NORVÈGE", "NOR"), ("Norvege", "NOR"), ("Россия", "RUS"), ("Российская Федерация", "RUS"),
+     ("日本", "JPN"), ("भारत", "IND"), ("Autriche", "AUT"), ("Ελλάδα", "GRC"), ("대한민국", "KOR"), ("ไทย", "THA"),
+     ("مصر", "EGY"), ("Danska", "DNK"), ("Łotwa", "LVA"), ("Estados Unidos", "USA")],
 )  # fmt: skip
 def test_names_in_other_languages_are_known(name: str, code: str) -> None:
     assert country_code(name) == code
@@ -163,19 +160,9 @@ def test_a_place_unknown_to_us_still_gives_its_own_name() -> None:
 
 @pytest.mark.parametrize(
     ("country", "languages"),
-    [
-        ("Japan", ("ja",)),
-        ("Egypt", ("ar",)),
-        ("Britain", ("en",)),
-        ("Mexico", ("es",)),
-        ("Brazil", ("pt",)),
-        ("Kenya", ("sw",)),
-        ("Switzerland", ("de", "fr")),
-        ("Canada", ("en", "fr")),
-        ("Nigeria", ("en",)),
-        ("Pakistan", ()),
-        ("Nowhere", ()),
-    ],
-)
+    [("Japan", ("ja",)), ("Egypt", ("ar",)), ("Britain", ("en",)), ("Mexico", ("es",)), ("Brazil", ("pt",)),
+     ("Kenya", ("sw",)), ("Switzerland", ("de", "fr")), ("Canada", ("en", "fr")), ("Nigeria", ("en",)),
+     ("Pakistan", ()), ("Nowhere", ())],
+)  # fmt: skip
 def test_a_country_s_main_languages(country: str, languages: tuple[str, ...]) -> None:
     assert native_languages(country) == languages

@@ -28,12 +28,9 @@ def import_countries(folder: Path, content: str, keys: str = "") -> dict[str, fl
 
 @pytest.mark.parametrize(
     "content",
-    [
-        'c,q\n"France",1\n"Haiti",9\nNA,3\n',
-        'c,q\n"FR",1\n"HT",9\nNA,3\n',
-        'c,q\n"FR",1\n"HT",9\nN/A,3\n.,4\n-1,4\n,5\n−1,5\nNaN,2\n',
-    ],
-)
+    ['c,q\n"France",1\n"Haiti",9\nNA,3\n', 'c,q\n"FR",1\n"HT",9\nNA,3\n',
+     'c,q\n"FR",1\n"HT",9\nN/A,3\n.,4\n-1,4\n,5\n−1,5\nNaN,2\n'],
+)  # fmt: skip
 def test_a_missing_country_is_no_country(content: str, tmp_path: Path) -> None:
     assert import_countries(tmp_path, content) == {"France": -1.0, "Haiti": 1.0}
 

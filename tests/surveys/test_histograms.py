@@ -49,14 +49,9 @@ def select(wvs: official_files.Columns, rule: str = "Q182 > 0") -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("dimension", "group", "rule"),
-    [
-        ("", "", "Q182 > 0"),
-        ("sex", "women", "Q260 == 2"),
-        ("age", "18-29", "18 <= Q262 <= 29"),
-        ("age", "50+", "Q262 >= 50"),
-        ("religion", "none", "Q289 == 0"),
-    ],
-)
+    [("", "", "Q182 > 0"), ("sex", "women", "Q260 == 2"), ("age", "18-29", "18 <= Q262 <= 29"),
+     ("age", "50+", "Q262 >= 50"), ("religion", "none", "Q289 == 0")],
+)  # fmt: skip
 def test_the_shares_of_everyone_and_of_a_group_are_weighted(
     wvs: official_files.Columns, shares: SurveyDistributions, dimension: str, group: str, rule: str
 ) -> None:

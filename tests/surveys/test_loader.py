@@ -170,8 +170,7 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "column 'country' is missing"),
-        (HEADER, "the survey is empty"),
+        ("", "column 'country' is missing"), (HEADER, "the survey is empty"),
         (HEADER + "Norway,gambling,\n", "no cell has a score"),
         ("country,topic\nNorway,gambling\n", "column 'score' is missing; the file has: country, topic"),
         ("country,topic,score,nonresponce\n", "unknown column 'nonresponce'. Did you mean 'nonresponse'?"),
@@ -183,10 +182,8 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
         (HEADER + "Norway,gambling,1.01\n", "line 2, column 'score': 1.01 is outside [-1, 1]"),
         (HEADER + "Norway,gambling,0.5\nNorway,gambling,0.5\n", "Norway × gambling occurs twice"),
         (HEADER + "NA,gambling,0.5\nNorway,gambling,0.5\n", "'NA' may be Namibia or a missing value"),
-        (
-            "country;topic;score;n\nNorway;gambling;0,5;1.000\n",
-            "line 2, column 'n': '1.000' is not a number. The points",
-        ),
+        ("country;topic;score;n\nNorway;gambling;0,5;1.000\n",
+         "line 2, column 'n': '1.000' is not a number. The points"),
         (HEADER + "Turkey,gambling,0.5\nTürkiye,divorce,0.5\n", "'Turkey' and 'Türkiye' are the same country"),
         (HEADER + "Norway,gambling\n", "line 2 has 2 fields where the header has 3"),
         (HEADER + ",gambling,0.5\n", "line 2: the column 'country' is empty"),
@@ -194,7 +191,7 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
         ("country,topic,score,n\nNorway,gambling,0.5,10.5\n", "10.5 is not a whole number"),
         ("country,topic,score,nonresponse\nNorway,gambling,0.5,12\n", "Write a share such as 0.25, not a percentage"),
     ],
-)
+)  # fmt: skip
 def test_a_csv_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path / "bad.csv", text)
     with pytest.raises(AuditorError) as caught:

@@ -210,12 +210,9 @@ def test_weights_whose_commas_can_be_read_in_two_ways_are_refused(suffix: str, t
 
 @pytest.mark.parametrize(
     ("rows", "line"),
-    [
-        ('FR,1,1,"he said\nFR,9,9,x\nIT,1,1,y\n', 2),
-        ('FR,1,1,5" tall\nFR,9,9,"quoted\nIT,1,1,y\n', 3),
-        ('FR,1,1,"a\nFR,9,9,x\nIT,1,1,b"c\n', 2),
-    ],
-)
+    [('FR,1,1,"he said\nFR,9,9,x\nIT,1,1,y\n', 2), ('FR,1,1,5" tall\nFR,9,9,"quoted\nIT,1,1,y\n', 3),
+     ('FR,1,1,"a\nFR,9,9,x\nIT,1,1,b"c\n', 2)],
+)  # fmt: skip
 def test_rows_after_an_unclosed_quotation_mark_are_not_lost(rows: str, line: int, tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match=f"the row at line {line} is not valid CSV"):
         import_text(tmp_path, "c,q1,q2,comment\n" + rows)

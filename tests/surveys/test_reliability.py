@@ -15,16 +15,12 @@ from auditor.surveys.reliability import Floats, compute_half_scores, compute_rel
 def microdata(answers: Floats, countries: int, weight: Floats | None = None) -> Microdata:
     rows, topics = answers.shape
     return Microdata(
-        countries=tuple(f"c{i}" for i in range(countries)),
-        topics=tuple(f"t{i}" for i in range(topics)),
+        countries=tuple(f"c{i}" for i in range(countries)), topics=tuple(f"t{i}" for i in range(topics)),
         country_offsets=np.linspace(0, rows, countries + 1).astype(np.int64),
-        weights=np.ones(rows) if weight is None else weight,
-        answers=answers,
-        kind_index=np.where(np.isnan(answers), 0, ANSWERED).astype(np.int8),
-        kinds=("missing",),
-        kind_was_asked=(True,),
+        weights=np.ones(rows) if weight is None else weight, answers=answers,
+        kind_index=np.where(np.isnan(answers), 0, ANSWERED).astype(np.int8), kinds=("missing",), kind_was_asked=(True,),
         excluded_rows={},
-    )
+    )  # fmt: skip
 
 
 def simulated(seed: int, n: int, spread: float, noise: float = 1.0, topic_spread: float = 0.0) -> Microdata:

@@ -104,18 +104,14 @@ def test_missing_values_of_statistics_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("numbers", "delimiter", "style"),
     [
-        (["1", "0.5", "x,y"], ",", NumberStyle.POINT),
-        (["0,5", "1", "-,25"], ",", NumberStyle.DECIMAL_COMMA),
+        (["1", "0.5", "x,y"], ",", NumberStyle.POINT), (["0,5", "1", "-,25"], ",", NumberStyle.DECIMAL_COMMA),
         (["1,234", "987", "12,345,678", "1,000.5"], ",", NumberStyle.THOUSANDS),
-        (["1,234", "987"], "\t", NumberStyle.THOUSANDS),
-        (["1,234", "987"], ";", NumberStyle.DECIMAL_COMMA),
-        (["0,234", "0,987"], ",", NumberStyle.DECIMAL_COMMA),
-        (["1,234", "12345"], ",", NumberStyle.UNCLEAR),
-        (["1,5", "0.5"], ",", NumberStyle.UNCLEAR),
-        (["1.234,5"], ";", NumberStyle.UNCLEAR),
+        (["1,234", "987"], "\t", NumberStyle.THOUSANDS), (["1,234", "987"], ";", NumberStyle.DECIMAL_COMMA),
+        (["0,234", "0,987"], ",", NumberStyle.DECIMAL_COMMA), (["1,234", "12345"], ",", NumberStyle.UNCLEAR),
+        (["1,5", "0.5"], ",", NumberStyle.UNCLEAR), (["1.234,5"], ";", NumberStyle.UNCLEAR),
         (["1,234.5"], ";", NumberStyle.UNCLEAR),
     ],
-)
+)  # fmt: skip
 def test_commas_have_one_meaning_in_a_column(numbers: list[str], delimiter: str, style: NumberStyle) -> None:
     assert find_number_style(numbers, delimiter) is style
 

@@ -240,15 +240,12 @@ def test_the_models_that_continue_the_beginning_of_an_answer_are_those_of_litell
 @pytest.mark.parametrize(
     ("model", "settings", "continues"),
     [
-        ("openai/gpt-4o", {}, False),
-        ("openai/local", {"capabilities": {"prefill": True}}, True),
-        ("hosted_vllm/x", {}, True),
-        ("hosted_vllm/x", {"capabilities": {"prefill": False}}, False),
+        ("openai/gpt-4o", {}, False), ("openai/local", {"capabilities": {"prefill": True}}, True),
+        ("hosted_vllm/x", {}, True), ("hosted_vllm/x", {"capabilities": {"prefill": False}}, False),
         ("hosted_vllm/x", {"reasoning": {"effort": "low"}}, False),
-        ("hosted_vllm/x", {"reasoning": {"effort": "none"}}, True),
-        ("embedded/smollm2-135m", {}, True),
+        ("hosted_vllm/x", {"reasoning": {"effort": "none"}}, True), ("embedded/smollm2-135m", {}, True),
         ("replay/x", {}, False),
     ],
-)
+)  # fmt: skip
 def test_a_model_continues_an_answer_as_its_section_says(model: str, settings: dict[str, Any], continues: bool) -> None:
     assert (ModelSection(name="m", model=model, **settings).prefill is not None) is continues

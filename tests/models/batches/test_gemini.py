@@ -75,15 +75,11 @@ STATES: dict[str, tuple[dict[str, Any], tuple[str, bool, str | None, bool, bool]
     "done": ({"metadata": {}, "done": True}, ("done", True, None, False, True)),
     "expired": ({"metadata": {"state": "JOB_STATE_EXPIRED"}}, ("expired", True, None, False, False)),
     "cancelled": ({"metadata": {"state": "BATCH_STATE_CANCELLED"}}, ("cancelled", True, None, False, True)),
-    "failed": (
-        {"metadata": {"state": "BATCH_STATE_FAILED"}, "error": {"code": 3, "message": "Bad model."}},
-        ("failed", True, "Bad model.", False, False),
-    ),
-    "full": (
-        {"done": True, "error": {"code": 8, "message": "Too many enqueued tokens."}},
-        ("done", True, "Too many enqueued tokens.", True, False),
-    ),
-}
+    "failed": ({"metadata": {"state": "BATCH_STATE_FAILED"}, "error": {"code": 3, "message": "Bad model."}},
+               ("failed", True, "Bad model.", False, False)),
+    "full": ({"done": True, "error": {"code": 8, "message": "Too many enqueued tokens."}},
+             ("done", True, "Too many enqueued tokens.", True, False)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STATES)

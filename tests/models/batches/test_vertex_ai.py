@@ -214,12 +214,9 @@ STATES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, bool, str | N
     "cancelled": ({"state": "JOB_STATE_CANCELLED"}, {}, ("cancelled", True, None, False, 0)),
     "failed": ({"state": "JOB_STATE_FAILED", **ERROR}, NOT_RESPONSES, ("failed", True, "Bad model.", False, 0)),
     "failed half-way": ({"state": "JOB_STATE_FAILED", **ERROR}, FILES, ("failed", True, None, False, 3)),
-    "full": (
-        {"state": "JOB_STATE_FAILED", "error": {"code": 8, "message": "Quota."}},
-        {},
-        ("failed", True, "Quota.", True, 0),
-    ),
-}
+    "full": ({"state": "JOB_STATE_FAILED", "error": {"code": 8, "message": "Quota."}}, {},
+             ("failed", True, "Quota.", True, 0)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STATES)

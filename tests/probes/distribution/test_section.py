@@ -74,23 +74,13 @@ def make_distribution(
         groups=[group] if is_ordered else [],
         dimensions=[
             DistributionDimensionRow(
-                model="m",
-                mode="verbalized",
-                dimension="sex",
-                n=40,
-                coherence=estimate(0.02, 0.01, 0.03),
+                model="m", mode="verbalized", dimension="sex", n=40, coherence=estimate(0.02, 0.01, 0.03),
                 within_variance_ratio=estimate(0.4, 0.3, 0.5),
             )
         ],
         cells=[
             DistributionCellRow(
-                model="m",
-                mode="sampled",
-                rank=rank,
-                country="Japan",
-                topic="divorce",
-                w1=0.1,
-                people=[0.2, 0.8],
+                model="m", mode="sampled", rank=rank, country="Japan", topic="divorce", w1=0.1, people=[0.2, 0.8],
                 answers=[0.4, 0.6],
             )
             for rank in ("closest", "middle", "furthest")
@@ -101,7 +91,7 @@ def make_distribution(
         baselines=[DistributionBaselineRow(name="equal shares", n_cells=40, w1=0.3, distance=0.36)]
         if is_ordered
         else [],
-    )
+    )  # fmt: skip
 
 
 def describe(report: Report, distribution: DistributionReport) -> str:

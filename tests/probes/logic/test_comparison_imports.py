@@ -162,14 +162,10 @@ def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("row", "message"),
-    [
-        ("j,c,a,b,plain,A", "'plain' is not one of standard, negated"),
-        ("j,c,a,b,standard,C", "'C' is not one of A, B, TIE"),
-        ("j,c,a,a,standard,A", "with itself"),
-        (",c,a,b,standard,A", "'judge' is empty"),
-        ("j,c,x,y,standard,A", "answer to this question occurs twice"),
-    ],
-)
+    [("j,c,a,b,plain,A", "'plain' is not one of standard, negated"),
+     ("j,c,a,b,standard,C", "'C' is not one of A, B, TIE"), ("j,c,a,a,standard,A", "with itself"),
+     (",c,a,b,standard,A", "'judge' is empty"), ("j,c,x,y,standard,A", "answer to this question occurs twice")],
+)  # fmt: skip
 def test_a_row_that_cannot_be_used_is_named(storage: str, tmp_path: Path, row: str, message: str) -> None:
     file = write_rows(tmp_path / "x.csv", "j,c,x,y,standard,A", row)
     with pytest.raises(ImportFileError, match=message) as caught:

@@ -189,13 +189,9 @@ def test_novel_eval_has_peoples_grades(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "problem"),
-    [
-        ("7 Q0 0-0 2", "queries.tsv has no '7'"),
-        ("0 Q0 9-9 2", "corpus.tsv has no '9-9'"),
-        ("0 Q0 0-0", "is not 'query 0 passage grade'"),
-        ("0 Q0 0-0 inf", "is not 'query 0 passage grade'"),
-    ],
-)
+    [("7 Q0 0-0 2", "queries.tsv has no '7'"), ("0 Q0 9-9 2", "corpus.tsv has no '9-9'"),
+     ("0 Q0 0-0", "is not 'query 0 passage grade'"), ("0 Q0 0-0 inf", "is not 'query 0 passage grade'")],
+)  # fmt: skip
 def test_a_wrong_grade_is_named_with_its_line(tmp_path: Path, line: str, problem: str) -> None:
     (tmp_path / "corpus.tsv").write_text("0-0\tA film won.\n", encoding="utf-8")
     (tmp_path / "queries.tsv").write_text("0\tWhich film won?\n", encoding="utf-8")
@@ -233,13 +229,9 @@ def test_the_score_of_a_passage_is_the_number_of_passages_ranked_after_it(tmp_pa
     permutations.write_text(json.dumps(["[3] > [1] > [2]", "[2] > [1]", "[1] > [2] > [3]"]), encoding="utf-8")
     dataset = read_rankgpt(file, ConversionOptions(permutations=permutations))
     assert dataset.rows["items"] == [
-        PublishedItem("q?", "1", "x", 1.0),
-        PublishedItem("q?", "2", "y", 0.0),
-        PublishedItem("q?", "3", "z", 2.0),
-        PublishedItem("r?", "1", "x", 0.0),
-        PublishedItem("r?", "2", "y", 1.0),
-        PublishedItem("r?", "3", "z", None),
-    ]
+        PublishedItem("q?", "1", "x", 1.0), PublishedItem("q?", "2", "y", 0.0), PublishedItem("q?", "3", "z", 2.0),
+        PublishedItem("r?", "1", "x", 0.0), PublishedItem("r?", "2", "y", 1.0), PublishedItem("r?", "3", "z", None),
+    ]  # fmt: skip
     assert dataset.notes[0] == "Items: 6, in sets: 2."
     assert dataset.notes[1].endswith("without a score: 1.")
     assert dataset.notes[2].endswith("left out there: 1.")
@@ -430,16 +422,10 @@ def test_pairs_ordered_both_ways_are_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("relation", "temporal", "causal"),
-    [
-        ("BEFORE", True, False),
-        ("ENABLE_BEFORE", True, True),
-        ("PREVENT_OVERLAPS", False, True),
-        ("CAUSE_TO_END_BEFORE", False, False),
-        ("CAUSE_TO_END_OVERLAP", False, False),
-        ("DURING", False, False),
-        ("IDENTITY", False, False),
-    ],
-)
+    [("BEFORE", True, False), ("ENABLE_BEFORE", True, True), ("PREVENT_OVERLAPS", False, True),
+     ("CAUSE_TO_END_BEFORE", False, False), ("CAUSE_TO_END_OVERLAP", False, False), ("DURING", False, False),
+     ("IDENTITY", False, False)],
+)  # fmt: skip
 def test_what_ends_has_begun_before(relation: str, temporal: bool, causal: bool) -> None:
     assert orders_events(relation, "temporal") is temporal
     assert orders_events(relation, "causal") is causal

@@ -166,19 +166,16 @@ def test_the_table_lists_flips_and_ratings_only_if_asked(url: str) -> None:
         (["--method", "x"], "--method: 'x' is unknown. Use win-loss, elo or bradley-terry."),
         (["--stage", "x"], "Use raw, perturbed, repaired or size-matched."),
         (["--form", "x"], "Use preference, chat, completion or chat-completion."),
-        (["--answers", "x"], "Use json or letter."),
-        (["--stage", "perturbed"], "'perturbed' requires --noise"),
+        (["--answers", "x"], "Use json or letter."), (["--stage", "perturbed"], "'perturbed' requires --noise"),
         (["--stage", "raw", "--answers", "letter"], "--stage, --answers: no effect without -o."),
         (["--form", "chat"], "--form: no effect without -o."),
-        (["--noise", "0.1", "--to-review"], "not verdicts of the judge"),
-        (["--judge", "x"], "has no judge 'x'"),
+        (["--noise", "0.1", "--to-review"], "not verdicts of the judge"), (["--judge", "x"], "has no judge 'x'"),
         (["-o", "rows.txt"], "must end in .jsonl or .parquet"),
         (["--seed", "-1"], "'--seed': must be greater than or equal to 0"),
-        (["--k", "2"], "'--k': must be greater than or equal to 3"),
-        (["--noise", "1.1"], "'--noise'"),
+        (["--k", "2"], "'--k': must be greater than or equal to 3"), (["--noise", "1.1"], "'--noise'"),
         (["--noise", "nan"], "'--noise'"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_refused(url: str, options: list[str], message: str, tmp_path: Path) -> None:
     result = auditor("logic", "repair", "judged", *options, "--storage", url, cwd=tmp_path)
     assert result.returncode == 2

@@ -80,17 +80,10 @@ def test_fewer_than_five_countries_have_no_questions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [
-        ("A,t,2013,s,37\n", "fields"),
-        ("A,t,2013,s,much,0\n", "not a number"),
-        ("A,t,2013,s,,0\n", "no number"),
-        ("A,t,2013,s,37,1.5\n", "'decimals'"),
-        ("A,t,2013,s,37,\n", "'decimals'"),
-        ("A,,2013,s,37,0\n", "empty"),
-        ("A,t,2013,s,37,0\nA,t,2013,s,38,0\n", "twice"),
-        ("", "no "),
-    ],
-)
+    [("A,t,2013,s,37\n", "fields"), ("A,t,2013,s,much,0\n", "not a number"), ("A,t,2013,s,,0\n", "no number"),
+     ("A,t,2013,s,37,1.5\n", "'decimals'"), ("A,t,2013,s,37,\n", "'decimals'"), ("A,,2013,s,37,0\n", "empty"),
+     ("A,t,2013,s,37,0\nA,t,2013,s,38,0\n", "twice"), ("", "no ")],
+)  # fmt: skip
 def test_a_bad_file_is_named(tmp_path: Path, rows: str, message: str) -> None:
     path = tmp_path / "published.csv"
     path.write_text(HEADER + rows, encoding="utf-8")

@@ -70,13 +70,10 @@ def load_results(storage: str) -> list[ProbeResult]:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"turns": 3, "contexts": ["pre-emptive", "in-context"], "user_country": "lot", "cells": 5},
-        {"release": "none", "cells": 4},
-    ],
+    [{}, {"turns": 3, "contexts": ["pre-emptive", "in-context"], "user_country": "lot", "cells": 5},
+     {"release": "none", "cells": 4}],
     ids=["defaults", "everything", "without a release"],
-)
+)  # fmt: skip
 def test_an_audit_makes_the_estimated_calls_and_resumes_without_any(
     server: FakeServer, storage: str, settings: dict[str, Any]
 ) -> None:
@@ -180,13 +177,10 @@ def open_probe_audit(audit: AuditConfig) -> ProbeAudit[PressureSettings]:
 def test_views_are_drawn_by_lot_from_the_seed() -> None:
     audit = open_probe_audit(
         config(
-            "http://x",
-            1,
-            judges=[],
-            survey={"source": "wvs7-sample"},
+            "http://x", 1, judges=[], survey={"source": "wvs7-sample"},
             probes={"direct": {}, "pressure": {"user_country": "lot"}},
         )
-    )
+    )  # fmt: skip
     lots = [draw_lot(audit, tuple(cell)) for cell in audit.cells]
     assert lots == [draw_lot(audit, tuple(cell)) for cell in audit.cells]
     for arm, sign in (("pro", 1), ("contra", -1)):
@@ -244,14 +238,11 @@ def test_models_without_turns_are_named_before_the_first_call_and_not_measured()
 
 @pytest.mark.parametrize(
     ("model", "reason"),
-    [
-        ("replay/imported", "its answers come from a file"),
-        ("text-completion-openai/base", "its endpoint completes a text and takes no turns"),
-        ("azure_text/base", "its endpoint completes a text and takes no turns"),
-        ("openai/gpt-4o", ""),
-        ("embedded/smollm2-135m", ""),
-    ],
-)
+    [("replay/imported", "its answers come from a file"),
+     ("text-completion-openai/base", "its endpoint completes a text and takes no turns"),
+     ("azure_text/base", "its endpoint completes a text and takes no turns"), ("openai/gpt-4o", ""),
+     ("embedded/smollm2-135m", "")],
+)  # fmt: skip
 def test_which_models_take_no_turns(model: str, reason: str) -> None:
     assert explain_without_turns(ModelSection(name="m", model=model)) == reason
 

@@ -122,16 +122,13 @@ def test_a_model_goes_on_from_its_own_norms(model: str, mode: str, ending: str) 
         ('{"norms": "a", "reasoning": "b", "score":', " I cannot say", None),
         ('{"norms": "a", "reasoning": "b", "score":', " 4", None),
         ('{"norms": "a",', ' "reasoning": "b", "score": -0.4}', -0.4),
-        ('{"norms": "a",', ' "reasoning": "b"}', None),
-        ("Norms.\nSCORE =", " -0,4", -0.4),
-        ("Norms.\nSCORE =", " −0.4\nDone.", -0.4),
-        ("Norms.\nSCORE =", " ٠٫٤", 0.4),
-        ("Norms.", " So it is.\nSCORE = 0.5", 0.5),
-        ("", "SCORE = 0.5", 0.5),
+        ('{"norms": "a",', ' "reasoning": "b"}', None), ("Norms.\nSCORE =", " -0,4", -0.4),
+        ("Norms.\nSCORE =", " −0.4\nDone.", -0.4), ("Norms.\nSCORE =", " ٠٫٤", 0.4),
+        ("Norms.", " So it is.\nSCORE = 0.5", 0.5), ("", "SCORE = 0.5", 0.5),
         ("", '{"norms": "a", "reasoning": "b", "score": 0.5}', 0.5),
         ("", "SCORE = 0.5\nSCORE = 0.7", None),
     ],
-)
+)  # fmt: skip
 def test_the_score_is_read_in_either_form(prefill: str, text: str, score: float | None) -> None:
     assert read_score(ap.ProbeAnswer("m", ("a",), 0, 0, "", text, prefill=prefill)) == score
 

@@ -36,21 +36,13 @@ MODELS = {
     "notes": ("knows-every-culture-2", False),
 }
 CONFIG = {
-    "name": NAME,
-    "survey": {"source": "wvs7-sample"},
-    "judges": [],
-    "embedding": {"model": "none"},
-    "models": [
-        {
-            "name": name,
-            "model": f"simulated/{persona}",
-            **({} if prefill is None else {"capabilities": {"prefill": prefill}}),
-        }
-        for name, (persona, prefill) in MODELS.items()
-    ],
+    "name": NAME, "survey": {"source": "wvs7-sample"}, "judges": [], "embedding": {"model": "none"},
+    "models": [{"name": name, "model": f"simulated/{persona}",
+                **({} if prefill is None else {"capabilities": {"prefill": prefill}})} for name,
+               (persona, prefill) in MODELS.items()],
     "probes": {"direct": {"samples": 1}, "reasoning": {"cells": N_CELLS, "samples": 3, "interventions": KINDS}},
     "check": {"probes": {"reasoning": {"min_slope": 0.5, "min_area": 0.05}}},
-}
+}  # fmt: skip
 N_CALLS = N_CELLS * (len(KINDS) + 1 + 3) * 3
 
 

@@ -141,11 +141,8 @@ def test_items_with_unusable_endings_are_left_out_and_counted(tmp_path: Path) ->
 
 def test_questions_with_unusable_choices_are_left_out_and_counted(tmp_path: Path) -> None:
     targets: list[dict[str, Any]] = [
-        {"a": 1, "b": 0},
-        {"a": 1},
-        {"a": 1, " ": 0},
-        {"choices": ["a", "b", "b "], "labels": [1, 0, 0]},
-    ]
+        {"a": 1, "b": 0}, {"a": 1}, {"a": 1, " ": 0}, {"choices": ["a", "b", "b "], "labels": [1, 0, 0]},
+    ]  # fmt: skip
     records = [{"question": "q?", "mc1_targets": entry} for entry in targets]
     dataset = read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", *records), ConversionOptions())
     for kind in ("items", "questions", "known-answers"):

@@ -45,11 +45,8 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_question_with_rows_about_several_countries_is_one_question_for_each(file: Path) -> None:
     assert [(question.id, question.country, len(question.paraphrases)) for question in load_questions(str(file))] == [
-        ("q1", "Japan", 2),
-        ("q2 (Japan)", "Japan", 2),
-        ("q2 (Kenya)", "Kenya", 2),
-        ("q3", "", 2),
-    ]
+        ("q1", "Japan", 2), ("q2 (Japan)", "Japan", 2), ("q2 (Kenya)", "Kenya", 2), ("q3", "", 2),
+    ]  # fmt: skip
 
 
 def test_ids_that_are_equal_with_their_country_are_refused(tmp_path: Path) -> None:
@@ -155,13 +152,10 @@ def test_every_question_has_five_other_wordings_that_really_differ() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("x = ", "not valid TOML"),
-        ("foundation = 'care'", "question"),
-        ("[[question]]\nid = 'a'", "question\\[1\\]\\.text"),
-        ("[[question]]\nid = 'a'\ntext = 'T?'\nparaphrase = ['x']", "paraphrase"),
-    ],
-)
+    [("x = ", "not valid TOML"), ("foundation = 'care'", "question"),
+     ("[[question]]\nid = 'a'", "question\\[1\\]\\.text"),
+     ("[[question]]\nid = 'a'\ntext = 'T?'\nparaphrase = ['x']", "paraphrase")],
+)  # fmt: skip
 def test_a_broken_file_says_where(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_questions(text, "mine.toml")

@@ -94,47 +94,33 @@ class Anthropic(Dialect):
     key_variable = "ANTHROPIC_API_KEY"
     url = "https://api.anthropic.com/v1/messages"
     valid_body: ClassVar[Body] = {
-        "anthropic-version": "2023-06-01",
-        "anthropic-beta": "structured-outputs-2025-11-13",
-        "model": "claude-sonnet-4-5",
-        "max_tokens": 400,
-        "temperature": 0.7,
+        "anthropic-version": "2023-06-01", "anthropic-beta": "structured-outputs-2025-11-13",
+        "model": "claude-sonnet-4-5", "max_tokens": 400, "temperature": 0.7,
         "system": [{"type": "text", "text": "Answer in JSON."}],
         "messages": [{"role": "user", "content": "Is it right?"}],
-        "output_format": {
-            "type": "json_schema",
-            "schema": {
-                "type": "object",
-                "properties": {"answer": {"type": "string"}, "score": {"type": "number"}},
-                "required": ["answer", "score"],
-                "additionalProperties": False,
-            },
-        },
-    }
+        "output_format": {"type": "json_schema",
+                          "schema": {"type": "object",
+                                     "properties": {"answer": {"type": "string"}, "score": {"type": "number"}},
+                                     "required": ["answer", "score"], "additionalProperties": False}},
+    }  # fmt: skip
     rules: tuple[Rule, ...] = (
         Rule(
-            "the version's header is missing",
-            lambda fields: fields["anthropic-version"] != "2023-06-01",
-            lambda _: invalid("anthropic-version: header is required"),
-            {"anthropic-version": None},
+            "the version's header is missing", lambda fields: fields["anthropic-version"] != "2023-06-01",
+            lambda _: invalid("anthropic-version: header is required"), {"anthropic-version": None},
         ),
         Rule(
             "a beta field without the beta's header",
             lambda fields: "output_format" in fields and "structured-outputs-" not in (fields["anthropic-beta"] or ""),
-            lambda _: invalid("output_format: Extra inputs are not permitted"),
-            {"anthropic-beta": None},
+            lambda _: invalid("output_format: Extra inputs are not permitted"), {"anthropic-beta": None},
         ),
         Rule(
             "a field that does not exist",
             lambda body: next((name for name in body if name not in PARAMETERS | {*VERSION_HEADERS}), None),
-            lambda name: invalid(f"{name}: Extra inputs are not permitted"),
-            {"seed": 7},
+            lambda name: invalid(f"{name}: Extra inputs are not permitted"), {"seed": 7},
         ),
         Rule(
-            "max_tokens is missing",
-            lambda body: "max_tokens" not in body,
-            lambda _: invalid("max_tokens: Field required"),
-            {"max_tokens": REMOVED},
+            "max_tokens is missing", lambda body: "max_tokens" not in body,
+            lambda _: invalid("max_tokens: Field required"), {"max_tokens": REMOVED},
         ),
         Rule(
             "more tokens than the model can write",
@@ -155,16 +141,13 @@ class Anthropic(Dialect):
             {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is it right?"}]},
         ),
         Rule(
-            "a temperature above 1",
-            lambda body: (body.get("temperature") or 0) > 1,
-            lambda _: invalid("temperature: Input should be less than or equal to 1"),
-            {"temperature": 1.5},
+            "a temperature above 1", lambda body: (body.get("temperature") or 0) > 1,
+            lambda _: invalid("temperature: Input should be less than or equal to 1"), {"temperature": 1.5},
         ),
         Rule(
             "a temperature to a model that has none",
             lambda body: str(body["model"]).startswith("claude-opus-4-7") and "temperature" in body,
-            lambda _: invalid("`temperature` is deprecated for this model."),
-            {"model": "claude-opus-4-7"},
+            lambda _: invalid("`temperature` is deprecated for this model."), {"model": "claude-opus-4-7"},
         ),
         Rule(
             "a temperature while thinking",
@@ -176,8 +159,7 @@ class Anthropic(Dialect):
             {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000},
         ),
         Rule(
-            "no room beside the budget for thinking",
-            lambda body: budget(body) >= body.get("max_tokens", 1),
+            "no room beside the budget for thinking", lambda body: budget(body) >= body.get("max_tokens", 1),
             lambda _: invalid("`max_tokens` must be greater than `thinking.budget_tokens`."),
             {"thinking": {"type": "enabled", "budget_tokens": 1024}, "temperature": REMOVED},
         ),
@@ -186,27 +168,20 @@ class Anthropic(Dialect):
             lambda body: is_thinking(body) and (body.get("tool_choice") or {}).get("type") in ("tool", "any"),
             lambda _: invalid("Thinking may not be enabled when tool_choice forces tool use."),
             {
-                "model": "claude-opus-4-7",
-                "temperature": REMOVED,
-                "thinking": {"type": "adaptive"},
+                "model": "claude-opus-4-7", "temperature": REMOVED, "thinking": {"type": "adaptive"},
                 "tool_choice": {"type": "tool", "name": "Reply"},
             },
         ),
         Rule(
-            "a schema that is not supported",
-            lambda body: refused_keywords(output_schema(body)),
+            "a schema that is not supported", lambda body: refused_keywords(output_schema(body)),
             lambda reason: invalid(f"output_format.schema: {reason}"),
             {"output_format": {"schema": {"properties": {"answer": {"minLength": 1}}}}},
         ),
-    )
+    )  # fmt: skip
     extra_fields = (
-        "type",
-        "stop_reason",
-        "content.0.type",
-        "usage.cache_creation_input_tokens",
-        "usage.cache_creation.ephemeral_5m_input_tokens",
-        "usage.service_tier",
-    )
+        "type", "stop_reason", "content.0.type", "usage.cache_creation_input_tokens",
+        "usage.cache_creation.ephemeral_5m_input_tokens", "usage.service_tier",
+    )  # fmt: skip
 
     def is_authenticated(self, request: Request) -> bool:
         return request.headers.get("x-api-key") == KEY
@@ -272,23 +247,15 @@ class Anthropic(Dialect):
     ) -> Reply:
         """A message with these blocks."""
         usage = {
-            "input_tokens": 150,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
+            "input_tokens": 150, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
             "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-            "output_tokens": n_tokens or 60,
-            "service_tier": "standard",
-        }
+            "output_tokens": n_tokens or 60, "service_tier": "standard",
+        }  # fmt: skip
         body = {
-            "id": "msg_01XFDUDYJgAACzvnptvVoYEL",
-            "type": "message",
-            "role": "assistant",
-            "model": self.requested_model(request),
-            "content": content,
-            "stop_reason": stop_reason,
-            "stop_sequence": None,
-            "usage": usage,
-        }
+            "id": "msg_01XFDUDYJgAACzvnptvVoYEL", "type": "message", "role": "assistant",
+            "model": self.requested_model(request), "content": content, "stop_reason": stop_reason,
+            "stop_sequence": None, "usage": usage,
+        }  # fmt: skip
         return Reply(body=body, headers={"request-id": "req_011CT7W3vE"})
 
 

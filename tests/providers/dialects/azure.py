@@ -62,19 +62,11 @@ class Azure(OpenAI):
     valid_body = VALID_BODY
     rules = (
         MISSING_MESSAGES,
-        Rule(
-            "a parameter that does not exist",
-            unknown_parameter,
-            lambda name: error(400, f"Unrecognized request argument supplied: {name}"),
-            {"top_k": 40},
-        ),
-        TEMPERATURE_RANGE,
-        TOP_LOGPROBS_RANGE,
-        SCHEMA_KEYWORD,
-        OPEN_OBJECT,
-        JSON_WORD,
+        Rule("a parameter that does not exist", unknown_parameter,
+             lambda name: error(400, f"Unrecognized request argument supplied: {name}"), {"top_k": 40}),
+        TEMPERATURE_RANGE, TOP_LOGPROBS_RANGE, SCHEMA_KEYWORD, OPEN_OBJECT, JSON_WORD,
         *reasoning_rules(lambda body: body.get("model") == "moral-thinker", "moral-thinker"),
-    )
+    )  # fmt: skip
     extra_fields = (
         "prompt_filter_results.0.content_filter_results.hate.severity",
         "choices.0.content_filter_results.violence.filtered",

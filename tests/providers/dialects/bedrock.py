@@ -109,8 +109,7 @@ class Bedrock(Dialect):
             {"inferenceConfig": {"temperature": 1.5}},
         ),
         Rule(
-            "a limit of no tokens",
-            lambda body: inference(body).get("maxTokens", 1) < 1,
+            "a limit of no tokens", lambda body: inference(body).get("maxTokens", 1) < 1,
             lambda _: constraint(0, "inferenceConfig.maxTokens", "Member must have value greater than or equal to 1"),
             {"inferenceConfig": {"maxTokens": 0}},
         ),
@@ -153,26 +152,20 @@ class Bedrock(Dialect):
             "a tool's name with a space",
             lambda body: [spec for spec in tool_specs(body) if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spec["name"])],
             lambda specs: constraint(
-                specs[0]["name"],
-                "toolConfig.tools.1.member.toolSpec.name",
+                specs[0]["name"], "toolConfig.tools.1.member.toolSpec.name",
                 "Member must satisfy regular expression pattern: [a-zA-Z0-9_-]+",
             ),
             {"toolConfig": {"tools": [{"toolSpec": {"name": "my reply", "inputSchema": {"json": {}}}}]}},
         ),
         Rule(
-            "tools to a model without them",
-            lambda fields: fields["modelId"] == DEEPSEEK and tool_specs(fields),
+            "tools to a model without them", lambda fields: fields["modelId"] == DEEPSEEK and tool_specs(fields),
             lambda _: invalid("This model doesn't support tool use."),
             {"modelId": DEEPSEEK, "toolConfig": {"tools": [{"toolSpec": {"name": "reply", "inputSchema": {}}}]}},
         ),
-    )
+    )  # fmt: skip
     extra_fields = (
-        "metrics.latencyMs",
-        "output.message.content",
-        "usage.inputTokens",
-        "usage.cacheReadInputTokens",
-        "stopReason",
-    )
+        "metrics.latencyMs", "output.message.content", "usage.inputTokens", "usage.cacheReadInputTokens", "stopReason",
+    )  # fmt: skip
 
     def is_authenticated(self, request: Request) -> bool:
         signature = request.headers.get("Authorization", "")
@@ -235,12 +228,9 @@ class Bedrock(Dialect):
         """A message with these blocks."""
         output_tokens = n_tokens or 60
         usage = {
-            "inputTokens": 150,
-            "outputTokens": output_tokens,
-            "totalTokens": 150 + output_tokens,
-            "cacheReadInputTokens": 0,
-            "cacheWriteInputTokens": 0,
-        }
+            "inputTokens": 150, "outputTokens": output_tokens, "totalTokens": 150 + output_tokens,
+            "cacheReadInputTokens": 0, "cacheWriteInputTokens": 0,
+        }  # fmt: skip
         body = {
             "output": {"message": {"role": "assistant", "content": content}},
             "stopReason": stop_reason,

@@ -128,12 +128,9 @@ class Cohere(Dialect):
     }
     rules = (NO_MODEL, TEMPERATURE, NEGATIVE_LIMIT, TOKEN_LIMIT, SAFETY_MODE, STOP_SEQUENCES, PENALTIES, SCHEMA_TYPE)
     extra_fields = (
-        "finish_reason",
-        "message.content.0.type",
-        "usage.billed_units.output_tokens",
-        "usage.cached_tokens",
+        "finish_reason", "message.content.0.type", "usage.billed_units.output_tokens", "usage.cached_tokens",
         "usage.tokens.output_tokens",
-    )
+    )  # fmt: skip
 
     def structure(self, body: Body) -> Structure:
         if (schema := json_schema(body)) is not None:

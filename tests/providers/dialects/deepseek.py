@@ -122,12 +122,9 @@ PASSED_BACK_THOUGHTS = Rule(
 VALID_BODY: Body = {
     "model": "deepseek-v4-flash",
     "messages": [{"role": "user", "content": "Is it right? Answer in JSON."}],
-    "temperature": 0.7,
-    "max_tokens": 400,
-    "thinking": {"type": "enabled"},
-    "reasoning_effort": "high",
+    "temperature": 0.7, "max_tokens": 400, "thinking": {"type": "enabled"}, "reasoning_effort": "high",
     "response_format": {"type": "json_object"},
-}
+}  # fmt: skip
 
 
 class DeepSeek(OpenAIDialect):
@@ -142,23 +139,13 @@ class DeepSeek(OpenAIDialect):
     url = "https://api.deepseek.com/beta/chat/completions"
     valid_body = VALID_BODY
     rules = (
-        RESPONSE_FORMAT,
-        JSON_WORD,
-        TEMPERATURE_RANGE,
-        MAX_TOKENS_RANGE,
-        LOGPROBS_PAIR,
-        TOP_LOGPROBS_RANGE,
-        FORCED_TOOL,
-        EFFORT,
-        PASSED_BACK_THOUGHTS,
-    )
+        RESPONSE_FORMAT, JSON_WORD, TEMPERATURE_RANGE, MAX_TOKENS_RANGE, LOGPROBS_PAIR, TOP_LOGPROBS_RANGE, FORCED_TOOL,
+        EFFORT, PASSED_BACK_THOUGHTS,
+    )  # fmt: skip
     extra_fields = (
-        "choices.0.message.reasoning_content",
-        "system_fingerprint",
-        "usage.completion_tokens_details.reasoning_tokens",
-        "usage.prompt_cache_hit_tokens",
-        "usage.prompt_cache_miss_tokens",
-    )
+        "choices.0.message.reasoning_content", "system_fingerprint", "usage.completion_tokens_details.reasoning_tokens",
+        "usage.prompt_cache_hit_tokens", "usage.prompt_cache_miss_tokens",
+    )  # fmt: skip
 
     def message(self, content: Content) -> dict[str, Any]:
         return {**super().message(content), "reasoning_content": THOUGHTS}

@@ -93,12 +93,9 @@ class FireworksAI(OpenAIDialect):
         both("thinking", "reasoning_effort", {"thinking": {"type": "enabled"}, "reasoning_effort": "low"}),
     )
     extra_fields = (
-        "choices.0.raw_output",
-        "choices.0.token_ids",
-        "perf_metrics",
-        "prompt_token_ids",
+        "choices.0.raw_output", "choices.0.token_ids", "perf_metrics", "prompt_token_ids",
         "usage.prompt_tokens_details.cached_tokens",
-    )
+    )  # fmt: skip
 
     def thinks(self, request: Request) -> bool:
         return "deepseek" in self.requested_model(request)

@@ -85,14 +85,10 @@ def too_large(body: Body) -> int | None:
 VALID_BODY: Body = {
     "contents": [{"role": "user", "parts": [{"text": "Is it right?"}]}],
     "systemInstruction": {"parts": [{"text": "Answer in JSON."}]},
-    "generationConfig": {
-        "temperature": 0.7,
-        "maxOutputTokens": 400,
-        "seed": 7,
-        "responseMimeType": "application/json",
-        "responseJsonSchema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-    },
-}
+    "generationConfig": {"temperature": 0.7, "maxOutputTokens": 400, "seed": 7, "responseMimeType": "application/json",
+                         "responseJsonSchema": {"type": "object", "properties": {"answer": {"type": "string"}},
+                                                "required": ["answer"]}},
+}  # fmt: skip
 UNKNOWN_FIELD = Rule(
     "a field that does not exist",
     unknown_field,
@@ -157,27 +153,16 @@ class Gemini(Dialect):
     url = "https://generativelanguage.googleapis.com/v1beta/models/{model}:generateContent"
     valid_body = VALID_BODY
     rules: tuple[Rule, ...] = (
-        UNKNOWN_FIELD,
-        MISSING_CONTENTS,
-        TEMPERATURE_RANGE,
-        OUTPUT_LIMIT,
-        MIME_TYPE,
-        SEED_TYPE,
-        TOOLS_WITH_JSON,
-        Rule(
-            "log-probabilities, which the models of 2.5 do not give here",
-            lambda body: generation(body).get("responseLogprobs"),
-            lambda _: invalid("Logprobs is not enabled for models/gemini-2.5-flash"),
-            {"generationConfig": {"responseLogprobs": True, "logprobs": 5}},
-        ),
-    )
+        UNKNOWN_FIELD, MISSING_CONTENTS, TEMPERATURE_RANGE, OUTPUT_LIMIT, MIME_TYPE, SEED_TYPE, TOOLS_WITH_JSON,
+        Rule("log-probabilities, which the models of 2.5 do not give here",
+             lambda body: generation(body).get("responseLogprobs"),
+             lambda _: invalid("Logprobs is not enabled for models/gemini-2.5-flash"),
+             {"generationConfig": {"responseLogprobs": True, "logprobs": 5}}),
+    )  # fmt: skip
     extra_fields = (
-        "usageMetadata.promptTokensDetails.0.modality",
-        "usageMetadata.thoughtsTokenCount",
-        "modelVersion",
-        "responseId",
-        "candidates.0.finishReason",
-    )
+        "usageMetadata.promptTokensDetails.0.modality", "usageMetadata.thoughtsTokenCount", "modelVersion",
+        "responseId", "candidates.0.finishReason",
+    )  # fmt: skip
 
     def is_authenticated(self, request: Request) -> bool:
         return request.headers.get("x-goog-api-key") == KEY

@@ -148,12 +148,9 @@ MESSAGE_PROPERTY = Rule(
     {"messages": [{"role": "user", "content": "Is it right?", "timestamp": 1}]},
 )
 VALID_BODY: Body = chat_body(
-    "openai/gpt-oss-120b",
-    seed=7,
-    max_completion_tokens=400,
-    reasoning_effort="medium",
+    "openai/gpt-oss-120b", seed=7, max_completion_tokens=400, reasoning_effort="medium",
     response_format=schema_format({**ANSWER, "additionalProperties": False}, strict=True),
-)
+)  # fmt: skip
 
 
 class Groq(OpenAIDialect):
@@ -167,24 +164,13 @@ class Groq(OpenAIDialect):
     url = "https://api.groq.com/openai/v1/chat/completions"
     valid_body = VALID_BODY
     rules = (
-        UNKNOWN_PARAMETER,
-        LOGPROBS,
-        SCHEMA_MODEL,
-        NO_SCHEMA,
-        SCHEMA_KEYWORD,
-        OPEN_OBJECT,
-        TOKEN_LIMIT,
+        UNKNOWN_PARAMETER, LOGPROBS, SCHEMA_MODEL, NO_SCHEMA, SCHEMA_KEYWORD, OPEN_OBJECT, TOKEN_LIMIT,
         MESSAGE_PROPERTY,
-    )
+    )  # fmt: skip
     extra_fields = (
-        "choices.0.message.reasoning",
-        "system_fingerprint",
-        "usage.completion_time",
-        "usage.queue_time",
-        "usage_breakdown",
-        "x_groq.id",
-        "x_groq.seed",
-    )
+        "choices.0.message.reasoning", "system_fingerprint", "usage.completion_time", "usage.queue_time",
+        "usage_breakdown", "x_groq.id", "x_groq.seed",
+    )  # fmt: skip
 
     def message(self, content: Content) -> dict[str, Any]:
         return {**super().message(content), "reasoning": THOUGHTS}
@@ -215,12 +201,9 @@ class Groq(OpenAIDialect):
             f"tokens per minute (TPM): {limits} today at https://console.groq.com/settings/billing"
         )
         headers = {
-            "retry-after": "8",
-            "x-ratelimit-limit-requests": "14400",
-            "x-ratelimit-limit-tokens": "6000",
-            "x-ratelimit-remaining-tokens": "0",
-            "x-ratelimit-reset-tokens": "7.66s",
-        }
+            "retry-after": "8", "x-ratelimit-limit-requests": "14400", "x-ratelimit-limit-tokens": "6000",
+            "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "7.66s",
+        }  # fmt: skip
         return Reply(429, {"error": {"message": message, "type": "tokens", "code": "rate_limit_exceeded"}}, headers)
 
     def completion(self, content: Content, request: Request, *, is_cut_off: bool = False) -> Reply:

@@ -21,12 +21,9 @@ from tests.support.fake_server import Reply, Request
 SECTION = {"api_base": "https://router.huggingface.co/v1"}
 MAX_OUTPUT_TOKENS = 32768
 VALID_BODY: Body = chat_body(
-    "meta-llama/Llama-3.3-70B-Instruct:groq",
-    question="Is it right? Answer in JSON.",
-    max_tokens=400,
-    seed=1,
+    "meta-llama/Llama-3.3-70B-Instruct:groq", question="Is it right? Answer in JSON.", max_tokens=400, seed=1,
     response_format={"type": "json_object"},
-)
+)  # fmt: skip
 
 
 def router_error(status: int, message: str, code: str, param: str | None = None) -> Reply:
@@ -66,8 +63,7 @@ class HuggingFaceRouter(OpenAIDialect):
     extra_fields = ("system_fingerprint", "usage.queue_time", "usage.completion_time", "x_groq.id")
     rules = (
         Rule(
-            "messages are missing",
-            lambda body: "prompt" not in body and not body.get("messages"),
+            "messages are missing", lambda body: "prompt" not in body and not body.get("messages"),
             lambda _: groq_error("'messages' : minimum number of items is 1"),
             {"messages": REMOVED, "response_format": REMOVED},
         ),
@@ -95,16 +91,12 @@ class HuggingFaceRouter(OpenAIDialect):
             {"messages": [{"role": "user", "content": "Is it right?"}]},
         ),
         Rule(
-            "log-probabilities",
-            lambda body: is_at_groq(body) and "prompt" not in body and body.get("logprobs"),
-            lambda _: groq_error("`logprobs` is not supported with this model", "logprobs"),
-            {"logprobs": True},
+            "log-probabilities", lambda body: is_at_groq(body) and "prompt" not in body and body.get("logprobs"),
+            lambda _: groq_error("`logprobs` is not supported with this model", "logprobs"), {"logprobs": True},
         ),
         Rule(
-            "more than one choice",
-            lambda body: is_at_groq(body) and body.get("n", 1) > 1,
-            lambda _: groq_error("'n' : number must be at most 1", "n"),
-            {"n": 2},
+            "more than one choice", lambda body: is_at_groq(body) and body.get("n", 1) > 1,
+            lambda _: groq_error("'n' : number must be at most 1", "n"), {"n": 2},
         ),
         Rule(
             "more tokens than the model can write",
@@ -116,7 +108,7 @@ class HuggingFaceRouter(OpenAIDialect):
             ),
             {"max_tokens": 40000},
         ),
-    )
+    )  # fmt: skip
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)

@@ -90,20 +90,15 @@ class LlamaCpp(OpenAIDialect):
     )
     rules = (
         Rule(
-            "messages are missing",
-            lambda body: is_chat(body) and "messages" not in body,
-            lambda _: error(400, "'messages' is required"),
-            {"messages": REMOVED},
+            "messages are missing", lambda body: is_chat(body) and "messages" not in body,
+            lambda _: error(400, "'messages' is required"), {"messages": REMOVED},
         ),
         Rule(
-            "messages are no list",
-            lambda body: is_chat(body) and not isinstance(body.get("messages", []), list),
-            lambda _: error(400, "Expected 'messages' to be an array"),
-            {"messages": "Is it right?"},
+            "messages are no list", lambda body: is_chat(body) and not isinstance(body.get("messages", []), list),
+            lambda _: error(400, "Expected 'messages' to be an array"), {"messages": "Is it right?"},
         ),
         Rule(
-            "an unknown response format",
-            unknown_response_format,
+            "an unknown response format", unknown_response_format,
             lambda kind: error(400, f'response_format type must be one of "text" or "json_object", but got: {kind}'),
             {"response_format": {"type": "grammar"}},
         ),
@@ -120,8 +115,7 @@ class LlamaCpp(OpenAIDialect):
         Rule(
             "top_logprobs without logprobs",
             lambda body: is_chat(body) and "top_logprobs" in body and not body.get("logprobs"),
-            lambda _: error(400, "top_logprobs requires logprobs to be set to true"),
-            {"top_logprobs": 5},
+            lambda _: error(400, "top_logprobs requires logprobs to be set to true"), {"top_logprobs": 5},
         ),
         Rule(
             "a temperature that is no number",
@@ -132,10 +126,8 @@ class LlamaCpp(OpenAIDialect):
             {"temperature": "0.7"},
         ),
         Rule(
-            "more than one choice",
-            lambda body: body.get("n", 1) > 1 and body["n"],
-            lambda n: error(400, f"Field 'n': Value must be between 1 <= value <= 1, but got {n}"),
-            {"n": 2},
+            "more than one choice", lambda body: body.get("n", 1) > 1 and body["n"],
+            lambda n: error(400, f"Field 'n': Value must be between 1 <= value <= 1, but got {n}"), {"n": 2},
         ),
         Rule(
             "a prompt beyond the context",
@@ -143,13 +135,11 @@ class LlamaCpp(OpenAIDialect):
             lambda n: error(
                 400,
                 f"request ({n} tokens) exceeds the available context size ({CONTEXT_TOKENS} tokens), try increasing it",
-                "exceed_context_size_error",
-                n_prompt_tokens=n,
-                n_ctx=CONTEXT_TOKENS,
+                "exceed_context_size_error", n_prompt_tokens=n, n_ctx=CONTEXT_TOKENS,
             ),
             {"messages": [{"role": "user", "content": "word " * 9000}]},
         ),
-    )
+    )  # fmt: skip
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)
@@ -159,16 +149,10 @@ class LlamaCpp(OpenAIDialect):
     def timings(self) -> dict[str, float]:
         """Durations, which the server adds to every response."""
         return {
-            "cache_n": 0,
-            "prompt_n": self.prompt_tokens,
-            "prompt_ms": 152.736,
-            "prompt_per_token_ms": 4.628,
-            "prompt_per_second": 216.059,
-            "predicted_n": self.completion_tokens,
-            "predicted_ms": 452.292,
-            "predicted_per_token_ms": 7.47,
-            "predicted_per_second": 133.868,
-        }
+            "cache_n": 0, "prompt_n": self.prompt_tokens, "prompt_ms": 152.736, "prompt_per_token_ms": 4.628,
+            "prompt_per_second": 216.059, "predicted_n": self.completion_tokens, "predicted_ms": 452.292,
+            "predicted_per_token_ms": 7.47, "predicted_per_second": 133.868,
+        }  # fmt: skip
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         """Thinking is not counted on its own."""

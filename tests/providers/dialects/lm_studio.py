@@ -64,10 +64,8 @@ class LMStudio(OpenAIDialect):
     )
     rules = (
         Rule(
-            "neither messages nor a prompt",
-            lambda body: not {"messages", "prompt"} & body.keys(),
-            lambda _: error(400, "'messages' field is required"),
-            {"messages": REMOVED},
+            "neither messages nor a prompt", lambda body: not {"messages", "prompt"} & body.keys(),
+            lambda _: error(400, "'messages' field is required"), {"messages": REMOVED},
         ),
         Rule(
             "JSON mode",
@@ -76,8 +74,7 @@ class LMStudio(OpenAIDialect):
             {"response_format": {"type": "json_object", "json_schema": REMOVED}},
         ),
         Rule(
-            "a required tool by its name",
-            lambda body: isinstance(body.get("tool_choice"), dict),
+            "a required tool by its name", lambda body: isinstance(body.get("tool_choice"), dict),
             lambda _: error(400, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"),
             {"tool_choice": {"type": "function", "function": {"name": "Reply"}}},
         ),
@@ -98,7 +95,7 @@ class LMStudio(OpenAIDialect):
             ),
             {"messages": [{"role": "user", "content": "word " * 9000}]},
         ),
-    )
+    )  # fmt: skip
 
     def message(self, content: Content) -> dict[str, Any]:
         return {"tool_calls": [], **super().message(content), "reasoning_content": ""}

@@ -106,23 +106,18 @@ class Mistral(OpenAIDialect):
     url = "https://api.mistral.ai/v1/chat/completions"
     valid_body = VALID_BODY
     rules = (
-        rule(
-            "messages are missing",
-            lambda body: None if "messages" in body else ("missing", ["messages"], "Field required", body),
-            {"messages": REMOVED},
-        ),
+        rule("messages are missing",
+             lambda body: None if "messages" in body else ("missing", ["messages"], "Field required", body),
+             {"messages": REMOVED}),
         rule("a parameter that does not exist", extra_parameter, {"random_seed": REMOVED, "seed": 7}),
-        rule(
-            "a message's field that does not exist",
-            extra_message_field,
-            {"messages": [{"role": "user", "content": "Is it right?", "name": "analyst"}]},
-        ),
+        rule("a message's field that does not exist", extra_message_field,
+             {"messages": [{"role": "user", "content": "Is it right?", "name": "analyst"}]}),
         rule("a temperature above 1.5", out_of_range("temperature", 0, 1.5), {"temperature": 2.0}),
         rule("a negative seed", out_of_range("random_seed", 0, 2**63), {"random_seed": -1}),
         rule("a negative token limit", out_of_range("max_tokens", 0, 2**31), {"max_tokens": -1}),
         rule("a schema without a name", nameless_schema, {"response_format": {"json_schema": {"name": REMOVED}}}),
         rule("a tool that is no function", unknown_tool, {"tools": [{"type": "web_search"}]}),
-    )
+    )  # fmt: skip
     extra_fields = (
         "choices.0.message.prefix",
         "usage.num_cached_tokens",

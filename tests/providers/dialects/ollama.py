@@ -63,20 +63,12 @@ class Ollama(Dialect):
     url = "http://localhost:11434/api/chat"
     valid_body = VALID_BODY
     extra_fields = (
-        "done",
-        "done_reason",
-        "message.content",
-        "total_duration",
-        "load_duration",
-        "prompt_eval_count",
-        "eval_count",
+        "done", "done_reason", "message.content", "total_duration", "load_duration", "prompt_eval_count", "eval_count",
         "eval_duration",
-    )
+    )  # fmt: skip
     rules = (
         Rule(
-            "no model",
-            lambda body: not body.get("model"),
-            lambda _: error(400, "model is required"),
+            "no model", lambda body: not body.get("model"), lambda _: error(400, "model is required"),
             {"model": REMOVED},
         ),
         Rule(
@@ -94,8 +86,7 @@ class Ollama(Dialect):
             {"format": "xml"},
         ),
         Rule(
-            "an option of a wrong type",
-            option_of_wrong_type,
+            "an option of a wrong type", option_of_wrong_type,
             lambda option: error(500, f'option "{option[0]}" must be of type {option[1]}'),
             {"options": {"temperature": "0.7"}},
         ),
@@ -110,20 +101,16 @@ class Ollama(Dialect):
         Rule(
             "thinking of a model that cannot think",
             lambda body: body.get("think") in (True, *THINK_LEVELS) and body.get("model") == "llama3.2",
-            lambda _: error(400, '"llama3.2" does not support thinking'),
-            {"think": True},
+            lambda _: error(400, '"llama3.2" does not support thinking'), {"think": True},
         ),
         Rule(
-            "tools for a model without them",
-            lambda body: body.get("tools") and body.get("model") == "gemma2:2b",
+            "tools for a model without them", lambda body: body.get("tools") and body.get("model") == "gemma2:2b",
             lambda name: error(400, f"registry.ollama.ai/library/{name} does not support tools"),
             {"model": "gemma2:2b", "tools": [{"type": "function", "function": {"name": "Reply"}}]},
         ),
         Rule(
-            "more than 20 top_logprobs",
-            lambda body: not 0 <= body.get("top_logprobs", 0) <= 20,
-            lambda _: error(400, "top_logprobs must be between 0 and 20"),
-            {"logprobs": True, "top_logprobs": 21},
+            "more than 20 top_logprobs", lambda body: not 0 <= body.get("top_logprobs", 0) <= 20,
+            lambda _: error(400, "top_logprobs must be between 0 and 20"), {"logprobs": True, "top_logprobs": 21},
         ),
         Rule(
             "a prompt beyond the context",
@@ -135,7 +122,7 @@ class Ollama(Dialect):
             ),
             {"messages": [{"role": "user", "content": "word " * 9000}]},
         ),
-    )
+    )  # fmt: skip
 
     def is_authenticated(self, request: Request) -> bool:
         """Always: whatever key is sent is ignored."""
@@ -161,18 +148,11 @@ class Ollama(Dialect):
     def completion_body(self, message: Body, reason: str, n_tokens: int, request: Request) -> dict[str, Any]:
         """A `ChatResponse`; durations are in nanoseconds."""
         return {
-            "model": self.requested_model(request),
-            "created_at": "2026-11-23T10:15:30.123456789Z",
-            "message": message,
-            "done": True,
-            "done_reason": reason,
-            "total_duration": 4883583458,
-            "load_duration": 1334875,
-            "prompt_eval_count": 150,
-            "prompt_eval_duration": 342546000,
-            "eval_count": n_tokens,
+            "model": self.requested_model(request), "created_at": "2026-11-23T10:15:30.123456789Z", "message": message,
+            "done": True, "done_reason": reason, "total_duration": 4883583458, "load_duration": 1334875,
+            "prompt_eval_count": 150, "prompt_eval_duration": 342546000, "eval_count": n_tokens,
             "eval_duration": 4535599000,
-        }
+        }  # fmt: skip
 
     def unknown_model(self, model: str) -> Reply:
         return error(404, f"model '{model}' not found")

@@ -190,22 +190,13 @@ class OpenAI(OpenAIDialect):
     url = "https://api.openai.com/v1/chat/completions"
     valid_body = VALID_BODY
     rules: tuple[Rule, ...] = (
-        MISSING_MESSAGES,
-        UNKNOWN_PARAMETER,
-        TEMPERATURE_RANGE,
-        TOP_LOGPROBS_RANGE,
-        SCHEMA_KEYWORD,
-        OPEN_OBJECT,
-        JSON_WORD,
-        *reasoning_rules(is_reasoning, "o4-mini"),
-    )
+        MISSING_MESSAGES, UNKNOWN_PARAMETER, TEMPERATURE_RANGE, TOP_LOGPROBS_RANGE, SCHEMA_KEYWORD, OPEN_OBJECT,
+        JSON_WORD, *reasoning_rules(is_reasoning, "o4-mini"),
+    )  # fmt: skip
     extra_fields: ClassVar[tuple[str, ...]] = (
-        "service_tier",
-        "system_fingerprint",
-        "choices.0.message.annotations",
-        "choices.0.message.refusal",
+        "service_tier", "system_fingerprint", "choices.0.message.annotations", "choices.0.message.refusal",
         "usage.completion_tokens_details.rejected_prediction_tokens",
-    )
+    )  # fmt: skip
 
     def message(self, content: Content) -> dict[str, Any]:
         return {**super().message(content), "refusal": None, "annotations": []}
@@ -244,12 +235,9 @@ class OpenAI(OpenAIDialect):
         message = f"Rate limit reached for gpt-4.1-mini in organization org-a on requests per min (RPM): {limits}"
         details = {"message": message, "type": "requests", "param": None, "code": "rate_limit_exceeded"}
         headers = {
-            "retry-after": "20",
-            "retry-after-ms": "20000",
-            "x-ratelimit-limit-requests": "500",
-            "x-ratelimit-remaining-requests": "0",
-            "x-ratelimit-reset-requests": "20s",
-        }
+            "retry-after": "20", "retry-after-ms": "20000", "x-ratelimit-limit-requests": "500",
+            "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "20s",
+        }  # fmt: skip
         return Reply(429, {"error": details}, headers)
 
     def content_filtered(self, request: Request) -> Reply:

@@ -61,40 +61,26 @@ class OpenAIResponses(OpenAI):
         "model": "gpt-5-pro",
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Is it right?"}]}],
         "max_output_tokens": 400,
-        "text": {
-            "format": {
-                "type": "json_schema",
-                "name": "Reply",
-                "strict": True,
-                "schema": {
-                    "type": "object",
-                    "properties": {"answer": {"type": "string"}},
-                    "required": ["answer"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-    }
+        "text": {"format": {"type": "json_schema", "name": "Reply", "strict": True,
+                            "schema": {"type": "object", "properties": {"answer": {"type": "string"}},
+                                       "required": ["answer"], "additionalProperties": False}}},
+    }  # fmt: skip
     rules: tuple[Rule, ...] = (
         Rule(
-            "the input is missing",
-            lambda body: "input" not in body,
+            "the input is missing", lambda body: "input" not in body,
             lambda _: error(400, "Missing required parameter: 'input'.", "input", "missing_required_parameter"),
             {"input": REMOVED},
         ),
         Rule(
             "a parameter that does not exist",
             lambda body: next((name for name in body if name not in PARAMETERS), None),
-            lambda name: error(400, f"Unknown parameter: '{name}'.", name, "unknown_parameter"),
-            {"seed": 7},
+            lambda name: error(400, f"Unknown parameter: '{name}'.", name, "unknown_parameter"), {"seed": 7},
         ),
         Rule(
             "a temperature to a reasoning model",
             lambda body: "temperature" in body,
             lambda _: error(
-                400,
-                "Unsupported parameter: 'temperature' is not supported with this model.",
-                "temperature",
+                400, "Unsupported parameter: 'temperature' is not supported with this model.", "temperature",
                 "unsupported_parameter",
             ),
             {"temperature": 0.7},
@@ -148,7 +134,7 @@ class OpenAIResponses(OpenAI):
             ),
             {"text": {"format": {"type": "json_object", "name": REMOVED, "strict": REMOVED, "schema": REMOVED}}},
         ),
-    )
+    )  # fmt: skip
     extra_fields: ClassVar[tuple[str, ...]] = (
         "incomplete_details",
         "output.0.summary",

@@ -80,27 +80,20 @@ class OpenRouter(OpenAIDialect):
     valid_body = VALID_BODY
     thinking_message: ClassVar[Mapping[str, Any]] = {"reasoning": UNFINISHED_THOUGHT}
     extra_fields = (
-        "provider",
-        "choices.0.native_finish_reason",
-        "choices.0.message.reasoning",
-        "usage.cost",
-        "usage.is_byok",
+        "provider", "choices.0.native_finish_reason", "choices.0.message.reasoning", "usage.cost", "usage.is_byok",
         "usage.cost_details.upstream_inference_cost",
-    )
+    )  # fmt: skip
     rules = (
         Rule(
-            "neither messages nor a prompt",
-            lambda body: not body.get("messages") and not body.get("prompt"),
-            lambda _: error(400, 'Input required: specify "prompt" or "messages"'),
-            {"messages": REMOVED},
+            "neither messages nor a prompt", lambda body: not body.get("messages") and not body.get("prompt"),
+            lambda _: error(400, 'Input required: specify "prompt" or "messages"'), {"messages": REMOVED},
         ),
         Rule(
             "tools for a model without them",
             lambda body: body.get("tools") and body.get("model") == "meta-llama/llama-guard-4-12b",
             lambda _: error(404, f"No endpoints found that support tool use. {ROUTING_HELP}"),
             {
-                "model": "meta-llama/llama-guard-4-12b",
-                "tools": [{"type": "function", "function": {"name": "Reply"}}],
+                "model": "meta-llama/llama-guard-4-12b", "tools": [{"type": "function", "function": {"name": "Reply"}}],
                 "response_format": REMOVED,
             },
         ),
@@ -122,8 +115,7 @@ class OpenRouter(OpenAIDialect):
             {"max_tokens": 200000},
         ),
         Rule(
-            "a JSON schema to DeepSeek",
-            lambda body: is_deepseek(body) and response_format(body) == "json_schema",
+            "a JSON schema to DeepSeek", lambda body: is_deepseek(body) and response_format(body) == "json_schema",
             lambda _: deepseek_error("This response_format type is unavailable now"),
             {"model": "deepseek/deepseek-v4-flash"},
         ),
@@ -138,8 +130,7 @@ class OpenRouter(OpenAIDialect):
                 "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."
             ),
             {
-                "model": "deepseek/deepseek-v4-flash",
-                "messages": [{"role": "user", "content": "Is it right?"}],
+                "model": "deepseek/deepseek-v4-flash", "messages": [{"role": "user", "content": "Is it right?"}],
                 "response_format": {"type": "json_object", "json_schema": REMOVED},
             },
         ),
@@ -158,7 +149,7 @@ class OpenRouter(OpenAIDialect):
                 "response_format": {"json_schema": {"schema": {"properties": {"answer": {"minLength": 1}}}}},
             },
         ),
-    )
+    )  # fmt: skip
 
     def respond(self, request: Request, situation: Situation) -> Reply:
         """Moderation comes before the provider, and so before a refusal of the body."""
@@ -177,12 +168,9 @@ class OpenRouter(OpenAIDialect):
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         return {
-            **super().usage(completion_tokens, reasoning_tokens or 0),
-            "cost": 0.00006,
-            "is_byok": False,
-            "prompt_tokens_details": {"cached_tokens": 0},
-            "cost_details": {"upstream_inference_cost": None},
-        }
+            **super().usage(completion_tokens, reasoning_tokens or 0), "cost": 0.00006, "is_byok": False,
+            "prompt_tokens_details": {"cached_tokens": 0}, "cost_details": {"upstream_inference_cost": None},
+        }  # fmt: skip
 
     def unauthenticated(self, request: Request) -> Reply:
         return Reply(401, {"error": {"message": "User not found.", "code": 401}})
@@ -205,13 +193,9 @@ class OpenRouter(OpenAIDialect):
     def content_filtered(self, request: Request) -> Reply:
         model = self.requested_model(request)
         return error(
-            403,
-            f'{model} requires moderation on DeepSeek. Your input was flagged for "violence".',
-            reasons=["violence"],
-            flagged_input="…",
-            provider_name="DeepSeek",
-            model_slug=model,
-        )
+            403, f'{model} requires moderation on DeepSeek. Your input was flagged for "violence".',
+            reasons=["violence"], flagged_input="…", provider_name="DeepSeek", model_slug=model,
+        )  # fmt: skip
 
     def logprobs(self, request: Request) -> Reply:
         return self.choice_logprobs(request)

@@ -70,17 +70,14 @@ class SGLang(OpenAIDialect):
     )
     rules = (
         Rule(
-            "no messages",
-            lambda body: "prompt" not in body and body.get("messages") == [],
-            lambda _: error(400, "Messages cannot be empty.", "BadRequestError"),
-            {"messages": []},
+            "no messages", lambda body: "prompt" not in body and body.get("messages") == [],
+            lambda _: error(400, "Messages cannot be empty.", "BadRequestError"), {"messages": []},
         ),
         Rule(
             "neither messages nor a prompt",
             lambda body: not {"messages", "prompt"} & body.keys(),
             lambda _: error(
-                400,
-                "1 validation error: {'type': 'missing', 'loc': ('body', 'messages'), 'msg': 'Field required'}",
+                400, "1 validation error: {'type': 'missing', 'loc': ('body', 'messages'), 'msg': 'Field required'}",
                 "Bad Request",
             ),
             {"messages": REMOVED},
@@ -114,8 +111,7 @@ class SGLang(OpenAIDialect):
             },
         ),
         Rule(
-            "a negative temperature",
-            lambda body: (body.get("temperature") or 0) < 0 and body["temperature"],
+            "a negative temperature", lambda body: (body.get("temperature") or 0) < 0 and body["temperature"],
             lambda number: error(400, f"temperature must be a non-negative finite number, got {number}."),
             {"temperature": -0.5},
         ),
@@ -130,7 +126,7 @@ class SGLang(OpenAIDialect):
             ),
             {"max_tokens": 65536},
         ),
-    )
+    )  # fmt: skip
 
     def message(self, content: Content) -> dict[str, Any]:
         return {**super().message(content), "reasoning_content": None}

@@ -26,12 +26,9 @@ MAX_STOP_SEQUENCES = 4
 TOTAL_TOKENS = 16384
 FINGERPRINT = "3.3.6-native"
 VALID_BODY: Body = {
-    "model": "tgi",
-    "messages": [{"role": "user", "content": "Is it right?"}],
-    "temperature": 0.7,
-    "max_tokens": 400,
+    "model": "tgi", "messages": [{"role": "user", "content": "Is it right?"}], "temperature": 0.7, "max_tokens": 400,
     "seed": 1,
-}
+}  # fmt: skip
 TOOL = {"type": "function", "function": {"name": "Reply", "parameters": {"properties": {"answer": {"type": "string"}}}}}
 
 
@@ -66,10 +63,8 @@ class TGI(OpenAIDialect):
     extra_fields = ("system_fingerprint", "choices.0.logprobs", "choices.0.message.tool_calls.0.function.description")
     rules = (
         Rule(
-            "neither messages nor a prompt",
-            lambda body: not {"messages", "prompt"} & body.keys(),
-            lambda _: unreadable("missing field `messages`"),
-            {"messages": REMOVED},
+            "neither messages nor a prompt", lambda body: not {"messages", "prompt"} & body.keys(),
+            lambda _: unreadable("missing field `messages`"), {"messages": REMOVED},
         ),
         Rule(
             "a response format in OpenAI's words",
@@ -78,22 +73,17 @@ class TGI(OpenAIDialect):
             {"response_format": {"type": "json_schema", "json_schema": {"name": "Reply", "schema": {}}}},
         ),
         Rule(
-            "a response format beside tools",
-            lambda body: "response_format" in body and "tools" in body,
+            "a response format beside tools", lambda body: "response_format" in body and "tools" in body,
             lambda _: error(422, "Tool error: Grammar and tools are mutually exclusive", "tool_error"),
             {"response_format": {"type": "json_object", "value": {"properties": {}}}, "tools": [TOOL]},
         ),
         Rule(
-            "a negative temperature",
-            lambda body: (body.get("temperature") or 0) < 0,
-            lambda _: invalid("`temperature` must be strictly positive"),
-            {"temperature": -0.5},
+            "a negative temperature", lambda body: (body.get("temperature") or 0) < 0,
+            lambda _: invalid("`temperature` must be strictly positive"), {"temperature": -0.5},
         ),
         Rule(
-            "top_p at or beyond its bounds",
-            lambda body: "top_p" in body and not 0 < body["top_p"] < 1,
-            lambda _: invalid("`top_p` must be > 0.0 and < 1.0"),
-            {"top_p": 1.0},
+            "top_p at or beyond its bounds", lambda body: "top_p" in body and not 0 < body["top_p"] < 1,
+            lambda _: invalid("`top_p` must be > 0.0 and < 1.0"), {"top_p": 1.0},
         ),
         Rule(
             "too many top_logprobs",
@@ -102,10 +92,8 @@ class TGI(OpenAIDialect):
             {"logprobs": True, "top_logprobs": 20},
         ),
         Rule(
-            "no output tokens",
-            lambda body: body.get("max_tokens") == 0,
-            lambda _: invalid("`max_new_tokens` must be strictly positive"),
-            {"max_tokens": 0},
+            "no output tokens", lambda body: body.get("max_tokens") == 0,
+            lambda _: invalid("`max_new_tokens` must be strictly positive"), {"max_tokens": 0},
         ),
         Rule(
             "more tokens than the server has room for",
@@ -122,7 +110,7 @@ class TGI(OpenAIDialect):
             lambda n: invalid(f"`stop` supports up to {MAX_STOP_SEQUENCES} stop sequences. Given: {n}"),
             {"stop": ["1", "2", "3", "4", "5"]},
         ),
-    )
+    )  # fmt: skip
 
     def message(self, content: Content) -> dict[str, Any]:
         message = super().message(content)

@@ -99,12 +99,8 @@ class TogetherAI(OpenAIDialect):
         not_one_of("context_length_exceeded_behavior", BEHAVIORS, {"context_length_exceeded_behavior": "ask"}),
     )
     extra_fields = (
-        "choices.0.logprobs",
-        "choices.0.seed",
-        "metadata.weight_version",
-        "prompt",
-        "usage.reasoning_tokens",
-    )
+        "choices.0.logprobs", "choices.0.seed", "metadata.weight_version", "prompt", "usage.reasoning_tokens",
+    )  # fmt: skip
 
     def thinks(self, request: Request) -> bool:
         return self.requested_model(request).startswith("openai/gpt-oss")

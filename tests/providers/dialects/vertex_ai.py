@@ -64,24 +64,14 @@ class VertexAI(Gemini):
     )
     valid_body = VALID_BODY
     rules = (
-        UNKNOWN_FIELD,
-        MISSING_CONTENTS,
-        Rule(
-            "a temperature above 2",
-            lambda body: out_of_range("temperature", body),
-            invalid,
-            {"generationConfig": {"temperature": 2.5}},
-        ),
+        UNKNOWN_FIELD, MISSING_CONTENTS,
+        Rule("a temperature above 2", lambda body: out_of_range("temperature", body), invalid,
+             {"generationConfig": {"temperature": 2.5}}),
         OUTPUT_LIMIT,
-        Rule(
-            "more than 20 log-probabilities",
-            lambda body: out_of_range("logprobs", body),
-            invalid,
-            {"generationConfig": {"responseLogprobs": True, "logprobs": 21}},
-        ),
-        SEED_TYPE,
-        TOOLS_WITH_JSON,
-    )
+        Rule("more than 20 log-probabilities", lambda body: out_of_range("logprobs", body), invalid,
+             {"generationConfig": {"responseLogprobs": True, "logprobs": 21}}),
+        SEED_TYPE, TOOLS_WITH_JSON,
+    )  # fmt: skip
     extra_fields = ("usageMetadata.trafficType", "createTime", "candidates.0.avgLogprobs", "modelVersion", "responseId")
 
     def is_authenticated(self, request: Request) -> bool:

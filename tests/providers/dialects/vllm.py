@@ -79,12 +79,9 @@ class VLLM(OpenAIDialect):
     valid_body = VALID_BODY
     thinking_message: ClassVar[Mapping[str, Any]] = {"content": None, "reasoning": UNFINISHED_THOUGHT}
     extra_fields = (
-        "choices.0.stop_reason",
-        "choices.0.token_ids",
-        "choices.0.message.reasoning",
-        "prompt_logprobs",
+        "choices.0.stop_reason", "choices.0.token_ids", "choices.0.message.reasoning", "prompt_logprobs",
         "kv_transfer_params",
-    )
+    )  # fmt: skip
     rules = (
         Rule(
             "neither messages nor a prompt",
@@ -123,14 +120,12 @@ class VLLM(OpenAIDialect):
             {"response_format": {"json_schema": REMOVED}},
         ),
         Rule(
-            "keywords that no grammar backend knows",
-            refused_keywords,
+            "keywords that no grammar backend knows", refused_keywords,
             lambda names: error(400, f"Grammar error: Unimplemented keys: {json.dumps(names)}"),
             {"response_format": {"json_schema": {"schema": {"properties": {"score": {"uniqueItems": True}}}}}},
         ),
         Rule(
-            "top_logprobs without logprobs",
-            lambda body: body.get("top_logprobs", 0) > 0 and not body.get("logprobs"),
+            "top_logprobs without logprobs", lambda body: body.get("top_logprobs", 0) > 0 and not body.get("logprobs"),
             lambda _: invalid("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs"),
             {"top_logprobs": 5},
         ),
@@ -143,22 +138,19 @@ class VLLM(OpenAIDialect):
             {"logprobs": True, "top_logprobs": 21},
         ),
         Rule(
-            "a negative temperature",
-            lambda body: (body.get("temperature") or 0) < 0 and body["temperature"],
+            "a negative temperature", lambda body: (body.get("temperature") or 0) < 0 and body["temperature"],
             lambda number: invalid(f"temperature must be non-negative, got {number}.", "temperature", number),
             {"temperature": -0.5},
         ),
         Rule(
-            "a temperature above 2",
-            lambda body: (body.get("temperature") or 0) > 2 and body["temperature"],
+            "a temperature above 2", lambda body: (body.get("temperature") or 0) > 2 and body["temperature"],
             lambda number: invalid(f"temperature must be in [0, 2], got {number}.", "temperature", number),
             {"temperature": 3.0},
         ),
         Rule(
             "more tokens than the model's context",
             lambda body: (body.get("max_tokens") or 0) > CONTEXT_TOKENS and body["max_tokens"],
-            lambda n: too_many_tokens(n, CONTEXT_TOKENS),
-            {"max_tokens": 50000},
+            lambda n: too_many_tokens(n, CONTEXT_TOKENS), {"max_tokens": 50000},
         ),
         Rule(
             "a required tool that is not among the tools",
@@ -193,7 +185,7 @@ class VLLM(OpenAIDialect):
             ),
             {"tools": []},
         ),
-    )
+    )  # fmt: skip
 
     def message(self, content: Content) -> dict[str, Any]:
         extra = {"refusal": None, "annotations": None, "audio": None, "function_call": None, "reasoning": None}

@@ -74,37 +74,21 @@ class XAI(OpenAIDialect):
         unsupported("frequency_penalty", "frequencyPenalty", lambda _: True, {"frequency_penalty": 0.5}),
         unsupported("stop", "stop", is_reasoning, {"model": "grok-4.20-0309-reasoning", "stop": ["Step 2"]}),
         unsupported("reasoning_effort", "reasoningEffort", lambda _: True, {"reasoning_effort": "low"}),
-        Rule(
-            "too many likeliest tokens",
-            lambda body: body.get("top_logprobs", 0) > MAX_TOP_LOGPROBS,
-            lambda _: invalid(f"Argument not supported: top_logprobs must be between 0 and {MAX_TOP_LOGPROBS}."),
-            {"logprobs": True, "top_logprobs": 20},
-        ),
-        Rule(
-            "a top_p of 0",
-            lambda body: body.get("top_p") == 0,
-            lambda _: invalid("top_p must be positive but top_p = 0"),
-            {"top_p": 0},
-        ),
-        Rule(
-            "a message with several texts",
-            has_many_texts,
-            lambda _: invalid("The model expects a single `text` element per message."),
-            {
-                "messages": [
-                    {"role": "user", "content": [{"type": "text", "text": "Is"}, {"type": "text", "text": "it?"}]}
-                ]
-            },
-        ),
-    )
+        Rule("too many likeliest tokens", lambda body: body.get("top_logprobs", 0) > MAX_TOP_LOGPROBS,
+             lambda _: invalid(f"Argument not supported: top_logprobs must be between 0 and {MAX_TOP_LOGPROBS}."),
+             {"logprobs": True, "top_logprobs": 20}),
+        Rule("a top_p of 0", lambda body: body.get("top_p") == 0,
+             lambda _: invalid("top_p must be positive but top_p = 0"), {"top_p": 0}),
+        Rule("a message with several texts", has_many_texts,
+             lambda _: invalid("The model expects a single `text` element per message."),
+             {"messages": [{"role": "user",
+                            "content": [{"type": "text", "text": "Is"}, {"type": "text", "text": "it?"}]}]}),
+    )  # fmt: skip
     extra_fields = (
-        "choices.0.message.refusal",
-        "system_fingerprint",
+        "choices.0.message.refusal", "system_fingerprint",
         "usage.completion_tokens_details.accepted_prediction_tokens",
-        "usage.cost_in_usd_ticks",
-        "usage.num_sources_used",
-        "usage.prompt_tokens_details.text_tokens",
-    )
+        "usage.cost_in_usd_ticks", "usage.num_sources_used", "usage.prompt_tokens_details.text_tokens",
+    )  # fmt: skip
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body({**message, "refusal": None}, finish, request)
@@ -117,13 +101,10 @@ class XAI(OpenAIDialect):
         prompt = {"text_tokens": self.prompt_tokens, "audio_tokens": 0, "image_tokens": 0, "cached_tokens": 0}
         predicted = {"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0}
         return {
-            **usage,
-            "total_tokens": usage["total_tokens"] + thoughts,
-            "prompt_tokens_details": prompt,
+            **usage, "total_tokens": usage["total_tokens"] + thoughts, "prompt_tokens_details": prompt,
             "completion_tokens_details": {"reasoning_tokens": thoughts, "audio_tokens": 0, **predicted},
-            "num_sources_used": 0,
-            "cost_in_usd_ticks": 1_925_000,
-        }
+            "num_sources_used": 0, "cost_in_usd_ticks": 1_925_000,
+        }  # fmt: skip
 
     def unauthenticated(self, request: Request) -> Reply:
         """HTTP status 400, unlike other providers'."""

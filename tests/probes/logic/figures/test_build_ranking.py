@@ -16,17 +16,11 @@ def make_answers(name: str, preferences: Floats) -> ItemSetAnswers:
     """One judge's answers on a set of items, of which people prefer the later ones."""
     n = len(preferences)
     return ItemSetAnswers(
-        judge="j",
-        paraphrase=0,
+        judge="j", paraphrase=0,
         item_set=ItemSet(name, "", "preference", tuple(Item(f"i{i}", f"i{i}", float(i)) for i in range(n))),
-        preferences=preferences,
-        negated=np.full((n, n), np.nan),
-        asked=np.stack([~np.eye(n, dtype=bool)] * 2),
-        samples=np.empty((0, 0)),
-        human_preferences=np.tril(np.ones((n, n)), -1),
-        failures={},
-        n_questions=n * (n - 1),
-    )
+        preferences=preferences, negated=np.full((n, n), np.nan), asked=np.stack([~np.eye(n, dtype=bool)] * 2),
+        samples=np.empty((0, 0)), human_preferences=np.tril(np.ones((n, n)), -1), failures={}, n_questions=n * (n - 1),
+    )  # fmt: skip
 
 
 def test_no_complete_set_is_left_out() -> None:

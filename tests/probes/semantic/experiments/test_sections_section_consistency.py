@@ -53,14 +53,11 @@ def checked_finding(document: Document) -> str:
 def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> None:
     rows = [
         SemanticTemperatureRow(
-            model=m,
-            temperature=t,
-            same_words=make_mean(0.9),
-            other_words=make_mean(0.7),
+            model=m, temperature=t, same_words=make_mean(0.9), other_words=make_mean(0.7),
             difference=make_estimate(d, p_value=0.03, adjusted_p_value=p_value),
         )
         for m, t, d, p_value in (("a", 0.0, -0.2, 0.04), (HOSTILE, 1.0, -0.2, 0.06), ("c", 1.0, 0.2, 0.001))
-    ]
+    ]  # fmt: skip
     document = consistency.build_temperature_document("x", rows)
     assert checked_finding(document) == (
         "1 of 3 settings is shown to be less consistent under paraphrase than under repeated sampling: a at "
