@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SOURCES = ("auditor", "agents", "storage", "tui", "prompts")
+from tests.project.product_sources import ROOT, iterate_modules
+
 WRITER = "auditor/atomic_files.py"
 WRITES_ELSEWHERE = {
     "auditor/__main__.py": {"os.open"},  # the null device for closed standard streams
@@ -49,6 +48,7 @@ FUNCTIONS = {
     "tempfile": {"mkstemp", "mkdtemp", "NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile"},
     "sqlite3": {"connect"},
 }
+MENTIONS = "|".join({"open", "replace", *METHODS, *LIBRARY_METHODS}.union(*FUNCTIONS.values()))
 
 
 def iterate_writes(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -84,25 +84,15 @@ def _writes(call: ast.Call, position: int) -> bool:
     return isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(set(mode.value) & set("wax+"))
 
 
-def list_sources() -> list[Path]:
-    """All modules of the product; the links within `auditor` are left out."""
-    return [
-        path
-        for folder in SOURCES
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        if not any(parent.is_symlink() for parent in path.parents if ROOT in parent.parents)
-    ]
-
-
 def test_only_the_writer_writes_files() -> None:
     problems = []
     used: dict[str, set[str]] = {}
-    for path in list_sources():
+    for path, module in iterate_modules(MENTIONS):
         name = path.relative_to(ROOT).as_posix()
         if name == WRITER:
             continue
         allowed = WRITES_ELSEWHERE.get(name, set()) | LIBRARY_WRITERS.get(name, set())
-        for line, call in iterate_writes(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, call in iterate_writes(module):
             used.setdefault(name, set()).add(call)
             if call not in allowed:
                 problems.append(f"{name}:{line}: {call}. How to fix: write with auditor.atomic_files.")

@@ -5,20 +5,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from auditor.lazy_imports import import_when_used
+from tests.project.product_sources import iterate_modules
 
 HEAVY = (
     "litellm", "langgraph", "torch", "textual", "sentence_transformers", "instructor", "xllamacpp", "scipy", "pandas",
 )  # fmt: skip
-
-ROOT = Path(__file__).parents[2]
-PRODUCT_FILES = [
-    p for f in ("auditor", "agents", "prompts", "storage", "tui") for p in sorted((ROOT / f).rglob("*.py"))
-]
 
 
 def loaded_by(program: str) -> set[str]:
@@ -90,8 +85,8 @@ def _list_imported(nodes: list[ast.stmt]) -> dict[str, str]:
 
 def test_modules_that_are_imported_when_used_are_those_that_type_checkers_read() -> None:
     n_checked = 0
-    for path in PRODUCT_FILES:
-        for block in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path, module in iterate_modules("import_when_used|not TYPE_CHECKING"):
+        for block in module.body:
             if not (isinstance(block, ast.If) and block.orelse and ast.unparse(block.test) == "not TYPE_CHECKING"):
                 continue
             lazy = {}

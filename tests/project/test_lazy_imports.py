@@ -1,4 +1,4 @@
-"""Each command imports only what it needs: measured in a process of its own."""
+"""Each command imports only what it needs: measured in processes that run nothing else."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ NEEDED_BY_NO_QUICK_COMMAND = {
 }  # fmt: skip
 NEEDED_BY_GRAPHS = {"langgraph", "langchain_core", "langsmith", "httpx"}
 """Loaded by `verify` of an audit with probes, which runs the audit's graph on the recorded answers."""
-RUN_COMMAND = """
+RUN_COMMANDS = """
 import json, sys
-sys.argv = ["auditor", *json.loads(sys.argv[1])]
 from auditor.__main__ import main
-try:
-    main()
-except SystemExit as exit:
-    assert not exit.code, exit.code
-finally:
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["auditor", *words]
+    try:
+        main()
+    except SystemExit as exit:
+        assert not exit.code, (words, exit.code)
     print("modules:", json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 CONFIG = """
@@ -76,16 +76,36 @@ EVERY_PROBE: dict[str, Any] = {
 TOPICS_OF_EVERYTHING = ("divorce", "suicide", "abortion", "euthanasia", "homosexuality")
 LABELLED_TRACES = 20
 EVERYTHING = ("--storage", "sqlite:///everything.db")
-MARKDOWN_REPORT = ["report", "--format", "md", "-o", "report.md"]
+MARKDOWN_REPORT = ("report", "--format", "md", "-o", "report.md")
+PROCESSES: list[dict[tuple[str, ...], set[str]]] = [
+    {
+        ("report", "--format", "json", "-o", "report.json"): set(), MARKDOWN_REPORT: set(),
+        ("init", "new.toml"): set(), ("estimate", "estimated.toml"): set(), ("status", "--json"): set(),
+    },
+    {
+        ("status", *EVERYTHING): set(), ("report", "--format", "json", "-o", "report.json", *EVERYTHING): set(),
+        ("report", "--brief", "--format", "text", *EVERYTHING): set(),
+        ("report", "-o", "report.html", *EVERYTHING): {"vl_convert"},
+    },
+    {("verify", "--storage", "sqlite:///cells.db"): set(), ("verify", *EVERYTHING): NEEDED_BY_GRAPHS},
+]  # fmt: skip
+"""Commands that one process each runs one after another, with the heavy modules that each loads first."""
 
 
 @cache
-def modules_of(folder: Path, *arguments: str) -> set[str]:
-    """Modules that a command has imported when it ends, in a folder with an audit's database; run once."""
-    command = [sys.executable, "-c", RUN_COMMAND, json.dumps(arguments)]
-    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def modules_after(folder: Path, *commands: tuple[str, ...]) -> list[set[str]]:
+    """Modules that a process has imported after each command, in a folder with audits' databases; run once."""
+    program = [sys.executable, "-c", RUN_COMMANDS, json.dumps(commands)]
+    process = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=False)
     assert not process.returncode, process.stderr[-2000:]
-    return set(json.loads(process.stderr.rpartition("modules:")[2]))
+    lines = process.stderr.splitlines()
+    return [set(json.loads(line.removeprefix("modules:"))) for line in lines if line.startswith("modules:")]
+
+
+def modules_of(folder: Path, *arguments: str) -> set[str]:
+    """Modules that the process of a command of `PROCESSES` has imported when that command ends."""
+    commands = next(list(commands) for commands in PROCESSES if arguments in commands)
+    return modules_after(folder, *commands)[commands.index(arguments)]
 
 
 def make_audit_of_everything(storage: str) -> None:
@@ -121,21 +141,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("arguments", "needed"),
-    [
-        (["status", "--json"], set()), (["estimate", "estimated.toml"], set()), (["init", "new.toml"], set()),
-        (MARKDOWN_REPORT, set()), (["status", *EVERYTHING], set()), (["verify", *EVERYTHING], NEEDED_BY_GRAPHS),
-        (["verify", "--storage", "sqlite:///cells.db"], set()),
-        (["report", "--format", "json", "-o", "report.json", *EVERYTHING], set()),
-        (["report", "--brief", "--format", "text", *EVERYTHING], set()),
-        (["report", "-o", "report.html", *EVERYTHING], {"vl_convert"}),
-    ],
-    ids=lambda words: " ".join(sorted(words) if isinstance(words, set) else words),
-)  # fmt: skip
-def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str], needed: set[str]) -> None:
+@pytest.mark.parametrize("commands", PROCESSES, ids=["without probes", "everything", "verify"])
+def test_a_command_imports_only_what_it_needs(folder: Path, commands: dict[tuple[str, ...], set[str]]) -> None:
     heavy_modules = NEEDED_BY_NO_QUICK_COMMAND | {"vl_convert"}
-    assert heavy_modules & modules_of(folder, *arguments) == needed
+    loaded = [heavy_modules & modules for modules in modules_after(folder, *commands)]
+    assert dict(zip(commands, loaded, strict=True)) == commands
 
 
 def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> None:
@@ -147,7 +157,7 @@ def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> No
 def test_figures_need_no_nodes_of_documents_and_settings_no_structures_of_answers(folder: Path) -> None:
     modules = {"auditor.reports.document.blocks", "auditor.models.answer_schemas"}
     assert all(map(find_spec, modules))
-    for command in (["status", *EVERYTHING], ["report", "--format", "json", "-o", "report.json"]):
+    for command in (("status", *EVERYTHING), ("report", "--format", "json", "-o", "report.json")):
         assert modules.isdisjoint(modules_of(folder, *command)), command
 
 
@@ -173,7 +183,8 @@ def test_a_run_whose_answers_are_recorded_imports_no_client(server: FakeServer, 
     run_audit(tmp_path / "finished.toml", storage=f"sqlite:///{tmp_path}/auditor.db")
     n_requests = len(server.requests)
     assert n_requests > 0
-    modules = modules_of(tmp_path, "run", "finished.toml", "--storage", f"sqlite:///{tmp_path}/auditor.db")
+    command = ("run", "finished.toml", "--storage", f"sqlite:///{tmp_path}/auditor.db")
+    modules = modules_after(tmp_path, command)[0]
     assert len(server.requests) == n_requests
     assert not modules & {"litellm", "openai", "instructor", "scipy.stats", "scipy.optimize", "pandas", "torch"}
 

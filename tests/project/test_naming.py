@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from auditor.config.installed_probes import list_built_in_names, list_folder_probes
 from tests.project import naming
+from tests.project.product_sources import ROOT, iterate_modules
 from tests.project.user_strings import MARK, SAMPLE_SIZE, collect_strings, draw_sample
 
 RULES = naming.load_rules()
@@ -42,10 +42,8 @@ def test_a_published_name_stays_where_it_is_published_and_nowhere_else() -> None
     assert naming.find_refused("auditor/run/replay.py", source, RULES) != []
 
 
-ROOT = Path(__file__).parents[2]
-ABOVE_PROBES = ("auditor/cli/", "auditor/replications/", "auditor/probes/")
-HISTORY = "storage/migrations/"
-"""A migration is about the tables of its day."""
+NOT_CORE = ("auditor/cli/", "auditor/replications/", "auditor/probes/", "storage/migrations/", "prompts/")
+"""Modules above the probes; migrations, which are about the tables of their day; and prompts."""
 ORDINARY_WORDS = {"reasoning"}
 """Names of probes that the program uses for something else: what models write before their answers."""
 NAMES = {*list_built_in_names(), *(probe.name for probe in list_folder_probes())}
@@ -58,18 +56,9 @@ ALLOWED = {
 }
 
 
-def list_core_files() -> Iterator[Path]:
-    """Yield the modules below the probes."""
-    for folder in ("auditor", "agents", "storage", "tui"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not path.relative_to(ROOT).as_posix().startswith((*ABOVE_PROBES, HISTORY)):
-                yield path
-
-
-def list_names(path: Path) -> Iterator[str]:
+def list_names(module: ast.Module) -> Iterator[str]:
     """Yield the probes that the strings, names and imports of a module name; docstrings and prose name none."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("auditor.probes"):
             yield from NAMES & {*(node.module or "").split(".")}
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
@@ -81,8 +70,9 @@ def list_names(path: Path) -> Iterator[str]:
 
 
 def test_core_names_no_probe() -> None:
-    named = {(path.relative_to(ROOT).as_posix(), name) for path in list_core_files() for name in list_names(path)}
-    assert named == set(ALLOWED)
+    modules = ((path.relative_to(ROOT).as_posix(), module) for path, module in iterate_modules("|".join(NAMES)))
+    named = {(path, name) for path, module in modules for name in list_names(module)}
+    assert {(path, name) for path, name in named if not path.startswith(NOT_CORE)} == set(ALLOWED)
 
 
 def test_the_sample_has_every_kind_and_depends_only_on_the_seed() -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.test_run import config_file
+from tests.project.product_sources import ROOT, iterate_modules, list_sources
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 
-ROOT = Path(__file__).parents[2]
-SOURCES = [p for f in ("auditor", "agents", "prompts", "storage", "tui") for p in (ROOT / f).rglob("*.py")]
 CODE_IN_DATA = {"pickle", "cloudpickle", "joblib", "shelve", "dill", "marshal", "jsonpickle"}
 EVALUATING = {"eval", "exec", "compile", "__import__"}
+MENTIONS = rf"\b(?:{'|'.join(CODE_IN_DATA)}|torch)\b|(?<![.\w])(?:{'|'.join(EVALUATING)})\b"
 
 WATCHED = """
 import runpy, socket, sys
@@ -40,9 +40,9 @@ finally:
 
 
 def test_no_source_deserializes_or_evaluates_code() -> None:
-    assert len(SOURCES) > 100
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    assert len(list_sources()) > 100
+    for path, module in iterate_modules(MENTIONS):
+        for node in ast.walk(module):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name.split(".")[0] for alias in node.names]
@@ -57,8 +57,8 @@ def test_no_source_deserializes_or_evaluates_code() -> None:
 
 def test_python_subprocesses_do_not_import_from_the_working_directory() -> None:
     n_commands = 0
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, module in iterate_modules(r"\bexecutable\b"):
+        for node in ast.walk(module):
             words = node.elts if isinstance(node, ast.List) else node.args if isinstance(node, ast.Call) else []
             for word, following in itertools.pairwise(words):
                 if ast.unparse(word) == "sys.executable":
