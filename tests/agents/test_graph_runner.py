@@ -40,7 +40,8 @@ def url(request: pytest.FixtureRequest, storage: str) -> str:
 
 
 def test_a_new_process_resumes_an_audit_that_waits_for_a_person(server: FakeServer, url: str) -> None:
-    audit_config = config(server.url, models=2, conflicts={"threshold": 0.01}, judges=[])
+    survey = {**ONE_CELL, "countries": ["Germany", "Japan"]}
+    audit_config = config(server.url, models=2, survey=survey, conflicts={"threshold": 0.01}, judges=[])
     run_audit(audit_config, storage=url)
     requests_before = len(server.requests)
     conflicts = [c for c in stored(url)["conflicts"] if c.state is ConflictState.OPEN]

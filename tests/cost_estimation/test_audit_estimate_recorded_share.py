@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from auditor.config import AuditConfig
@@ -10,18 +13,32 @@ from auditor.reports.data.cost import CostForecast
 from auditor.reports.sections.forecast import describe_forecast
 from auditor.run import load_planned_survey, run_audit
 from auditor.storage.database import open_database
+from auditor.storage.sqlite_file import copy_database
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 
 pytestmark = pytest.mark.usefixtures("first")
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def recorded(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of an audit that was run, with all reviews."""
+    path = tmp_path_factory.mktemp("recorded") / "audits.db"
+    run_audit(config(server.url), storage=f"sqlite:///{path}")
+    return path
+
+
 @pytest.fixture
-def first(server: FakeServer, storage: str) -> AuditConfig:
-    """An audit that was run, with all reviews."""
-    audit = config(server.url)
-    run_audit(audit, storage=storage)
-    return audit
+def first(server: FakeServer, recorded: Path, storage: str) -> AuditConfig:
+    """That audit, whose database is copied."""
+    copy_database(recorded, Path(storage.removeprefix("sqlite:///")))
+    return config(server.url)
 
 
 def forecast(audit: AuditConfig, storage: str) -> CostForecast:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,15 +183,24 @@ KILLS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def unsampled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with an audit of which nothing is drawn or labelled."""
+    path = tmp_path_factory.mktemp("unsampled") / "audits.db"
+    with open_database(f"sqlite:///{path}") as db:
+        save_review_audit(db, conflicts=4)
+    return path
+
+
 @pytest.mark.parametrize(("point", "n_sampled", "n_labels"), KILLS)
 def test_a_kill_loses_nothing_and_leaves_no_half_of_a_write(
-    tmp_path: Path, point: str, n_sampled: int, n_labels: int
+    unsampled: Path, tmp_path: Path, point: str, n_sampled: int, n_labels: int
 ) -> None:
+    shutil.copy(unsampled, tmp_path / "audits.db")
     storage = f"sqlite:///{tmp_path / 'audits.db'}"
-    with open_database(storage) as db:
-        audit = save_review_audit(db, conflicts=4)
     assert kill_at(point, storage) == -signal.SIGKILL
     with open_database(storage, create=False) as db:
+        audit = audits.get_audit(db, "moral")
         assert len(labels.load_label_sample(db, audit.id, LabelKind.TRACE)) == n_sampled
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == n_labels
         assert hash_chain.verify_chain(db).breaks == []
