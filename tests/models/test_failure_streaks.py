@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -141,11 +142,13 @@ async def test_a_success_lifts_the_limit_that_a_failure_has_set() -> None:
 
 
 async def test_a_call_that_waits_for_the_first_answer_can_be_cancelled(server: FakeServer) -> None:
-    server.script = lambda _: replace(completion("hi"), delay_s=0.5)
+    is_cancelled = threading.Event()
+    server.script = lambda _: replace(completion("hi"), after=is_cancelled)
     async with closing(Gateway([section(server)], LimitsSection())) as gateway:
         tasks = [asyncio.create_task(gateway.complete(call(sample))) for sample in range(40)]
         await asyncio.sleep(0.1)
         tasks[30].cancel()
+        is_cancelled.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(answers.pop(30), asyncio.CancelledError)
     assert {a.outcome for a in answers if isinstance(a, Answer)} == {Outcome.OK}

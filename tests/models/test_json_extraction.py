@@ -52,9 +52,9 @@ def test_what_is_nested_too_deeply_is_not_read() -> None:
     "part",
     ["{[{[", "{", "[", '{"a":', "{}", '"{', '{"', "[1,", '{"a":"', '\\"{', "{}[", "{'a':", '{"a":1 ', '"{\\"', "[[1 "],
 )
-def test_a_megabyte_takes_linear_time(part: str) -> None:
+def test_half_a_megabyte_takes_linear_time(part: str) -> None:
     with hang_limit(), suppress(ValueError):
-        find_json(part * (1_000_000 // len(part)))
+        find_json(part * (500_000 // len(part)))
 
 
 def test_many_brackets_that_begin_no_json_cost_no_answer() -> None:

@@ -456,6 +456,6 @@ def test_a_text_without_such_tags_is_unchanged(text: str) -> None:
      *("<|channel|>", "<|channel|>analysis", "<|channel|>final", "<|im_end|>", "</s>\n", "<|a|>", "analysis",
        "`<think></think>`")],
 )  # fmt: skip
-def test_a_megabyte_takes_linear_time(part: str) -> None:
+def test_half_a_megabyte_takes_linear_time(part: str) -> None:
     with hang_limit():
-        strip_thinking(part * (1_000_000 // len(part)))
+        strip_thinking(part * (500_000 // len(part)))

@@ -79,6 +79,6 @@ def test_any_body_is_read_without_an_error(body: str) -> None:
 
 
 def test_a_long_text_is_searched_in_linear_time() -> None:
-    text = "For 'a' type, properties " + "a, " * 600_000 + "does not support parameters: " + "x, " * 600_000
+    text = "For 'a' type, properties " + "a, " * 100_000 + "does not support parameters: " + "x, " * 100_000
     with hang_limit():
         assert find_refusals(text) == ()
