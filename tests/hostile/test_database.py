@@ -198,7 +198,8 @@ def test_a_database_on_a_read_only_file_system_can_be_read(finished: Path, tmp_p
         assert connection.execute(f"PRAGMA journal_mode={mode}").fetchone() == (mode.lower(),)
     with read_only(finished.parent):
         before = sorted(finished.parent.iterdir())
-        for command in reading_commands(finished, tmp_path):
+        commands = reading_commands(finished, tmp_path)
+        for command in commands if mode == "WAL" else [*commands[1:3], commands[-1]]:
             completed = auditor(*command)
             assert (completed.returncode, "Traceback" in completed.stderr) == (0, False), (command, completed.stderr)
         assert sorted(finished.parent.iterdir()) == before
