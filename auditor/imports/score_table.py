@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, CellScore
+from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, CellScore, Method
 from auditor.errors import ImportFileError
 from auditor.surveys.row_reader import ColumnBatch, TextRow, read_batches
 from auditor.surveys.table_formats import format_number, parse_number
@@ -89,6 +89,7 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
     codes = {column: _Codes() for column in (*GROUP_COLUMNS, "sample")}
     countries, topics = _Spelling(spell_country), _Spelling(spell_topic)
     sample_numbers = _Spelling(_spell_sample)
+    methods_by_folded = {method.value: method.value for method in Method}
     parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]] = []
     place = ""
     for batch in read_batches(file, SCORE_COLUMNS, ["sample"]):
@@ -98,6 +99,7 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
             "model": [clean_name(name) for name in batch.columns["model"]],
             "country": [countries[name] for name in batch.columns["country"]],
             "topic": [topics[name] for name in batch.columns["topic"]],
+            "method": [methods_by_folded.get(name.casefold(), name) for name in batch.columns["method"]],
             "sample": [sample_numbers[sample] for sample in batch.columns["sample"]],
         }
         index = np.stack([codes[name].encode(columns[name]) for name in codes], axis=1)

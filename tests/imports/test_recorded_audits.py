@@ -154,6 +154,15 @@ def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> No
     assert import_verdicts(tmp_path / "v.csv", audit="a", storage=storage).rows == 1
 
 
+def test_methods_of_the_program_are_known_in_any_case(tmp_path: Path, storage: str) -> None:
+    """Figures of the method direct, such as differences between models, lacked scores of the method Direct."""
+    (tmp_path / "s.csv").write_text("model,country,topic,method,score\na,Germany,divorce,Direct,0.5\n")
+    import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+    with open_database(storage, create=False) as db:
+        [score] = results.load_scores(db, audits.get_audit(db, "b").id)
+    assert score.method == "direct"
+
+
 def test_numbers_of_samples_are_compared_as_numbers(tmp_path: Path, storage: str) -> None:
     """A program that joins files with and without missing values writes 1 and 1.0."""
     rows = ["a,Germany,divorce,direct,0.5,1", "a,Germany,divorce,direct,0.5,1.0"]
