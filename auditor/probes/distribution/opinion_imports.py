@@ -184,7 +184,7 @@ class _OpinionReader:
         if "shares" in values:
             shares = _parse_exported_shares(row, len(points))
         else:
-            shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values[: len(points)])
+            shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values, len(points))
         outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
         if outcome not in (None, Outcome.OK):
             shares = None  # a call that failed, or an answer that a person declared invalid
@@ -221,8 +221,15 @@ class _OpinionReader:
             _parse_choice(row, "group", list(self.groups[dimension]))
         return dimension, group
 
-    def _parse_shares(self, row: TextRow, columns: list[str]) -> tuple[float, ...] | None:
-        """Shares that add up to 1; None without shares, or if they are negative or add up to something else."""
+    def _parse_shares(self, row: TextRow, columns: list[str], n_points: int) -> tuple[float, ...] | None:
+        """Shares that add up to 1; None without shares, or if they are negative or add up to something else.
+
+        Args:
+            columns: of all shares of the file; the topic's scale has the first `n_points`, and the others none.
+        """
+        if any(row.number(column) for column in columns[n_points:]):
+            return None
+        columns = columns[:n_points]
         numbers = [row.number(column) for column in columns]
         shares = [number for number in numbers if number is not None and number >= 0]
         total = sum(shares)

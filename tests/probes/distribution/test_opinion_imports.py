@@ -12,6 +12,8 @@ from auditor.probes.distribution.figures.schema import DistributionModelRow, Dis
 from auditor.probes.distribution.opinion_imports import ImportedOpinions, import_opinions
 from auditor.reports.data.build import build_report
 from auditor.storage.database import open_database
+from auditor.surveys.share_tables import import_share_table
+from auditor.surveys.writer import write_survey
 from benchmarks.coverage.worlds.opinion_worlds import PLANTS
 from tests.support.known import known
 from tests.support.opinion_surveys import (
@@ -177,6 +179,17 @@ def test_unusable_answers_are_counted_and_are_no_numbers(survey: Path, tmp_path:
     assert (*counts[:4], counts.unmatched.rows, counts.replaced) == (5, 1, 3, 1, 1, False)
     [row] = report_on(f"sqlite:///{tmp_path}/a.db", "a").models
     assert (row.n_cells, row.unusable) == (1, 3)
+
+
+def test_shares_of_answers_that_a_topic_does_not_have_are_unusable(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    header = "country,topic,n,low,high,answers,p1,p2,p3\n"
+    table.write_text(f"{header}Japan,trust,100,1,3,,0.5,0,0.5\nJapan,vote,200,,,no|yes,20,80,\n", encoding="utf-8")
+    imported = import_share_table(table)
+    write_survey(imported.survey, tmp_path / "my.csv", shares=imported.distributions)
+    rows = "m,Japan,vote,verbalized,0.5,0.45,0.05\nn,Japan,vote,verbalized,0.5,0.5,0\n"
+    counts = import_text(f"model,country,topic,mode,p1,p2,p3\n{rows}", tmp_path / "my.csv", tmp_path)
+    assert (counts.rows, counts.unusable, counts.rescaled) == (2, 1, 0)
 
 
 def test_answers_off_the_scale_are_counted(survey: Path, tmp_path: Path) -> None:
