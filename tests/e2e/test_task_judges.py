@@ -134,9 +134,15 @@ def test_verdicts_that_follow_accuracy_and_those_that_do_not(
     assert (within.ci_low > 0.3) if follows else (within.ci_low < 0 < within.ci_high)
     assert result.data.over_models.n == 6
     assert result.data.over_models.value is not None
-    [row] = run_checked(holdout, context, "sums", 50).data
+    held_out = run_checked(holdout, context, "sums", 50)
+    [row] = held_out.data
     assert row.prediction.models == 6
     assert row.prediction.unseen_cells.value is not None
+    page = " ".join(text_of(section) for section in held_out.document.sections)
+    assert "r on unseen items" in page
+    assert "as a prediction of accuracy" in page
+    assert "people" not in page
+    assert "unseen cells" not in page
     words = "more often than wrong ones" if follows else "are not shown to follow accuracy"
     assert words in text_of([*result.document.sections]) + str(result.document)
 

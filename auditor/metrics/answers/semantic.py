@@ -157,9 +157,14 @@ def shuffled_null(
             semantic_graph_entropies(embeddings[source_questions[start : start + 64], np.arange(n)], variant, alpha)
             for start in range(0, q, 64)
         ]
-        means[shuffle] = np.nanmean(np.concatenate(scores))
-    low, high = np.quantile(means, (LOWER_QUANTILE, UPPER_QUANTILE))
-    return NullDistribution(float(means.mean()), float(low), float(high), shuffles, q)
+        all_scores = np.concatenate(scores)
+        scored = all_scores[~np.isnan(all_scores)]
+        means[shuffle] = scored.mean() if len(scored) else np.nan
+    known = means[~np.isnan(means)]
+    if not len(known):
+        return NullDistribution(None, None, None, 0, q, "no group of shuffled answers has two of them")
+    low, high = np.quantile(known, (LOWER_QUANTILE, UPPER_QUANTILE))
+    return NullDistribution(float(known.mean()), float(low), float(high), len(known), q)
 
 
 def _mix_questions(members: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:

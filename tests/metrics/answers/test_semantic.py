@@ -197,6 +197,15 @@ def test_matched_null_mixes_only_answers_of_like_length() -> None:
     assert plain < 0.6
 
 
+def test_shuffled_null_of_one_answer_a_question_says_why_it_is_missing() -> None:
+    """The mean of no score is not a number that could be published; a question's other answers were not usable."""
+    rows = np.full((6, 4, 3), np.nan)
+    rows[:, 0] = 1.0
+    null = shuffled_null(rows)
+    assert (null.mean, null.low, null.high) == (None, None, None)
+    assert null.reason == "no group of shuffled answers has two of them"
+
+
 def test_null_of_too_few_questions_says_so() -> None:
     null = shuffled_null(np.ones((3, 5, 2)))
     assert null.mean is None

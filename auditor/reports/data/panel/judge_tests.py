@@ -296,8 +296,15 @@ def _trace_units(traces: Iterable[SampleKey]) -> Units:
     return sampling_units([cell.country for cell in cells], [cell.topic for cell in cells])
 
 
+ACCURACY = "accuracy"
+"""What stands as the method of a task's row."""
+
+
 class HoldoutRow(FlatRow):
-    """How well peer agreement predicts agreement with people on held-out cells and models, by one method of scoring."""
+    """How well peer agreement predicts agreement with people on held-out cells and models, by one method of scoring.
+
+    For a task: accuracy on held-out items and models.
+    """
 
     method: Annotated[str, Column("Method", "name")]
     prediction: Annotated[
@@ -377,7 +384,7 @@ def cross_validate_peers(source: ReportSource, n_splits: int) -> list[HoldoutRow
         prediction = cross_validate_peer_agreement(
             valid_counts, verdict_counts, accuracy, None, families=families, n_splits=n_splits, seed=source.seed
         )
-        return [_build_holdout_row("accuracy", prediction, "accuracy", "items")]
+        return [_build_holdout_row(ACCURACY, prediction, "accuracy", "items")]
     return [
         _build_holdout_row(
             method,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, SHARE_AXIS
 from auditor.reports.data.panel.certificate import describe_fault_detection
-from auditor.reports.data.panel.judge_tests import HoldoutRow
+from auditor.reports.data.panel.judge_tests import ACCURACY, HoldoutRow
 from auditor.reports.data.panel.schema import PanelReport, RestatementShiftRow
 from auditor.reports.data.task_validity import ModelValidityRow, TaskValidityReport
 from auditor.reports.document import Document
@@ -160,31 +160,38 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
 
 
 def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
-    """Build the document on how well peer agreement predicts agreement with people on held-out cells and models."""
+    """Build the document on how well the share of VALID predicts a quality on held-out cells or items, and models.
+
+    The quality is agreement with people; or accuracy, if the rows are those of a task.
+    """
+    is_task = any(row.method == ACCURACY for row in rows)
+    quality, figure, cells = ("accuracy", "accuracy", "items") if is_task else ("agreement with people", "r", "cells")
     remark = (
-        "Unseen cells: cells are split 80 to 20 many times. The share of VALID on the larger part is correlated over "
-        "models with r on the smaller part. Unseen models: each model is left out in turn, and its r is predicted by "
-        "a line through the other models."
+        f"Unseen {cells}: {cells} are split 80 to 20 many times. The share of VALID on the larger part is correlated "
+        f"over models with {figure} on the smaller part. Unseen models: each model is left out in turn, and its "
+        f"{figure} is predicted by a line through the other models."
     )
     table = tabulate(
         "holdout",
         "Hold-out",
-        "The share of VALID as a prediction of agreement with people. r on unseen cells: higher is better. Mean "
+        f"The share of VALID as a prediction of {quality}. r on unseen {cells}, over models: higher is better. Mean "
         "absolute error on unseen models: lower is better; the mean of the other models is the baseline.",
         rows,
         HoldoutRow,
     )
+    unseen = f"r on unseen {cells}"
+    columns = [replace(column, title=unseen) if column.key == "unseen_cells" else column for column in table.columns]
+    table = replace(table, columns=columns)
     correlations = [(row.method, row.prediction.unseen_cells) for row in rows]
-    plots = plot_estimates(
-        "holdout-results-plot", "r on unseen cells", correlations, CORRELATION_AXIS, table_id=table.id
-    )
-    sections = build_result_sections("holdout-results", "Prediction of unseen cells and models", table, plots, remark)
+    plots = plot_estimates("holdout-results-plot", unseen, correlations, CORRELATION_AXIS, table_id=table.id)
+    title = f"Prediction of unseen {cells} and models"
+    sections = build_result_sections("holdout-results", title, table, plots, remark)
     return build_experiment_document(
         audit,
-        "share of VALID and people",
+        "share of VALID and accuracy" if is_task else "share of VALID and people",
         [row.sentence for row in rows],
         sections,
-        "There are no verdicts to compare with people.",
+        f"There are no verdicts to compare with {'right answers' if is_task else 'people'}.",
     )
 
 
