@@ -321,13 +321,18 @@ def _describe_disagreeing_judges(judges: Sequence[JudgeRow]) -> Iterator[str]:
 
 
 def _describe_prevalence(panel: PanelReport) -> Iterator[str]:
-    """Warn that kappa and alpha are low because nearly all verdicts are the same; nothing where they are not."""
+    """Warn that kappa and alpha say little because nearly all verdicts are the same; nothing where they are not.
+
+    They are low then though judges rarely differ; and undefined, if all verdicts are the same.
+    """
     valid_share, ac1 = panel.prevalence.value, panel.gwet_ac1
     if valid_share is not None and max(valid_share, 1 - valid_share) >= HIGH_PREVALENCE and ac1.value is not None:
         ruling = "VALID" if valid_share > 0.5 else "INVALID"
+        are_same = valid_share in (0, 1)
+        share = "All" if are_same else f"{format_number(100 * max(valid_share, 1 - valid_share), 0)}% of the"
+        consequence = "cannot be computed" if are_same else "are low even if judges rarely differ"
         yield (
-            f"{format_number(100 * max(valid_share, 1 - valid_share), 0)}% of the verdicts are {ruling}, so kappa and "
-            "alpha are low even if judges rarely differ. Gwet’s AC1 is not affected "
+            f"{share} verdicts are {ruling}, so kappa and alpha {consequence}. Gwet’s AC1 is not affected "
             f"({describe_estimate('AC1', ac1, 'trace')}). Judges that nearly always give the same verdict hardly "
             "distinguish between traces."
         )

@@ -150,6 +150,10 @@ CASES: list[tuple[str, str, Changes, Changes]] = [
         "AC1 is", {"panel__prevalence": make_test(0.93)}, {"panel__prevalence": make_test(0.84)},
     ),
     (
+        "prevalence", "All verdicts are VALID, so kappa and alpha cannot be computed. Gwet’s AC1 is",
+        {"panel__prevalence": make_test(1.0)}, {"panel__prevalence": make_test(0.996)},
+    ),
+    (
         "prevalence", "85% of the verdicts are INVALID", {"panel__prevalence": make_test(0.15)},
         {"panel__prevalence": make_test(0.16)},
     ),
