@@ -231,7 +231,7 @@ def assert_figures_are_shown(document: Document) -> None:
     reason_words = {word for figure in figures for word in figure.reason.split()}
     for output_format in ("html", "markdown", "text"):
         text = read_visible_text(render_document(document, output_format), output_format)
-        missing = {number: n for number, n in numbers.items() if _count_occurrences(number, text) < n}
+        missing = {number: n for number, n in numbers.items() if not _occurs(number, text, n)}
         assert not missing, f"{output_format} lacks {missing}"
         unknown_words = {word for word in reason_words if word not in text}
         assert not unknown_words, f"{output_format} lacks words of reasons: {unknown_words}"
@@ -249,10 +249,13 @@ def read_visible_text(form: str, output_format: str) -> str:
     return re.sub(r"[^\S\u202f]+", " ", form)
 
 
-def _count_occurrences(number: str, text: str) -> int:
-    """How often a number is in a text, other than as a part of another number."""
-    literal = re.escape(number)  # first, so that the search is for it
-    return len(re.findall(rf"{literal}(?<![\d.\u202f]{literal})(?![\d\u202f])", text))
+def _occurs(number: str, text: str, times: int) -> bool:
+    """Whether a number is in a text so often, other than as a part of another number."""
+    place = -1
+    while times and (place := text.find(number, place + 1)) >= 0:  # faster than a regular expression
+        before, after = text[place - 1] if place else " ", text[place + len(number) : place + len(number) + 1]
+        times -= not (before.isdecimal() or before in ".\u202f" or after.isdecimal() or after == "\u202f")
+    return not times
 
 
 def _show_estimate(estimate: Estimate, style: NumberStyle, digits: int, *, shows_n: bool) -> ShownFigure:

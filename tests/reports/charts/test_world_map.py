@@ -41,12 +41,12 @@ from auditor.reports.render.figures import export_svg
 from auditor.surveys import load_survey
 from auditor.surveys.countries import DATA_FOLDER, country_code, country_name
 from tests.support.drawn_figures import COUNTRIES, country_estimates, draw, texts_of, tooltips_of
+from tests.support.known import known
 
 
 def draw_map(estimates: list[CountryEstimate], *, is_error: bool = False) -> Element:
     world_map = error_map(estimates) if is_error else difference_map(estimates)
-    assert world_map.spec is not None
-    return draw(world_map.spec)
+    return draw(known(world_map.spec))
 
 
 def color_of(country: str, value: float, *, is_error: bool = False) -> str | None:
@@ -68,8 +68,7 @@ def test_every_place_of_the_surveys_can_be_mapped() -> None:
     names = [country_name(code) or code for code in codes]
     world_map = difference_map([CountryEstimate(name, 0.2) for name in names])
     assert world_map.unplaced == ()
-    assert world_map.spec is not None
-    assert Counter(tooltips_of(draw(world_map.spec))) == Counter(f"{name}: +0.20" for name in names)
+    assert Counter(tooltips_of(draw(known(world_map.spec)))) == Counter(f"{name}: +0.20" for name in names)
 
 
 def test_small_countries_and_those_without_a_shape_are_dots() -> None:
@@ -109,8 +108,7 @@ def test_names_without_a_place_are_returned_and_not_drawn() -> None:
     estimates = [CountryEstimate(name, 0.1) for name in ("East Germany", "Japan", "<b>", "Nippon", "JPN")]
     world_map = difference_map(estimates)
     assert world_map.unplaced == ("East Germany", "<b>", "Nippon", "JPN")
-    assert world_map.spec is not None
-    assert tooltips_of(draw(world_map.spec)) == ["Japan: +0.10"]
+    assert tooltips_of(draw(known(world_map.spec))) == ["Japan: +0.10"]
 
 
 def test_without_any_country_on_the_map_there_is_no_specification() -> None:

@@ -29,6 +29,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
 from auditor.surveys import group_countries
 from tests.reports.conftest import import_scores, survey_of
+from tests.support.known import known
 
 KEYS = [
     "audit", "coverage", "alignment", "sensitivity", "gain", "regions", "topics", "countries", "self_consistency",
@@ -183,8 +184,7 @@ def build_regional_report(db: Database, grouping: str, worse_region: str = "", m
     rng = np.random.default_rng(5)
     truth = {(name, f"topic {t}"): float(rng.uniform(-0.5, 0.5)) for name in names.split(",") for t in "abcdefgh"}
     survey = group_countries(replace(survey_of(truth), grouping=None), grouping)
-    assert survey.grouping is not None
-    regions = survey.grouping.region_by_country
+    regions = known(survey.grouping).region_by_country
     audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
     errors = {
         c: 0.1 * float(rng.normal()) * (4 if regions.get(c.country) == worse_region else 1) for c in survey.scores
@@ -218,8 +218,7 @@ def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
 def test_a_gap_without_the_scores_of_a_region_has_bounds(db: Database) -> None:
     [gap] = build_regional_report(db, "western", missing_region="Western").regions.gaps
     assert (gap.mae_gap.value, gap.r_gap.value) == (None, None)
-    assert gap.worst_case is not None
-    assert gap.worst_case.mae.bound_low is not None
+    assert known(gap.worst_case).mae.bound_low is not None
 
 
 RESCALED = "log-probability scores are rescaled"

@@ -19,6 +19,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.costs import AnswerVersion, CallCounts, CallSums
 from auditor.storage.database import Database
+from tests.support.known import known
 from tests.support.synthetic_audit import populate
 
 
@@ -60,9 +61,8 @@ def reasoning_counts(name: str, **figures: Any) -> CallCounts:
 
 def build_priced_report(db: Database, price: Price | None, *counts: CallCounts) -> CostReport:
     source = load_source(db, "population")
-    assert source.config is not None
-    models = [model.model_copy(update={"price": price}) for model in source.config.models]
-    config = source.config.model_copy(update={"models": models})
+    models = [model.model_copy(update={"price": price}) for model in known(source.config).models]
+    config = known(source.config).model_copy(update={"models": models})
     return build_cost_report(replace(source, config=config, call_counts=counts))
 
 
@@ -124,8 +124,7 @@ async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_mark
 @pytest.mark.parametrize(("stage", "is_reported"), [(audits.FINISHED, True), ("review", False)])
 def test_savings_are_reported_only_for_finished_audits(db: Database, stage: str, is_reported: bool) -> None:
     audit = populate(db, models=3, countries=5, topics=5, samples=3, judges=1)
-    assert audit.config is not None
-    config = AuditConfig.model_validate_json(audit.config)
+    config = AuditConfig.model_validate_json(known(audit.config))
     assert build_savings_rows(load_source(db, audit.name)) == []
     panel = config.panel.model_copy(update={"judges_per_trace": 1})
     partial_config = config.model_copy(update={"panel": panel}).model_dump_json()

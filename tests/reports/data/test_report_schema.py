@@ -31,5 +31,4 @@ def test_reports_follow_the_schema(db: Database, report: Report) -> None:
 def test_the_schema_rejects_an_unknown_key(report: Report) -> None:
     schema = json.loads(render_json_schema())
     report_with_stray_key = json.loads(render_report(report, "json")) | {"stray": 1}
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(report_with_stray_key, schema)
+    assert next(jsonschema.Draft202012Validator(schema).iter_errors(report_with_stray_key), None) is not None

@@ -12,6 +12,7 @@ from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_savings_document
 from auditor.storage import audits
 from auditor.storage.database import Database
+from tests.support.known import known
 from tests.support.synthetic_audit import populate
 
 
@@ -36,8 +37,7 @@ def test_savings_study_compares_reduced_plans_with_the_full_plan(db: Database) -
 
 def test_a_savings_study_of_a_reduced_audit_is_refused(db: Database) -> None:
     audit = populate(db, models=3, countries=5, topics=5, samples=3)
-    assert audit.config is not None
-    config = AuditConfig.model_validate_json(audit.config)
+    config = AuditConfig.model_validate_json(known(audit.config))
     reduced_config = config.model_copy(update={"panel": config.panel.model_copy(update={"judges_per_trace": 1})})
     survey = audits.load_audit_survey(db, audit)
     audits.save_audit(

@@ -11,6 +11,7 @@ from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.evidence import BlindedSample
 from tests.reports.conftest import import_scores
+from tests.support.known import known
 
 
 def test_the_quoted_sample_is_nearest_to_the_score_and_has_its_own_verdicts(
@@ -34,8 +35,7 @@ def test_the_quoted_sample_is_nearest_to_the_score_and_has_its_own_verdicts(
 def test_a_judged_sample_is_quoted_before_a_nearer_one() -> None:
     samples = [BlindedSample(number, Outcome.OK, score, "why") for number, score in ((1, 0.5), (2, 0.3), (3, 0.1))]
     for judged, number in (({2, 3}, 2), ({3}, 3), (set(), 1), ({1, 2, 3}, 1)):
-        quoted = select_sample(samples, 0.5, judged)
-        assert quoted is not None
+        quoted = known(select_sample(samples, 0.5, judged))
         assert quoted.number == number
     assert select_sample([BlindedSample(1, Outcome.REFUSED, None, "no")], 0.5, {1}) is None
 

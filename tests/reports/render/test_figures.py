@@ -31,6 +31,7 @@ from auditor.reports.render.figures import (
 from tests.reports.hostile_report import EVIL, NAME
 from tests.support.drawn_figures import country_estimates, render_page_svg, resolve_shared, texts_of, tooltips_of
 from tests.support.html_page import assert_well_formed_and_inert
+from tests.support.known import known
 
 CSS = (resources.files("auditor.reports.render") / "page.css").read_text(encoding="utf-8")
 PAGE_WIDTH_PX = 390
@@ -38,8 +39,7 @@ PAGE_WIDTH_PX = 390
 
 def map_spec(*, is_error: bool = False) -> Mapping[str, object]:
     world_map = (error_map if is_error else difference_map)(country_estimates())
-    assert world_map.spec is not None
-    return world_map.spec
+    return known(world_map.spec)
 
 
 def specs(name: str = "oak", title: str = "Calls") -> dict[str, Mapping[str, object]]:
@@ -153,15 +153,11 @@ def test_figures_that_are_equal_but_for_a_maps_layers_are_drawn_once(monkeypatch
 def test_equal_figures_have_equal_bytes_whatever_was_drawn_before(page: tuple[str, list[str]]) -> None:
     render_page_svg(map_spec(), title="", description="", id_prefix="x")
     assert draw_page(as_figures(specs())) == page
-    for spec in specs().values():
-        assert export_svg(spec) == export_svg(spec)
-    assert export_pdf(map_spec()) == export_pdf(map_spec())
-    assert export_png(map_spec()) == export_png(map_spec())
+    for export in (export_svg, export_pdf, export_png):
+        assert export(map_spec()) == export(map_spec())
 
 
-@pytest.mark.parametrize(
-    "name", [EVIL, NAME, "var(--ink)", "a\x00\x1b[31m\u202eb\ud800\ufffe", "שלום <b>", "]]>", "&lt;"]
-)
+@pytest.mark.parametrize("name", [EVIL, NAME, "a\x00\x1b[31m\u202eb\ud800\ufffe", "&lt;]]>שלום <b>"])
 def test_hostile_names_are_texts(page: tuple[str, list[str]], name: str) -> None:
     hostile = [Figure(name, figure.spec, name, name) for figure in as_figures(specs(name, name))]
     for i, (expected, svg) in enumerate(zip(page[1], draw_page(hostile)[1], strict=True)):
@@ -180,8 +176,7 @@ def test_no_text_is_smaller_than_nine_pixels_on_a_phone(page: tuple[str, list[st
     for svg in page[1]:
         root = ElementTree.fromstring(svg)
         width = float(root.attrib["viewBox"].split()[2])
-        match = re.fullmatch(r"min-width:(\d+)px", root.attrib["style"])
-        assert match is not None
+        match = known(re.fullmatch(r"min-width:(\d+)px", root.attrib["style"]))
         scale = max(min(PAGE_WIDTH_PX, width), int(match[1])) / width
         sizes = [float(element.attrib["font-size"]) for element in root.iter() if "font-size" in element.attrib]
         assert min(sizes) * scale >= MIN_FONT_SIZE_PX
@@ -198,8 +193,7 @@ def test_a_page_of_twenty_models_is_small() -> None:
     pairs = [ScorePair((i * 37 % 199) / 100 - 0.99, (i * 61 % 193) / 100 - 0.96) for i in range(1254)]
     countries = ("Japan", "Brazil", "Germany", "Nigeria", "Singapore") * 13
     estimates = [CountryEstimate(name, 0.3, 0.2, 0.4, 19) for name in dict.fromkeys(countries)]
-    spec = difference_map(estimates).spec
-    assert spec is not None
+    spec = known(difference_map(estimates).spec)
     definitions, svgs = draw_page(as_figures({"scatter": scatter_plot(pairs), "map": spec, "other map": spec}))
     scatter, *maps = (len(svg.encode()) for svg in svgs)
     assert 20 * (scatter + maps[0]) + len(definitions) < 700_000

@@ -32,6 +32,7 @@ from auditor.reports.render.tables import (
     shorten_table,
 )
 from tests.reports.sections.node_text import text_of
+from tests.support.known import known
 
 REASON = "fewer than five countries"
 
@@ -117,8 +118,7 @@ def test_spanning_reasons_that_repeat_are_notes_but_short_ones_are_not() -> None
     columns = [Column("Model", "name"), Column("r", "number")]
     rows: list[Row | Sequence[Cell]] = [["a", Reason(REASON)], ["b", Reason(REASON)], ["c", Reason(REASON)]]
     notes = label_notes(Table("t", "t", "", columns, rows))
-    figure = format_reason(Reason(REASON), notes)
-    assert figure is not None
+    figure = known(format_reason(Reason(REASON), notes))
     assert figure.in_line() == "not available (note a)"
     assert format_reason(Reason("another reason"), notes) is None
     assert label_notes(Table("t", "t", "", columns, [["a", Reason("too few")] for _ in range(3)])) == {}

@@ -74,6 +74,12 @@ def blocks_of(section: Section, kind: type[BlockT]) -> list[BlockT]:
     return [block for block in iterate_blocks(Document("", "", "", [section])) if isinstance(block, kind)]
 
 
+def titled_cells_of(table: Table) -> list[dict[str, Cell]]:
+    """The cells of each row of a table by the titles of their columns."""
+    titles = [text_of(column.title) for column in table.columns]
+    return [dict(zip(titles, cells, strict=True)) for cells in cells_of(table)]
+
+
 def cells_of(table: Table) -> list[Sequence[Cell]]:
     """The cells of each row of a table, the total row included."""
     return [row.cells if isinstance(row, Row) else row for row in table.rows]

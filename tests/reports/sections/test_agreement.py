@@ -11,18 +11,14 @@ from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, TierRow
 from auditor.reports.data.coverage.lost_samples import WorstCaseFigures
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Reason
 from auditor.reports.sections.agreement import (
     build_alignment_remarks,
-    build_alignment_table,
     describe_closest,
     describe_preference,
     list_preferences,
 )
 from auditor.reports.sections.agreement_words import classify_alignment, describe_alignment, summarize_alignment
-from auditor.reports.sections.phrasing import SeriesLabels
 from tests.reports.sections.alignment_rows import make_alignment_row, make_concordance
-from tests.reports.sections.node_text import cells_of
 from tests.support.report_changes import change
 
 
@@ -160,13 +156,6 @@ def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
     )
     no_r = make_alignment_row(None, None, None, reason="x", countries=0)
     assert "too small" not in summarize_alignment([small, no_r])
-
-
-def test_a_missing_r_is_one_reason_across_its_columns(report: Report) -> None:
-    reason = "fewer than 3 pairs (2)"
-    row = make_alignment_row(None, None, None, reason=reason, ceiling=0.9)
-    [cells] = cells_of(build_alignment_table(report, [row], SeriesLabels(shows_method=False)))
-    assert Reason(reason, 2) in cells
 
 
 @pytest.mark.parametrize(

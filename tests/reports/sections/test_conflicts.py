@@ -21,6 +21,7 @@ from auditor.reports.sections.conflicts import (
 from auditor.storage.database import Database
 from tests.reports.hostile_report import hostile_report
 from tests.reports.sections.node_text import assert_consistent, text_of as node_text
+from tests.support.known import known
 from tests.support.report_changes import change
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
@@ -89,8 +90,7 @@ def test_the_threshold_is_named_with_the_quartile_that_it_is_taken_from(
 
 
 def build_section(report: Report) -> Section:
-    section = build_conflicts_section(report)
-    assert section is not None
+    section = known(build_conflicts_section(report))
     assert_consistent(section)
     return section
 

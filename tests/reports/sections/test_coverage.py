@@ -22,15 +22,22 @@ from auditor.reports.sections.coverage import (
     build_refusals_section,
     list_lost_sample_cautions,
 )
-from tests.reports.sections.node_text import assert_consistent, blocks_of, cells_of, findings_of, tables_of, text_of
+from tests.reports.sections.node_text import (
+    assert_consistent,
+    blocks_of,
+    findings_of,
+    tables_of,
+    text_of,
+    titled_cells_of,
+)
+from tests.support.known import known
 from tests.support.report_changes import change
 
 
 def test_the_counts_of_a_bar_are_those_of_all_planned_answers(report: Report) -> None:
     changed = change(report, coverage__total__each__planned=1000, coverage__total__each__missing=7)
     table = tables_of(build_coverage_section(changed))["coverage-total"]
-    [index] = [i for i, column in enumerate(table.columns) if column.title == "Breakdown"]
-    bars: list[Any] = [row[index] for row in cells_of(table)]
+    bars: list[Any] = [row["Breakdown"] for row in titled_cells_of(table)]
     assert [[segment.n for segment in bar] for bar in bars] == [
         [row.ok, *row.losses.values(), 7] for row in changed.coverage.total
     ]
@@ -229,16 +236,14 @@ def test_only_groups_with_more_refusals_than_others_are_said_to_have_the_most(
 
 
 def test_the_share_of_refusals_and_the_most_refused_groups_are_stated(report: Report) -> None:
-    section = build_refusals_section(change(report, refusals=refusals_of(0.125, MAX_PLOTTED_ROWS + 5)))
-    assert section is not None
+    section = known(build_refusals_section(change(report, refusals=refusals_of(0.125, MAX_PLOTTED_ROWS + 5))))
     assert "12.5% of 200 answers are refusals (95% CI 6.2% to 25.0%)." in text_of(section)
     [figure, _] = blocks_of(section, Figure)
     assert figure.description.count("topic") == MAX_PLOTTED_ROWS
 
 
 def test_no_refusal_and_a_missing_interval_are_stated(report: Report) -> None:
-    none = build_refusals_section(change(report, refusals=refusals_of(0.0), repairs=[]))
-    assert none is not None
+    none = known(build_refusals_section(change(report, refusals=refusals_of(0.0), repairs=[])))
     assert [text_of(block) for block in none.blocks] == ["There are no refusals among 200 answers.finding"]
     few = ShareEstimate(0.5, 4, reason="an interval needs 5 cells")
     repairs = [ReaskRow(model="alder", asked=3, read=2)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from auditor.reports.data.differences.compare import compare_targets
@@ -14,6 +12,7 @@ from auditor.reports.sections.differences_document import MAX_DETAILED_PAIRS, bu
 from auditor.storage.database import Database
 from tests.reports.data.differences.test_compare import save_imported_audit
 from tests.reports.sections.node_text import assert_consistent, cells_of, findings_of, iterate_nodes, tables_of, text_of
+from tests.support.report_changes import change
 
 
 def compare(db: Database, *targets: str, all_pairs: bool = False) -> DifferenceReport:
@@ -41,20 +40,20 @@ def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Databas
     assert lead.startswith("near is closer to people than far: its mean absolute error differs by −0.")
     assert "p < 0.001, 42 shared cells)." in lead
     tables = tables_of(document)
-    for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
-        [row] = cells_of(tables[table_id])
-        figures = [
-            difference.first, difference.second, difference.difference, difference.difference.adjusted_p_value,
-            "better", 42,
-        ]  # fmt: skip
-        assert row == ["far", "near", *figures, CountShare(0, 42), CountShare(0, 42)]
+    for table_id, row in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
+        figures = [row.first, row.second, row.difference, row.difference.adjusted_p_value, "better", 42]
+        assert cells_of(tables[table_id]) == [["far", "near", *figures, CountShare(0, 42), CountShare(0, 42)]]
     for table_id, groups in (("pair-1-country-mae", pair.by_country), ("pair-1-topic-mae", pair.by_topic)):
         assert len(tables[table_id].rows) == len(groups) > 0
 
 
 def test_stretched_scores_are_described_by_r_only(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
-    lead = text_of(build_document(compare(db, "one:far", "one:near")).opening)
+    comparison = compare(db, "one:far", "one:near")
+    [pair] = comparison.pairs
+    assert (pair.pearson_r.change, pair.mae.change, pair.mae.difference.value) == ("better", "not measurable", None)
+    assert pair.regions == pair.by_country == pair.by_topic == []
+    lead = text_of(build_document(comparison).opening)
     assert "by r, which differs by" in lead
     assert "Mean absolute errors cannot be compared: log-probability scores are rescaled" in lead
 
@@ -105,22 +104,19 @@ def test_details_are_left_out_for_many_pairs_with_a_remark(db: Database, n_model
 
 
 def without_test(row: SeriesDifference) -> SeriesDifference:
-    return row.model_copy(update={"difference": replace(row.difference, p_value=None, adjusted_p_value=None)})
+    return change(row, difference__p_value=None, difference__adjusted_p_value=None)
 
 
 def test_differences_without_an_interval_are_called_untested(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
     comparison = compare(db, "one:far", "one:near")
     [pair] = comparison.pairs
-    [tested, *others] = [
-        row.model_copy(update={"change": "not told apart", "difference": replace(row.difference, p_value=0.5)})
-        for row in pair.by_topic
-    ]
+    [tested, *others] = [change(row, change="not told apart", difference__p_value=0.5) for row in pair.by_topic]
     untested = [without_test(row) for row in others]
 
     def build(**update: object) -> Document:
         changed = pair.model_copy(update=update)
-        return build_document(comparison.model_copy(update={"pairs": [changed]}))
+        return build_document(change(comparison, pairs=[changed]))
 
     def describe_topics(document: Document) -> str:
         return text_of(next(section for section in document.sections if section.id == "pair-1-topic"))
@@ -131,7 +127,7 @@ def test_differences_without_an_interval_are_called_untested(db: Database) -> No
     labels = [str(row) for row in tables_of(some)["pair-1-topic-mae"].rows]
     assert sum("'not tested'" in label for label in labels) == len(untested)
     assert "Changes by topic cannot be tested: none has a 95% CI." in describe_topics(build(by_topic=untested))
-    mae = without_test(pair.mae).model_copy(update={"change": "not told apart"})
+    mae = change(without_test(pair.mae), change="not told apart")
     assert f"{pair.second} is not tested against {pair.first}: its mean" in text_of(build(mae=mae).opening)
 
 

@@ -7,6 +7,7 @@ from auditor.reports.data.traces import ExampleReport, ExampleVerdict
 from auditor.reports.document import List, ListItem, Quote
 from auditor.reports.sections.examples import build_examples_section
 from tests.reports.sections.node_text import blocks_of, text_of
+from tests.support.known import known
 
 EXAMPLE = ExampleReport(
     model="m", country="Egypt", topic="divorce", survey=-0.5, score=0.25, sample_score=0.3, reasoning="Because.",
@@ -19,8 +20,7 @@ EXAMPLE = ExampleReport(
 
 
 def test_an_example_has_scores_reasoning_and_verdicts(report: Report) -> None:
-    section = build_examples_section(report.model_copy(update={"examples": [EXAMPLE]}))
-    assert section is not None
+    section = known(build_examples_section(report.model_copy(update={"examples": [EXAMPLE]})))
     text = text_of(section)
     assert "m on divorce in Egypt: the model’s score is +0.25, people’s −0.50." in text
     assert "1 of 2 judges voted VALID:" in text

@@ -24,6 +24,7 @@ from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
+from tests.support.known import known
 from tests.support.planted_labels import plant_labels, plant_truth
 
 FULL: dict[str, Any] = {"n_each": 40, "raters": 3, "rater_error": 0.05, "unsure_share": 0.1}
@@ -45,15 +46,13 @@ def label(report: Report, source: ReportSource, **settings: Any) -> Report:
 
 
 def section_of(report: Report) -> Section:
-    section = build_judge_quality_section(report)
-    assert section is not None
+    section = known(build_judge_quality_section(report))
     return section
 
 
 def test_without_labels_one_line_names_the_command(report: Report) -> None:
     assert build_judge_quality_section(report) is None
-    assert report.judge_quality is not None
-    n = report.judge_quality.suggested_labels
+    n = known(report.judge_quality).suggested_labels
     line = text_of(suggest_labels(report))
     assert f"auditor review population --sample {n}" in line
     assert line in text_of(build_panel_section(report))
@@ -63,8 +62,7 @@ def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, sou
     full = plant_labels(source.votes, plant_truth(source.votes, 0.1))
     few = replace(source, label_records=replace(full, labels=full.labels[:3]))
     labelled = report.model_copy(update={"judge_quality": build_judge_quality(few)})
-    assert labelled.judge_quality is not None
-    n = max(labelled.judge_quality.suggested_labels, labelled.judge_quality.sampled)
+    n = max(known(labelled.judge_quality).suggested_labels, known(labelled.judge_quality).sampled)
     [block] = section_of(labelled).blocks
     line = text_of(block)
     assert line.removesuffix("body") == (
@@ -78,14 +76,11 @@ def test_each_judge_has_a_sentence_with_its_figures(report: Report, source: Repo
     labelled = label(report, source, **FULL)
     section = section_of(labelled)
     text = text_of(section)
-    quality = labelled.judge_quality
-    assert quality is not None
+    quality = known(labelled.judge_quality)
     for row in quality.judges:
-        assert row.accuracy.value is not None
-        assert f"{row.judge} agrees with people on {100 * row.accuracy.value:.0f}% of the traces" in text
+        assert f"{row.judge} agrees with people on {100 * known(row.accuracy.value):.0f}% of the traces" in text
     assert quality.ceiling is not None
-    assert quality.ceiling.agreement.value is not None
-    assert f"Two raters agree on {100 * quality.ceiling.agreement.value:.0f}% of" in text
+    assert f"Two raters agree on {100 * known(quality.ceiling.agreement.value):.0f}% of" in text
     assert "random rater of this pool" in text
     assert f"Raters are unsure about {quality.unsure} traces" in text
     assert_consistent(section)
@@ -93,13 +88,11 @@ def test_each_judge_has_a_sentence_with_its_figures(report: Report, source: Repo
 
 @pytest.mark.parametrize(("kind", "name"), [("expert", "an expert"), ("skilled", "a skilled rater")])
 def test_the_configured_kind_of_rater_decides(report: Report, source: ReportSource, kind: str, name: str) -> None:
-    assert source.config is not None
     default = label(report, source, **FULL)
-    config = source.config.model_copy(update={"labels": LabelSection.model_validate({"rater_kind": kind})})
+    config = known(source.config).model_copy(update={"labels": LabelSection.model_validate({"rater_kind": kind})})
     configured = label(report, replace(source, config=config), **FULL)
     for labelled, rater, rater_kind in ((default, "a crowd worker", "crowd"), (configured, name, kind)):
-        quality = labelled.judge_quality
-        assert quality is not None
+        quality = known(labelled.judge_quality)
         text = text_of(section_of(labelled))
         assert text.count(": it wins against") == len(source.judge_names)
         for row in quality.replacement:
@@ -110,11 +103,9 @@ def test_the_configured_kind_of_rater_decides(report: Report, source: ReportSour
 
 def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source: ReportSource) -> None:
     labelled = label(report, source, error_rate=0.0, **FULL)
-    quality = labelled.judge_quality
-    assert quality is not None
+    quality = known(labelled.judge_quality)
     assert quality.excess is not None
-    assert quality.excess.value is not None
-    sentence = f"{abs(100 * quality.excess.value):.0f} percentage points"
+    sentence = f"{abs(100 * known(quality.excess.value)):.0f} percentage points"
     assert sentence in text_of(build_summary_section(labelled))
     assert "Can the judges be trusted?" not in text_of(build_summary_section(report))
 
@@ -133,21 +124,17 @@ def test_judges_are_reliable_only_by_labels_which_show_their_accuracy(report: Re
     """Labels that follow the majority, and labels that have nothing to do with the verdicts."""
     good, useless = (label(report, source, error_rate=rate, n_each=60) for rate in (0.05, 0.55))
     for labelled, is_better in ((good, True), (useless, False)):
-        quality = labelled.judge_quality
-        assert quality is not None
-        assert quality.panel is not None
+        quality = known(labelled.judge_quality)
         assert [row.is_better_than_chance for row in quality.judges] == [is_better] * len(quality.judges)
-        assert quality.panel.is_better_than_chance is is_better
+        assert known(quality.panel).is_better_than_chance is is_better
         assert {row.balanced_accuracy.test_family for row in quality.judges} == {"balanced accuracies"}
         [sentence] = describe_accuracy(quality)
         assert ("are reliable beyond chance" in sentence) is is_better
         assert write_certificate(JudgeEvidence(labelled.panel, quality))[0] == sentence
         page, section = build_summary_section(labelled), build_judge_quality_section(labelled)
-        assert section is not None
-        assert text_of(section.blocks[0]).startswith(sentence)
-        assert "Compared with its best judge" in text_of(section.blocks[1])
-        panel = build_panel_section(labelled)
-        assert panel is not None
+        assert text_of(known(section).blocks[0]).startswith(sentence)
+        assert "Compared with its best judge" in text_of(known(section).blocks[1])
+        panel = known(build_panel_section(labelled))
         assert text_of(panel.blocks[0]).startswith(sentence)  # accuracy before agreement
         assert sentence in text_of(page)
         cautions = [text for text in list_cautions(labelled) if "better than chance" in text]

@@ -1,14 +1,12 @@
-"""The section on the panel: the words on kappa, and the kind of evidence of each difference."""
+"""The words on kappa."""
 
 from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.intervals.estimate import Estimate, TestedShare
+from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.panel import describe_kappa
-
-ESTIMATE = TestedShare(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
 
 
 @pytest.mark.parametrize(

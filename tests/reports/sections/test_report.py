@@ -8,6 +8,7 @@ import os
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
@@ -81,7 +82,7 @@ def test_no_column_is_empty_in_all_reports() -> None:
 def test_each_estimate_that_is_not_shown_is_one_of_a_whole_report() -> None:
     """That a report has it, and does not show it, is tested with the report."""
     assert {kind for kind, _ in NOT_SHOWN.values()} <= {*WHOLE_REPORTS, *DEMO_SEEDS}
-    paths = list(iterate_all_paths())
+    paths = list_all_paths()
     for entry in NOT_SHOWN:
         assert fnmatch.filter(paths, entry.replace("[]", "[[]]")), f"no report has {entry}"
 
@@ -161,6 +162,12 @@ STATED_BY_ROWS = (Tested, TwoWayEstimate, MaxGap, CorrectedCorrelation)
 """Classes whose further figures rows state in fields of their own, such as `p_value` and `reliability`."""
 
 
+@cache
+def list_all_paths() -> frozenset[str]:
+    """Paths of all estimates that the schema of a report has."""
+    return frozenset(iterate_all_paths())
+
+
 def iterate_rows(row: ReportModel) -> Iterator[ReportModel]:
     """A part of a report and all parts in it."""
     yield row
@@ -186,7 +193,7 @@ def test_the_estimates_of_a_full_report_are_those_of_its_schema(
 ) -> None:
     paths = {path for path, _ in iterate_estimates(whole_report(kind))}
     assert len(paths) > 15
-    assert paths <= set(iterate_all_paths())
+    assert paths <= list_all_paths()
 
 
 @pytest.mark.parametrize("kind", AUDIT_KINDS)
@@ -213,7 +220,7 @@ def test_a_field_has_the_type_of_its_estimates_so_that_json_has_all_their_figure
 def test_a_full_report_has_each_estimate_of_its_section(
     kind: str, section: str, whole_report: Callable[[str], Report]
 ) -> None:
-    paths = {path for path in iterate_all_paths() if path.startswith(f".{section}") and not path.endswith("ci_low")}
+    paths = {path for path in list_all_paths() if path.startswith(f".{section}") and not path.endswith("ci_low")}
     paths = {path for path in paths if not path.startswith(".semantic.people.")}  # those of `judgements`
     assert paths
     assert paths <= {path for path, _ in iterate_estimates(whole_report(kind))}

@@ -13,7 +13,7 @@ from auditor.reports.data.gates.check import check_report
 from auditor.reports.data.gates.estimates import GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests import CapabilityReportRow, FormSplitRow, RequestFormRow, RequestsReport
-from auditor.reports.document import Figure, Name
+from auditor.reports.document import Cell, Figure, Name, Table
 from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.requests import NO_MARKS, SamplingMarks, build_requests_subsection, describe_forms
@@ -21,7 +21,8 @@ from auditor.reports.sections.run_summary import build_run_summary
 from auditor.reports.sections.self_comparisons import build_consistency_section
 from auditor.storage.costs import AnswerVersion
 from tests.reports.data.gates.test_check import make_thresholds
-from tests.reports.sections.node_text import assert_consistent, cells_of, iterate_nodes, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, iterate_nodes, tables_of, text_of, titled_cells_of
+from tests.support.known import known
 from tests.support.request_reports import DEFAULT_LABEL, refuse_temperature
 
 EVIL = "<b>Unsupported value: 'temperature'</b>"
@@ -48,19 +49,17 @@ def make_report(report: Report, forms: dict[str, int], altered: tuple[str | None
     return report.model_copy(update={"requests": requests, "served": served})
 
 
-def capability_cells(report: Report) -> list[object]:
-    section = build_requests_subsection(report)
-    assert section is not None
+def capability_cells(report: Report) -> list[dict[str, Cell]]:
+    section = known(build_requests_subsection(report))
     assert_consistent(section)
-    [row] = cells_of(tables_of(section)["capabilities"])
-    return list(row)
+    return titled_cells_of(tables_of(section)["capabilities"])
 
 
 def test_the_table_has_what_was_found_and_what_was_not_sent(report: Report) -> None:
     changed = make_report(report, {"tool": 40}, ("seed, temperature",))
-    assert capability_cells(changed) == [
-        "alder", "tool call", "seed, temperature", "maxLength", "max_completion_tokens", 4096, Name(EVIL), "1.106.2",
-    ]  # fmt: skip
+    assert [list(row.values()) for row in capability_cells(changed)] == [
+        ["alder", "tool call", "seed, temperature", "maxLength", "max_completion_tokens", 4096, Name(EVIL), "1.106.2"]
+    ]
     text = text_of(build_requests_subsection(changed))
     assert (
         "2 answered requests to alder were not sent as configured: seed was left out; temperature was left out." in text
@@ -73,11 +72,11 @@ def test_a_model_without_any_success_has_a_row(report: Report) -> None:
     changed = make_report(report, {"tool": 40})
     unusable = UnusableModel(name="birch", is_judge=False, planned=9, reason="HTTP 400: no", how_to_fix="")
     failures = changed.failures.model_copy(update={"unusable_models": [unusable]})
-    section = build_requests_subsection(changed.model_copy(update={"failures": failures}))
-    assert_consistent(section)
-    rows = cells_of(tables_of(section)["capabilities"])
-    assert [list(row)[:4] for row in rows][1] == ["birch", "not detected", None, None]
-    assert set(list(rows[1])[2:]) == {None}
+    _, row = capability_cells(changed.model_copy(update={"failures": failures}))
+    assert {title: cell for title, cell in row.items() if cell is not None} == {
+        "Model": "birch",
+        "Form": "not detected",
+    }
 
 
 @pytest.mark.parametrize(
@@ -86,12 +85,13 @@ def test_a_model_without_any_success_has_a_row(report: Report) -> None:
 def test_what_was_not_sent_is_read_from_the_answers_where_there_are_any(
     report: Report, altered: tuple[str | None, ...], not_sent: str
 ) -> None:
-    assert capability_cells(make_report(report, {"tool": 40}, altered))[2] == not_sent
+    [row] = capability_cells(make_report(report, {"tool": 40}, altered))
+    assert row["Changed or left out"] == not_sent
 
 
 def test_without_an_answer_in_use_the_form_is_the_found_one(report: Report) -> None:
     assert describe_forms(make_report(report, {}), "alder") is None
-    assert capability_cells(make_report(report, {}))[1] == "tool call"
+    assert capability_cells(make_report(report, {}))[0]["Form"] == "tool call"
 
 
 LABELS = ["temperature 0.7", DEFAULT_LABEL, "temperature 0.7"]
@@ -103,9 +103,8 @@ def refused(report: Report) -> Report:
     return refuse_temperature(report, "birch")
 
 
-def sampling_cells(table: object) -> list[object]:
-    [index] = [i for i, column in enumerate(table.columns) if column.title == "Sampling"]  # type: ignore[attr-defined]
-    return [row[index] for row in cells_of(table)]  # type: ignore[arg-type]
+def sampling_cells(table: Table) -> list[Cell]:
+    return [row["Sampling"] for row in titled_cells_of(table)]
 
 
 def test_equal_settings_leave_no_mark(report: Report) -> None:
@@ -116,8 +115,7 @@ def test_equal_settings_leave_no_mark(report: Report) -> None:
 
 
 def test_every_table_with_such_figures_has_the_settings(refused: Report) -> None:
-    section = build_consistency_section(refused)
-    assert section is not None
+    section = known(build_consistency_section(refused))
     assert_consistent(section)
     table = tables_of(section)["sample-consistency"]
     assert sampling_cells(table) == LABELS

@@ -25,6 +25,7 @@ from auditor.reports.sections.sensitivity import (
 )
 from tests.reports.sections.alignment_rows import make_alignment_row
 from tests.reports.sections.node_text import blocks_of, text_of
+from tests.support.known import known
 
 
 def make_row(
@@ -72,8 +73,7 @@ def test_the_section_starts_with_the_largest_change_of_each_figure(report: Repor
 
 def test_without_families_the_change_without_one_topic_is_named(report: Report) -> None:
     changed = with_rows(with_figures(report), make_row(without="topic"))
-    section = build_sensitivity_section(changed)
-    assert section is not None
+    section = known(build_sensitivity_section(changed))
     assert text_of(section.blocks[0]).startswith("Leaving out one topic changes r by at most 0.09 (alder).")
     assert section.title == "How much do the results depend on one cultural zone, or one topic?"
 
@@ -121,11 +121,9 @@ def test_advice_is_given_only_where_the_standard_error_is_worth_halving(report: 
     assert len(rows) > 1
     for std_error, n_advised in ((0.002, len(rows) - 1), (0.006, len(rows))):
         variance = [rows[0].model_copy(update={"std_error": std_error}), *rows[1:]]
-        section = build_variance_section(report.model_copy(update={"variance": variance}))
-        assert section is not None
+        section = known(build_variance_section(report.model_copy(update={"variance": variance})))
         [advice] = blocks_of(section, List)
         assert len(advice.items) == n_advised
     precise = [row.model_copy(update={"std_error": 0.002}) for row in rows]
-    section = build_variance_section(report.model_copy(update={"variance": precise}))
-    assert section is not None
+    section = known(build_variance_section(report.model_copy(update={"variance": precise})))
     assert blocks_of(section, List) == []

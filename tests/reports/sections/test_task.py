@@ -27,6 +27,7 @@ from auditor.reports.sections.task import (
 )
 from tests.reports.hostile_report import EVIL, NAME
 from tests.reports.sections.node_text import assert_consistent, findings_of, tables_of, text_of
+from tests.support.known import known
 from tests.support.report_changes import change
 
 MISSING = ShareEstimate(None, 0, reason="no item has a known truth")
@@ -55,15 +56,13 @@ def make_task(models: list[TaskModelRow], items: list[TaskItemReport] | None = N
 
 
 def build(report: Report, task: TaskReport) -> Section:
-    section = build_task_section(change(report, task=task))
-    assert section is not None
+    section = known(build_task_section(change(report, task=task)))
     assert_consistent(section)
     return section
 
 
 def build_items(report: Report, task: TaskReport) -> Section:
-    section = build_items_section(change(report, task=task))
-    assert section is not None
+    section = known(build_items_section(change(report, task=task)))
     assert_consistent(section)
     return section
 

@@ -22,6 +22,7 @@ from auditor.reports.sections.weaknesses import (
     list_weaknesses,
 )
 from tests.reports.sections.node_text import blocks_of, text_of
+from tests.support.known import known
 from tests.support.report_changes import change
 
 NOTHING: dict[str, Any] = {"shortfalls": ShortfallsReport(compared=1, rows=[]), "regions__gaps": []}
@@ -174,10 +175,10 @@ def test_every_kind_of_cultural_finding_has_a_sentence() -> None:
 def test_three_findings_are_shown_or_the_reason_why_there_is_none(
     report: Report, update: dict[str, Any], text: str, n_findings: int
 ) -> None:
-    assert report.cultural_findings is not None
-    findings = report.cultural_findings.model_copy(update={"rows": report.cultural_findings.rows[:1] * 5, **update})
-    block = build_findings_block(change(report, cultural_findings=findings))
-    assert block is not None
+    findings = known(report.cultural_findings).model_copy(
+        update={"rows": known(report.cultural_findings).rows[:1] * 5, **update}
+    )
+    block = known(build_findings_block(change(report, cultural_findings=findings)))
     assert text_of(block.blocks[0]).startswith(text)
     assert [len(shown.items) for shown in blocks_of(block, List)] == [n_findings] * (n_findings > 0)
     selected = f"selected from {findings.compared} mean differences, each for one country or one topic, and from "

@@ -12,6 +12,7 @@ from auditor.reports.sections.baselines import describe_gain
 from auditor.storage.database import Database
 from auditor.surveys import load_survey
 from tests.reports.conftest import save_scores
+from tests.support.known import known
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Chile", "France", "Kenya"]
 TOPICS = ["a", "b", "c", "d", "e", "f"]
@@ -47,9 +48,7 @@ def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, nois
     assert "captures" not in text
     if noise:
         low, high = row.within_topics.ci_low, row.within_topics.ci_high
-        assert low is not None
-        assert high is not None
-        assert low <= 0 <= high
+        assert known(low) <= 0 <= known(high)
     else:
         assert row.within_topics.value is None
         assert "the model gives a topic the same score in every country" in text

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_number
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.over_models import build_over_models_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.node_text import text_of
+from tests.support.known import known
 
 PEOPLE = {("Ghana", "a"): -0.9, ("Ghana", "b"): -0.1, ("Japan", "a"): 0.2, ("Japan", "b"): 0.8}
 NOISE = {"birch": 0.0, "cedar": 0.0, "dogwood": 1.2}
@@ -34,14 +36,14 @@ def import_models(db: Database, method: str = "direct") -> Report:
 def test_models_with_equal_scores_are_named_and_counted_once_in_means(db: Database, method: str) -> None:
     report = import_models(db, method)
     assert [(group.method, group.models) for group in report.equal_series] == [(method, ["birch", "cedar"])]
-    assert report.over_models is not None
-    [row] = [row for row in report.over_models.figures if row.figure == "pearson_r" and row.region is None]
+    [row] = [row for row in known(report.over_models).figures if row.figure == "pearson_r" and row.region is None]
     r = {alignment.model: alignment.pearson_r.value or 0.0 for alignment in report.alignment}
     assert row.summary.mean.n == 2
     assert row.summary.mean.value == pytest.approx((r["birch"] + r["dogwood"]) / 2)
     scores = "direct" if method == "direct" else "log-probability"
     sentence = f"birch and cedar have the same {scores} scores in all cells"
     assert [caution for caution in list_cautions(report) if caution.startswith(sentence)]
-    section = build_over_models_section(report)
-    assert section is not None
+    section = known(build_over_models_section(report))
     assert sentence in text_of(section)
+    mean, low, high = (format_number(r) for r in (row.summary.mean.value, r["dogwood"], r["birch"]))
+    assert f"Mean r over 2 models by {method} scores: {mean}, from {low} to {high}." in text_of(section)

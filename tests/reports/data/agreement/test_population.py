@@ -20,6 +20,7 @@ from auditor.reports.sections.baselines import build_population_section, list_co
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.page_one import build_summary_section
 from tests.reports.sections.node_text import text_of
+from tests.support.known import known
 
 N_CELLS = 14 * 8
 
@@ -38,8 +39,7 @@ def test_figures_are_corrected_for_the_errors_of_the_file(report: Report) -> Non
     assert (by_model["noisy"].pearson_r.value or 0) > (raw["noisy"].pearson_r.value or 1)
     assert by_model["knows"].mae_floor == pytest.approx(sampling_floor_of_mae([0.08]))
     assert ("direct", "noisy") in list_corrections(report)
-    section = build_population_section(report)
-    assert section is not None
+    section = known(build_population_section(report))
     assert "Agreement without people’s sampling error" in text_of(section)
 
 

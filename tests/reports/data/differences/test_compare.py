@@ -1,4 +1,4 @@
-"""Comparisons of models and audits: pairing, direction of differences, and corrections checked against statsmodels."""
+"""Comparisons of models and audits: pairing, direction of differences, and corrections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from statsmodels.stats.multitest import multipletests
 
 from auditor.domain import Cell, CellScore
 from auditor.errors import UsageError
@@ -20,6 +19,7 @@ from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 from tests.support.families_of_tests import check_families
+from tests.support.known import known
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Turkey", "Mexico"]
 TOPICS = ["divorce", "abortion", "suicide", "gambling", "euthanasia", "casual sex"]
@@ -60,23 +60,14 @@ def save_imported_audit(
     audits.set_stage(db, audit.id, audits.FINISHED)
 
 
-def test_stretched_scores_are_compared_by_r_only(db: Database) -> None:
-    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
-    comparison = compare_targets(db, [parse_target("one:far"), parse_target("one:near")])
-    pair = comparison.pairs[0]
-    assert (pair.pearson_r.change, pair.mae.change, pair.mae.difference.value) == ("better", "not measurable", None)
-    assert pair.regions == pair.by_country == pair.by_topic == []
-
-
 def test_the_more_accurate_model_is_better_and_reversing_the_pair_reverses_the_sign(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
     pair = compare_targets(db, [parse_target("one:far"), parse_target("one:near")]).pairs[0]
     assert (pair.mae.change, pair.pearson_r.change) == ("better", "better")
-    assert pair.mae.difference.value is not None
-    assert pair.mae.difference.value < -0.3
+    assert known(pair.mae.difference.value) < -0.3
     reversed_pair = compare_targets(db, [parse_target("one:near"), parse_target("one:far")]).pairs[0]
     assert reversed_pair.mae.change == "worse"
-    assert reversed_pair.mae.difference.value == pytest.approx(-pair.mae.difference.value)
+    assert reversed_pair.mae.difference.value == pytest.approx(-known(pair.mae.difference.value))
     assert pair.mae.first == pytest.approx(reversed_pair.mae.second)
 
 
@@ -110,19 +101,6 @@ def test_targets_that_cannot_be_paired_raise_a_usage_error(db: Database, words: 
         compare_targets(db, [parse_target(word) for word in words])
 
 
-def test_the_country_that_got_worse_is_named_first_and_corrected_by_holm(db: Database) -> None:
-    save_imported_audit(db, "before", {"a": 0.05})
-    save_imported_audit(db, "afterwards", {"a": 0.05}, worse_in="Nigeria")
-    pair = compare_targets(db, [parse_target("before"), parse_target("afterwards")]).pairs[0]
-    assert pair.by_country[0].name == "Nigeria"
-    assert pair.by_country[0].change == "worse"
-    p = [part.difference.p_value for part in pair.by_country if part.difference.p_value is not None]
-    adjusted = [
-        part.difference.adjusted_p_value for part in pair.by_country if part.difference.adjusted_p_value is not None
-    ]
-    assert adjusted == pytest.approx(multipletests(p, method="holm")[1].tolist())
-
-
 def test_lost_samples_inside_cells_are_seen_where_all_cells_have_a_score(db: Database) -> None:
     save_imported_audit(db, "before", {"a": 0.2}, n_ok=5, n_planned=5)
     save_imported_audit(db, "afterwards", {"a": 0.2}, n_ok=4, n_planned=5)
@@ -130,9 +108,8 @@ def test_lost_samples_inside_cells_are_seen_where_all_cells_have_a_score(db: Dat
     assert (pair.shared, pair.only_first) == (len(CELLS), 0)
     assert pair.first_lost_samples.share == 0.0
     assert pair.second_lost_samples.share == pytest.approx(0.2)
-    assert pair.worst_case is not None
     assert pair.mae.second is not None
-    assert pair.worst_case.mae.bound_high == pytest.approx(
+    assert known(pair.worst_case).mae.bound_high == pytest.approx(
         float(np.mean([bounds[1] for bounds in _error_bounds(db, "afterwards")])) - (pair.mae.first or 0.0)
     )
 

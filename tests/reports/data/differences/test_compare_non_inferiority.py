@@ -31,6 +31,7 @@ from auditor.storage.records import load_records, replace_records, save_records
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
+from tests.support.report_changes import change
 from tests.support.synthetic_audit import populate
 
 MARGIN = 0.05
@@ -106,9 +107,7 @@ def test_regions_without_an_interval_are_counted_apart(db: Database) -> None:
     differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN)
     [report] = differences.non_inferiority
     few = RegionMarginRow(region="East", change=Tested(0.0, 3, reason="few"), passes=None)
-    changed = differences.model_copy(
-        update={"non_inferiority": [report.model_copy(update={"regions": [*report.regions, few]})]}
-    )
+    changed = change(differences, non_inferiority=[change(report, regions=[*report.regions, few])])
     page = " ".join(render_document(build_difference_document(changed, is_brief=True), "text").split())
     assert "passes in 1 of 3 regions (1 not tested)" in page
 
@@ -149,8 +148,8 @@ def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(server: Fa
     before = config(server.url, 2, judges=[])
     run_audit(before, storage=storage)
     claim = CompareSection(non_inferiority=NonInferioritySection(baseline=before.name, margin=MARGIN))
-    after = before.model_copy(update={"name": "after", "compare": claim})
-    assert after.hash == before.model_copy(update={"name": "after"}).hash
+    after = change(before, name="after", compare=claim)
+    assert after.hash == change(before, name="after").hash
     n_requests = len(server.requests)
     run_audit(after, storage=storage)
     assert len(server.requests) == n_requests  # the claim is in no key
@@ -191,7 +190,7 @@ def test_a_comparison_is_a_gate(db: Database, rise: float, expected: tuple[int, 
     store_audits(db, rise_in_south=rise)
     targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
     differences = compare_targets(db, targets, margin=MARGIN)
-    without_margin = differences.model_copy(update={"non_inferiority": []})
+    without_margin = change(differences, non_inferiority=[])
     gates = (decide_comparison(without_margin, fail_if_worse=True), decide_comparison(differences, fail_if_worse=False))
     assert tuple(gate.exit_code for gate in gates) == expected
     assert all(("after" in " ".join(gate.reasons)) is (rise > 0) for gate in gates)
@@ -232,21 +231,15 @@ def test_a_small_audit_is_tested_over_all_countries_together(db: Database) -> No
     assert (report.overall.region, report.overall.passes) == ("All countries", True)
     assert report.overall.change.adjusted_p_value == report.overall.change.p_value
     assert [row.region for row in report.rows] == ["All countries", "North", "South"]
-    few = [
-        row.model_copy(update={"change": Tested(0.0, 3, reason="few countries"), "passes": None})
-        for row in report.regions
-    ]
-    small = report.model_copy(update={"regions": few, "reason": "few countries"})
-    differences = compare_targets(db, targets, margin=MARGIN).model_copy(update={"non_inferiority": [small]})
+    few = [change(row, change=Tested(0.0, 3, reason="few countries"), passes=None) for row in report.regions]
+    small = change(report, regions=few, reason="few countries")
+    differences = change(compare_targets(db, targets, margin=MARGIN), non_inferiority=[small])
     page = " ".join(render_document(build_difference_document(differences, is_brief=True), "text").split())
     assert "passes over all countries together" in page
     assert "No region is tested: few countries." in page
     assert decide_comparison(differences, fail_if_worse=False).exit_code == 0
-    untested = small.model_copy(update={"overall": None})
-    assert (
-        decide_comparison(differences.model_copy(update={"non_inferiority": [untested]}), fail_if_worse=False).exit_code
-        == 4
-    )
+    untested = change(small, overall=None)
+    assert decide_comparison(change(differences, non_inferiority=[untested]), fail_if_worse=False).exit_code == 4
 
 
 def test_the_command_compare_ends_with_the_exit_code_of_its_gate(tmp_path: Path) -> None:

@@ -25,11 +25,12 @@ from auditor.domain import (
 from auditor.domain.labels import LabelKind
 from auditor.errors import UsageError
 from auditor.metrics.judges.consistency import compare_verdicts_over_units
-from auditor.reports.data.build import build_report
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.schema import DifferenceReport, ResolutionDifferences, VerdictDifferences
 from auditor.reports.data.differences.series_pairs import parse_target
+from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
+from auditor.reports.data.report_source import load_source
 from auditor.reports.sections.differences_document import build_difference_document
 from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits, results
@@ -40,6 +41,7 @@ from auditor.storage.records import save_records
 from auditor.storage.votes import load_votes
 from tests.reports.data.differences.test_compare import CELLS, save_imported_audit
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
+from tests.support.known import known
 from tests.support.planted_labels import make_label, plant_truth
 from tests.support.stored_rows import add_rating
 from tests.support.synthetic_audit import populate
@@ -73,9 +75,8 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 def test_a_judge_that_agrees_less_with_people_is_shown(labelled: Database) -> None:
     comparison = compare(labelled, "before", "reversed")
     rows = [row for row in comparison.judge_drift if row.figure == "accuracy"]
-    quality = [build_report(labelled, name).judge_quality for name in ("before", "reversed")]
-    assert quality[0] is not None
-    assert [row.judge for row in rows] == [row.judge for row in quality[0].judges]
+    quality = [build_judge_quality(load_source(labelled, name)) for name in ("before", "reversed")]
+    assert [row.judge for row in rows] == [row.judge for row in known(quality[0]).judges]
     for i, row in enumerate(rows):
         first, second = (None if one is None else one.judges[i].accuracy.value for one in quality)
         assert (row.first.value, row.second.value) == (first, second)
@@ -218,9 +219,7 @@ def compare_answers(
         rows = [Trace("a", Cell(*cell), 0, Outcome.OK, score, text) for cell, text, score in answers]
         save_records(db, audits.get_audit(db, name).id, rows)
         save_verdicts(db, name, votes[i])
-    verdicts = compare(db, "one", "two").pairs[0].verdicts
-    assert verdicts is not None
-    return verdicts
+    return known(compare(db, "one", "two").pairs[0].verdicts)
 
 
 def test_flips_between_audits_compare_the_same_judge(db: Database) -> None:

@@ -30,6 +30,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.report_files import render_junit
 from auditor.storage.costs import AnswerVersion
 from tests.support.audit_configs import config
+from tests.support.known import known
 from tests.support.report_changes import change
 
 PASSED, FAILED, UNDECIDED = GateStatus.PASSED, GateStatus.FAILED, GateStatus.UNDECIDED
@@ -50,12 +51,12 @@ def test_confident_gates_compare_the_worse_end_of_the_interval(report: Report, n
     row = report.alignment[0]
     estimate = row.pearson_r if name == "min_pearson" else row.mae
     value, worse_end = estimate.value, estimate.ci_low if name == "min_pearson" else estimate.ci_high
-    assert value is not None
     assert worse_end is not None
     beyond = worse_end - 0.01 if name == "min_pearson" else worse_end + 0.01
     for confident, expected in ((False, [PASSED] * 3), (True, [FAILED, FAILED, PASSED])):
         thresholds = [
-            make_thresholds(**{name: t, "confident": confident}) for t in (value, (value + worse_end) / 2, beyond)
+            make_thresholds(**{name: t, "confident": confident})
+            for t in (known(value), (known(value) + worse_end) / 2, beyond)
         ]
         assert [find_gate(report, name, threshold).verdict for threshold in thresholds] == expected
 
@@ -240,9 +241,8 @@ def test_a_gap_whose_sign_lost_samples_leave_open_decides_no_confident_gate(
     report: Report, bounds: tuple[float | None, float | None], expected: GateStatus
 ) -> None:
     gap = report.regions.gaps[0]
-    assert gap.worst_case is not None
     estimate = replace(gap.mae_gap, value=0.1, ci_low=0.05, ci_high=0.2, reason=None)
-    bounded = replace(gap.worst_case.mae, value=0.1, reason="too few", bound_low=bounds[0], bound_high=bounds[1])
+    bounded = replace(known(gap.worst_case).mae, value=0.1, reason="too few", bound_low=bounds[0], bound_high=bounds[1])
     lossy = change(report, regions__gaps=[change(gap, mae_gap=estimate, worst_case__mae=bounded)])
     for confident, status in ((False, PASSED), (True, expected)):
         gate = find_gate(lossy, "max_region_gap", make_thresholds(max_region_gap=0.25, confident=confident))
@@ -316,8 +316,7 @@ def test_what_the_model_causes_counts_against_it(
 
 
 def test_refusals_have_a_gate_that_fails_only_whatever_the_lost_answers_are(report: Report) -> None:
-    assert report.refusals is not None
-    row = report.refusals.models[0]
+    row = known(report.refusals).models[0]
     assert row.share.value is not None
     for section, status in (
         (make_thresholds(max_refused=row.share.value - 0.001), FAILED),

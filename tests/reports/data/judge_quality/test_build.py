@@ -17,6 +17,7 @@ from auditor.reports.data.judge_quality.labelled_traces import merge_small_strat
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport, TransportRow
 from auditor.reports.data.report_source import LabelRecords, ReportSource, load_source
 from auditor.storage.database import open_database
+from tests.support.known import known
 from tests.support.planted_labels import find_majorities, plant_labels, plant_truth
 from tests.support.synthetic_audit import populate
 
@@ -34,8 +35,7 @@ def build(source: ReportSource, **settings: Any) -> JudgeQualityReport:
     """The figures with planted labels."""
     truth = plant_truth(source.votes, settings.pop("error_rate", 0.1))
     records = plant_labels(source.votes, truth, **settings)
-    report = build_judge_quality(replace(source, label_records=records))
-    assert report is not None
+    report = known(build_judge_quality(replace(source, label_records=records)))
     return report
 
 
@@ -56,8 +56,7 @@ def columns_of(source: ReportSource, labels: LabelRecords, judge: str | None = N
 
 
 def test_without_labels_only_their_number_is_suggested(source: ReportSource) -> None:
-    report = build_judge_quality(source)
-    assert report is not None
+    report = known(build_judge_quality(source))
     assert (report.labels, report.judges, report.ceiling, report.reason) == (0, [], None, None)
     assert 4 * 30 <= report.suggested_labels <= 4 * 65
     assert report.traces == len(source.votes.traces)
@@ -65,8 +64,7 @@ def test_without_labels_only_their_number_is_suggested(source: ReportSource) -> 
 
 def test_figures_of_a_judge_are_those_of_the_metrics(source: ReportSource) -> None:
     labels = plant_labels(source.votes, plant_truth(source.votes, 0.1), n_each=40)
-    report = build_judge_quality(replace(source, label_records=labels))
-    assert report is not None
+    report = known(build_judge_quality(replace(source, label_records=labels)))
     for row in report.judges:
         verdicts, people, strata = columns_of(source, labels, row.judge)
         expected = judge_quality(verdicts, people, strata=strata)
@@ -83,8 +81,7 @@ def test_figures_of_a_judge_are_those_of_the_metrics(source: ReportSource) -> No
 def test_corrected_shares_are_those_of_the_metrics_and_cover_the_truth(source: ReportSource) -> None:
     truth = plant_truth(source.votes, 0.2)
     labels = plant_labels(source.votes, truth, n_each=30)
-    report = build_judge_quality(replace(source, label_records=labels))
-    assert report is not None
+    report = known(build_judge_quality(replace(source, label_records=labels)))
     assert [row.model for row in report.models] == source.models
     n_covered = 0
     for row in report.models:
@@ -112,25 +109,20 @@ def are_equal(first: Estimate, second: Estimate) -> bool:
 
 def covers(estimate: Estimate, truth: float) -> bool:
     assert estimate.ci_low is not None, estimate.reason
-    assert estimate.ci_high is not None
-    return bool(estimate.ci_low <= truth <= estimate.ci_high)
+    return bool(estimate.ci_low <= truth <= known(estimate.ci_high))
 
 
 def test_unsure_labels_are_counted_and_bound_the_figures(source: ReportSource) -> None:
     report = build(source, n_each=30, unsure_share=0.2)
     assert 0.1 * 240 < report.unsure < 0.3 * 240
     for row in report.models:
-        assert row.corrected.value is not None
-        assert row.corrected_if_unsure_invalid is not None
-        assert row.corrected_if_unsure_valid is not None
-        assert row.corrected_if_unsure_invalid < row.corrected.value < row.corrected_if_unsure_valid
+        assert (
+            known(row.corrected_if_unsure_invalid) < known(row.corrected.value) < known(row.corrected_if_unsure_valid)
+        )
         assert row.unsure > 0
     for judge in report.judges:
-        assert judge.accuracy.value is not None
         low, high = judge.accuracy_if_unsure_disagree, judge.accuracy_if_unsure_agree
-        assert low is not None
-        assert high is not None
-        assert low < judge.accuracy.value < high
+        assert known(low) < known(judge.accuracy.value) < known(high)
 
 
 def test_too_few_labels_are_counted_and_nothing_is_decided_with_them(source: ReportSource) -> None:
@@ -146,14 +138,11 @@ def test_too_few_labels_are_counted_and_nothing_is_decided_with_them(source: Rep
 
 def test_people_who_agree_set_no_limit_and_random_ones_do(source: ReportSource) -> None:
     alike, noisy = (build(source, n_each=20, raters=2, rater_error=error).ceiling for error in (0.0, 0.15))
-    assert alike is not None
-    assert noisy is not None
-    assert (alike.agreement.value, alike.max_accuracy.value) == (1.0, 1.0)
+    assert (known(alike).agreement.value, known(alike).max_accuracy.value) == (1.0, 1.0)
     # Two raters who each err on 15% agree on 0.85² + 0.15² = 74.5%, and the truth is right on 85%.
-    assert covers(noisy.agreement, 0.745)
-    assert covers(noisy.max_accuracy, 0.85)
-    single = build(source, n_each=10).ceiling
-    assert single is not None
+    assert covers(known(noisy).agreement, 0.745)
+    assert covers(known(noisy).max_accuracy, 0.85)
+    single = known(build(source, n_each=10).ceiling)
     assert single.agreement.reason == "no trace has labels of two raters"
 
 
@@ -172,12 +161,10 @@ def test_errors_that_differ_by_model_are_found(source: ReportSource) -> None:
     worst = source.models[0]
     truth = {key: valid and key[0] != worst for key, valid in find_majorities(source.votes).items()}
     records = plant_labels(source.votes, truth, n_each=40)
-    report = build_judge_quality(replace(source, label_records=records))
-    assert report is not None
+    report = known(build_judge_quality(replace(source, label_records=records)))
     by_model = next(row for row in report.transport if row.dimension == "model")
     assert by_model.largest_group == worst
-    assert by_model.largest_excess.p_value is not None
-    assert by_model.largest_excess.p_value < 0.001
+    assert known(by_model.largest_excess.p_value) < 0.001
     lenient = {row.model: row.excess.value or 0 for row in report.models}
     assert lenient[worst] > 0.5
     split = [row for row in report.splits if row.dimension == "model" and row.group == worst]
@@ -193,14 +180,12 @@ def test_errors_that_differ_by_language_are_found_or_the_missing_labels_are_coun
 
     def test_transport(n_each: int) -> TransportRow:
         records = plant_labels(source.votes, truth, n_each=n_each)
-        report = build_judge_quality(replace(in_two_languages, label_records=records))
-        assert report is not None
+        report = known(build_judge_quality(replace(in_two_languages, label_records=records)))
         return next(row for row in report.transport if row.dimension == "language")
 
     decided, undecided = test_transport(200), test_transport(4)
     assert decided.groups == ["en", "ja"]
-    assert decided.largest_excess.p_value is not None
-    assert decided.largest_excess.p_value < 0.001
+    assert known(decided.largest_excess.p_value) < 0.001
     assert undecided.largest_excess.p_value is None
     assert undecided.missing > 0
     assert undecided.reason == "the test needs 30 labels of each language"
@@ -222,14 +207,12 @@ def test_small_strata_are_merged_unless_nothing_of_them_is_labelled() -> None:
 def test_labels_of_traces_outside_the_sample_are_counted_and_not_used(source: ReportSource) -> None:
     records = plant_labels(source.votes, plant_truth(source.votes, 0.1), n_each=20)
     shorter = replace(records, sample=records.sample[5:])
-    report = build_judge_quality(replace(source, label_records=shorter))
-    assert report is not None
+    report = known(build_judge_quality(replace(source, label_records=shorter)))
     assert (report.not_used, report.labels) == (5, len(records.labels) - 5)
 
 
 def test_labels_that_cannot_be_used_have_a_reason(source: ReportSource) -> None:
     records = replace(plant_labels(source.votes, plant_truth(source.votes, 0.1)), reason="traces were changed")
-    report = build_judge_quality(replace(source, label_records=records))
-    assert report is not None
+    report = known(build_judge_quality(replace(source, label_records=records)))
     assert (report.labels, report.reason, report.judges) == (0, "traces were changed", [])
     assert report.not_used == len(records.labels)

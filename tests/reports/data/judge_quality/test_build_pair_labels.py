@@ -26,6 +26,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.labels import append_labels, load_label_sample
 from auditor.storage.records import load_records
 from tests.reports.sections.node_text import assert_consistent, text_of
+from tests.support.known import known
 from tests.support.label_audits import PAIR_AUDIT, SURVEY_AUDIT, run_pair_audit, run_survey_audit
 
 ALL = 10_000
@@ -91,8 +92,7 @@ def test_a_census_of_pairs_of_answers_gives_the_counted_shares(db: Database) -> 
         decisions = [decided[row.question][sample[i].unit] for i in places]
         people = [yes == hit for yes, hit in zip(decisions, hits, strict=True)]
         if any(people):
-            assert row.sensitivity is not None
-            assert row.sensitivity.value == pytest.approx(
+            assert known(row.sensitivity).value == pytest.approx(
                 np.mean([y for y, p in zip(decisions, people, strict=True) if p])
             )
 
@@ -137,18 +137,18 @@ def test_unsure_raters_bound_the_agreement(db: Database) -> None:
     [report] = build_pair_labels(db, audit.id)
     for row in report.judges:
         assert row.unsure > 0
-        assert row.agreement.value is not None
-        assert row.agreement_if_unsure_disagree is not None
-        assert row.agreement_if_unsure_agree is not None
-        assert row.agreement_if_unsure_disagree <= row.agreement.value <= row.agreement_if_unsure_agree
-        assert row.agreement_if_unsure_disagree < row.agreement_if_unsure_agree
+        assert (
+            known(row.agreement_if_unsure_disagree)
+            <= known(row.agreement.value)
+            <= known(row.agreement_if_unsure_agree)
+        )
+        assert known(row.agreement_if_unsure_disagree) < known(row.agreement_if_unsure_agree)
 
 
 def describe(db: Database, name: str) -> tuple[str, PairLabelsReport]:
     """The section's text, and its data."""
     report = build_report(db, name)
-    section = build_pair_labels_section(report)
-    assert section is not None
+    section = known(build_pair_labels_section(report))
     assert_consistent(section)
     return text_of(section), report.pair_labels[0]
 

@@ -26,13 +26,14 @@ from auditor.reports.data.report_source import cell_units, load_source
 from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
+from tests.support.known import known
 from tests.support.synthetic_audit import populate
 
 CELLS = [Cell(f"country {i}", f"topic {(i + j) % 40}") for i, j in product(range(40), range(4))]
 JUDGES = [f"judge {i:02}" for i in range(20)]
 FAULTS = [f"fault {i}" for i in range(4)]
 FEW_JUDGES = JUDGES[:5]
-N_AUDITS = 30
+N_AUDITS = 15
 
 
 JudgeTestRow = PositionBiasRow | BlindingCheckRow | FaultDetectionRow | RestatementShiftRow
@@ -160,8 +161,7 @@ def test_drift_between_two_runs(db: Database) -> None:
     rows = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
     assert (rows["alder"].shift.value, rows["alder"].changed.value) == (0.0, 0.0)
     assert rows["birch"].changed.value == pytest.approx(flipped / rows["birch"].valid.n)
-    assert rows["birch"].shift.ci_low is not None
-    assert rows["birch"].shift.ci_low > 0
+    assert known(rows["birch"].shift.ci_low) > 0
     assert rows["birch"].restated.value == 1.0
 
     traces = results.load_traces(db, second.id)
