@@ -52,37 +52,33 @@ def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:
     assert not any(key.startswith("alt+") for key in keys)
 
 
-@pytest.mark.parametrize(("screen", "size"), [*((screen, (80, 24)) for screen in PAGES), ("queue", (200, 50))], ids=str)
-async def test_help_shows_every_key_of_the_screen(run: Run, screen: str, size: tuple[int, int]) -> None:
-    async with run(size=size) as driver:
+@pytest.mark.parametrize("screen", PAGES)
+async def test_help_and_palette_have_every_action_of_the_screen(run: Run, screen: str) -> None:
+    async with run(size=(120, 60)) as driver:
         await driver.press(*KEYS_TO_SCREEN[screen])
         assert isinstance(driver.page, PAGES[screen])
+        commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
+        await driver.press("question_mark")
+        for action in key_bindings.actions_for(driver.page.screen_name):
+            assert commands[action.label.capitalize()].help == action.help
+            assert action.help in driver.text
+            assert action.id in driver.text
+        await driver.press("escape")
+        assert isinstance(driver.app.screen, PAGES[screen])
+
+
+async def test_help_scrolls_in_a_small_terminal(run: Run) -> None:
+    async with run() as driver:
         await driver.press("question_mark")
         visible_text = driver.text
         await driver.press(*["j"] * 12)
         visible_text += driver.text
         await driver.press(*["down"] * 12)
         visible_text += driver.text
-        for action in (*key_bindings.actions_for(driver.page.screen_name), *key_bindings.actions_for("everywhere")):
+        for action in (*key_bindings.actions_for("queue"), *key_bindings.actions_for("everywhere")):
             assert action.help in visible_text, action.id
         await driver.press("k", "escape")
-        assert isinstance(driver.app.screen, PAGES[screen])
-
-
-async def test_help_shows_action_ids_if_there_is_room(run: Run) -> None:
-    async with run(size=(120, 60)) as driver:
-        await driver.press("enter", "f1")
-        for action in key_bindings.actions_for("conflict"):
-            assert action.id in driver.text
-
-
-@pytest.mark.parametrize("screen", list(PAGES))
-async def test_the_palette_has_every_action_of_the_screen(run: Run, screen: str) -> None:
-    async with run() as driver:
-        await driver.press(*KEYS_TO_SCREEN[screen])
-        commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
-        for action in key_bindings.actions_for(driver.page.screen_name):
-            assert commands[action.label.capitalize()].help == action.help
+        assert isinstance(driver.app.screen, QueueScreen)
 
 
 def palette_entries(driver: Driver) -> list[str]:

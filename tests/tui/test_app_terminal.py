@@ -35,12 +35,12 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
 def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
-        audit = save_review_audit(db, conflicts=8)
+        audit = save_review_audit(db, conflicts=5)
     command = shlex.join([sys.executable, "-c", PROGRAM, url])
-    keys = "1234" * 2
+    keys = "12341"
 
     def review(begin: int, end: int) -> None:
-        tmux.wait_for(r"of 8 · by information")
+        tmux.wait_for(r"of 5 · by information")
         tmux.press("Space")
         for number in range(begin, end):
             tmux.wait_for("not decided by you")
@@ -50,25 +50,25 @@ def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Pa
                 tmux.press("Space")
 
     tmux.start(command)
-    review(0, 3)
+    review(0, 2)
     os.kill(tmux.pid(), signal.SIGKILL)
     tmux.stop()
     with open_database(url) as db:
-        assert len(rating_log.load_entries(db, audit.id)) == 3, "what was shown as saved is there"
+        assert len(rating_log.load_entries(db, audit.id)) == 2, "what was shown as saved is there"
 
     tmux.start(command)
-    tmux.wait_for(r"○ 5 open   ● 3 decided by people")
-    review(3, 8)
+    tmux.wait_for(r"○ 3 open   ● 2 decided by people")
+    review(2, 5)
     tmux.press("Escape")
-    tmux.wait_for(r"● 8 decided by people")
+    tmux.wait_for(r"● 5 decided by people")
     tmux.press("Escape")
     tmux.wait_for(r"✓ done")
     tmux.press("q")
     with open_database(url) as db:
         log = rating_log.load_entries(db, audit.id)
         counts = ConflictQueue(db, audit.id, "ada").count_by_status()
-    assert len(log) == len({entry.key for entry in log}) == 8
-    assert counts[ConflictStatus.PERSON] == 8
+    assert len(log) == len({entry.key for entry in log}) == 5
+    assert counts[ConflictStatus.PERSON] == 5
 
 
 def test_a_kill_before_saving_leaves_the_conflict_undecided(tmux: Tmux, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.support.tmux import Tmux
 STARTS_EMPTY = True
 PROGRAM = "import sys; from auditor.tui.app import run_labelling; run_labelling(sys.argv[1], 'moral', rater='ada')"
 N_UNITS = 100 if ALL_FAULTS else 30  # ten a stratum
-N_LABELLED = N_UNITS if ALL_FAULTS else 11
+N_LABELLED = N_UNITS if ALL_FAULTS else 5
 UNDO_EVERY = 10
 KILLED_AFTER = 2 * N_LABELLED // 5
 

@@ -44,23 +44,15 @@ Review = Callable[..., str]
 
 
 @pytest.fixture
-def review(tmp_path: Path) -> Review:
-    url = f"sqlite:///{tmp_path}/audits.db"
-    with open_database(url) as db:
-        save_review_audit(db)
-
+def review(tmp_path: Path, db: Database) -> Review:
     def run(*commands: str, audit: str | None = "moral", **more: Any) -> str:
         out = io.StringIO()
         rater = more.pop("rater", "ada")
-        run_plain_text_review(url, audit, rater=rater, stdin=io.StringIO("\n".join(commands)), stdout=out, **more)
+        lines = io.StringIO("\n".join(commands))
+        run_plain_text_review(db.url, audit, rater=rater, stdin=lines, stdout=out, **more)
         return out.getvalue()
 
     return run
-
-
-@pytest.fixture
-def db(tmp_path: Path, review: Review) -> Database:
-    return open_database(f"sqlite:///{tmp_path}/audits.db", create=False)
 
 
 def test_every_action_has_a_plain_text_command() -> None:
@@ -146,9 +138,8 @@ def test_lists_filters_and_orders(review: Review) -> None:
     assert numbers == [*range(1, 21), *range(1, 8)]
 
 
-def test_long_lists_come_in_pages(tmp_path: Path, review: Review) -> None:
-    with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
-        save_review_audit(db, name="long", conflicts=45, topics=[f"t{i}" for i in range(9)], samples=1)
+def test_long_lists_come_in_pages(db: Database, review: Review) -> None:
+    save_review_audit(db, name="long", conflicts=45, topics=[f"t{i}" for i in range(9)], samples=1)
     transcript = review("list", "list", "list", "list", audit="long")
     assert "25 more. 'list' shows the next page." in transcript
     assert "5 more. 'list' shows the next page." in transcript
@@ -180,25 +171,20 @@ def test_agreement(review: Review) -> None:
     assert "cedar: agrees: " in transcript
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("lft", "Did you mean 'left'?"),
-        ("score 2", "'2' is not a score."),
-        ("score", "'' is not a score."),
-        ("score nan", "is not a score."),
-        ("open 99", "Enter a number from 1 to 20."),
-        ("open -1", "Enter a number from 1 to 20."),
-        ("filter knd:x", "Did you mean 'kind'?"),
-        ("sort size", "unknown value 'sort:size'"),
-        ("\x1b[2J", "Unknown command '␛[2J'"),
-    ],
-)
-def test_invalid_commands_are_explained_and_the_session_continues(
-    review: Review, db: Database, command: str, expected: str
-) -> None:
-    transcript = review("next", command, "help")
-    assert expected in transcript
+def test_invalid_commands_are_explained_and_the_session_continues(review: Review, db: Database) -> None:
+    messages = {
+        "lft": "Did you mean 'left'?",
+        "score 2": "'2' is not a score.",
+        "score": "'' is not a score.",
+        "score nan": "'nan' is not a score.",
+        "open 99": "'99' is not a number of the list. Enter a number from 1 to 20.",
+        "open -1": "'-1' is not a number of the list. Enter a number from 1 to 20.",
+        "filter knd:x": "Did you mean 'kind'?",
+        "sort size": "unknown value 'sort:size'",
+        "\x1b[2J": "Unknown command '␛[2J'",
+    }
+    transcript = review("next", *messages, "help")
+    assert [message for message in messages.values() if message not in transcript] == []
     assert "quit: quit. Everything is saved." in transcript
     assert rating_log.load_entries(db, 1) == []
 
@@ -207,41 +193,40 @@ def test_the_end_of_input_ends_the_session(review: Review) -> None:
     assert review().endswith("lists the conflicts.\n")
 
 
-def test_control_characters_in_hostile_texts_are_escaped(tmp_path: Path, review: Review) -> None:
-    with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
-        save_review_audit(db, name="hostile", conflicts=1, hostile=True)
+def test_control_characters_in_hostile_texts_are_escaped(db: Database, review: Review) -> None:
+    save_review_audit(db, name="hostile", conflicts=1, hostile=True)
     transcript = review("next", "left", audit="hostile")
     assert "[/INST] [bold red]gotcha[/]" in transcript
     assert not [c for c in transcript if not (c.isprintable() or c == "\n")]
 
 
-def test_characters_the_terminal_cannot_encode_are_escaped(tmp_path: Path, review: Review) -> None:
+def test_characters_the_terminal_cannot_encode_are_escaped(db: Database) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    run_plain_text_review(
-        f"sqlite:///{tmp_path}/audits.db", "moral", rater="zoë", stdin=io.StringIO("next\nscore -0.5\n"), stdout=out
-    )
+    run_plain_text_review(db.url, "moral", rater="zoë", stdin=io.StringIO("next\nscore -0.5\n"), stdout=out)
     out.seek(0)
     assert "You rate as zo\\xeb" in out.read()
 
 
-def test_the_callback_runs_when_all_is_decided_and_at_the_end(review: Review) -> None:
+def test_the_callback_runs_when_all_is_decided_and_at_the_end(review: Review, db: Database) -> None:
+    save_review_audit(db, name="two", conflicts=2)
     notified_audits: list[str] = []
-    review(*["next", "left"] * 20, on_decided=notified_audits.append)
-    assert notified_audits == ["moral"]
-    review("next", on_decided=notified_audits.append)
-    assert notified_audits == ["moral"]
-    review("next", "list", "open 1", "right", on_decided=notified_audits.append)
-    assert notified_audits == ["moral", "moral"]
+    review(*["next", "left"] * 2, audit="two", on_decided=notified_audits.append)
+    assert notified_audits == ["two"]
+    review("next", audit="two", on_decided=notified_audits.append)
+    assert notified_audits == ["two"]
+    review("next", "list", "open 1", "right", audit="two", on_decided=notified_audits.append)
+    assert notified_audits == ["two", "two"]
 
 
-def test_an_error_of_the_callback_is_printed(review: Review) -> None:
+def test_an_error_of_the_callback_is_printed(review: Review, db: Database) -> None:
     def fail(name: str) -> None:
         raise StorageError(f"{name} is being run.", "Wait for it.")
 
+    save_review_audit(db, name="two", conflicts=2)
     with pytest.raises(StorageError, match="being run"):
-        review("next", "left", on_decided=fail)
-    transcript = review(*["next", "left"] * 20, "quit", on_decided=fail)
-    assert "moral is being run. Wait for it." in transcript
+        review("next", "left", audit="two", on_decided=fail)
+    transcript = review(*["next", "left"] * 2, "quit", audit="two", on_decided=fail)
+    assert "two is being run. Wait for it." in transcript
 
 
 def test_without_a_terminal_plain_text_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,25 +307,13 @@ def test_the_order_by_effect_gives_the_reason(review: Review) -> None:
     assert "Why this conflict: Both sides have been right about equally often." in transcript
 
 
-STARTS_EMPTY = True
-RunLabelling = Callable[..., str]
-
-
 @pytest.fixture
-def label(tmp_path: Path, db: Database) -> RunLabelling:
+def label(db: Database) -> Review:
     save_labelling_audit(db)
 
-    def run(*commands: str, rater: str = "ada", share: float = 0.0, **more: Any) -> str:
+    def run(*commands: str, rater: str = "ada", share: float = 0.0) -> str:
         out, lines = io.StringIO(), io.StringIO("\n".join(commands))
-        run_plain_text_labelling(
-            f"sqlite:///{tmp_path}/audits.db",
-            "moral",
-            rater=rater,
-            second_rater_share=share,
-            stdin=lines,
-            stdout=out,
-            **more,
-        )
+        run_plain_text_labelling(db.url, "moral", rater=rater, second_rater_share=share, stdin=lines, stdout=out)
         return out.getvalue()
 
     return run
@@ -350,7 +323,7 @@ def stored(db: Database) -> list[Label]:
     return labels.load_labels(db, 1, LabelKind.TRACE)
 
 
-def test_a_few_labels(label: RunLabelling, db: Database) -> None:
+def test_a_few_labels(label: Review, db: Database) -> None:
     transcript = label("1", "aspect culture yes", "note odd one", "2", "undo", "3", "todo", "quit")
     assert transcript.startswith("You label as ada. 'help' lists the commands.\n30 of 30 left")
     assert "Text 1 of 30.\nWhat the judge was told:\n  You review the work of an anonymous analyst" in transcript
@@ -360,20 +333,22 @@ def test_a_few_labels(label: RunLabelling, db: Database) -> None:
     assert "culture (are the norms plausible and no stereotype): yes. It will be saved with your label." in transcript
     assert "Saved: invalid (culture yes)." in transcript
     assert "Undone.\nText 2 of 30." in transcript
-    assert [(entry.value, entry.note, dict(entry.aspects)) for entry in stored(db)] == [
-        ("VALID", "", {}),
-        (UNSURE, "", {}),
-    ]
+    first, second = stored(db)
+    assert [(entry.value, entry.note, dict(entry.aspects)) for entry in (first, second)] == [
+        ("VALID", "", {}), (UNSURE, "", {}),
+    ]  # fmt: skip
+    item = LabelItemLoader(db, audits.get_audit(db, "moral"), "ada").load(first.unit)
+    assert first.text_hash == item.text_hash, "of the printed text"
 
 
-def test_nothing_that_is_hidden_from_judges_is_printed(label: RunLabelling) -> None:
+def test_nothing_that_is_hidden_from_judges_is_printed(label: Review) -> None:
     transcript = label(*["1"] * 31)
     assert not re.search("|".join([*COUNTRIES, *TOPICS, *MODELS]), transcript, re.IGNORECASE)
     assert "You have labelled every text of the sample that is left to you." in transcript
 
 
 async def test_screen_and_plain_text_store_the_same(
-    label: RunLabelling, db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    label: Review, db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 0.0)
     sqlite_file.copy_database(tmp_path / "audits.db", tmp_path / "copy.db")
@@ -399,14 +374,7 @@ def load_facts(db: Database) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_hash_is_of_the_printed_text(label: RunLabelling, db: Database) -> None:
-    label("1")
-    [entry] = stored(db)
-    item = LabelItemLoader(db, audits.get_audit(db, "moral"), "ada").load(entry.unit)
-    assert entry.text_hash == item.text_hash
-
-
-def test_open_show_skip_and_settings(label: RunLabelling, db: Database) -> None:
+def test_open_show_skip_and_settings(label: Review, db: Database) -> None:
     transcript = label("open 12", "show", "skip", "open-next off", "2", "open-next on", "open 99", "open-next x")
     assert transcript.count("Text 12 of 30.") == 2
     assert "After a label, this text stays open." in transcript
@@ -416,27 +384,25 @@ def test_open_show_skip_and_settings(label: RunLabelling, db: Database) -> None:
     assert [entry.value for entry in stored(db)] == ["INVALID"]
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("4", "there is no answer 4. Enter a number from 1 to 3."),
-        ("aspect cult yes", "there is no aspect 'cult'. Did you mean 'culture'?"),
-        ("aspect culture perhaps", "'perhaps' is no answer. Enter: aspect culture yes, no or none."),
-        ("nxt", "Unknown command 'nxt'. Did you mean 'next'?"),
-        ("undo", "There is nothing to undo."),
-    ],
-)
-def test_a_wrong_command_is_explained(label: RunLabelling, db: Database, command: str, message: str) -> None:
-    assert message in label(command)
+def test_wrong_commands_are_explained(label: Review, db: Database) -> None:
+    messages = {
+        "4": "there is no answer 4. Enter a number from 1 to 3.",
+        "aspect cult yes": "there is no aspect 'cult'. Did you mean 'culture'?",
+        "aspect culture perhaps": "'perhaps' is no answer. Enter: aspect culture yes, no or none.",
+        "nxt": "Unknown command 'nxt'. Did you mean 'next'?",
+        "undo": "There is nothing to undo.",
+    }
+    transcript = label(*messages)
+    assert [message for message in messages.values() if message not in transcript] == []
     assert stored(db) == []
 
 
-def test_aspects_are_removed_by_none(label: RunLabelling, db: Database) -> None:
+def test_aspects_are_removed_by_none(label: Review, db: Database) -> None:
     label("aspect culture yes", "aspect logic no", "aspect culture none", "1")
     assert [dict(entry.aspects) for entry in stored(db)] == [{"logical_consistency": False}]
 
 
-def test_a_text_that_is_gone_is_passed_over(label: RunLabelling, db: Database) -> None:
+def test_a_text_that_is_gone_is_passed_over(label: Review, db: Database) -> None:
     session = open_session(db, audits.get_audit(db, "moral"))
     [trace] = [
         t for t in results.load_traces(db, 1) if (t.model, *t.cell, str(t.sample)) == session.sample[0].unit.parts
@@ -449,32 +415,24 @@ def test_a_text_that_is_gone_is_passed_over(label: RunLabelling, db: Database) -
     assert [entry.unit for entry in stored(db)] == [session.sample[1].unit]
 
 
-def test_the_agreement_is_printed(label: RunLabelling, db: Database) -> None:
+def test_the_agreement_is_printed(label: Review, db: Database) -> None:
     label(*["1"] * 30, rater="bob", share=1.0)
     transcript = label(*["1"] * 4, "2", share=1.0)
     assert re.search(r"You agree with bob on 80% \(95% CI \d+% to \d+%, 5 texts\)\.", transcript)
 
 
-def test_help_lists_the_commands(label: RunLabelling) -> None:
+def test_help_lists_the_commands(label: Review) -> None:
     transcript = label("help")
     for command in ("1", "aspect", "undo", "todo", "help", "quit"):
         assert f"\n{command}: " in transcript
 
 
 @pytest.mark.parametrize("run_app", [run_plain_text_labelling, run_labelling])
-def test_without_a_sample_the_error_says_how_to_draw_one(
-    run_app: Callable[..., None], tmp_path: Path, db: Database
-) -> None:
-    save_review_audit(db)
-    url = f"sqlite:///{tmp_path}/audits.db"
+def test_without_a_sample_the_error_says_how_to_draw_one(run_app: Callable[..., None], db: Database) -> None:
     with pytest.raises(ReviewError, match="has no label sample of traces to label") as error:
-        run_app(url, "moral", rater="ada")
+        run_app(db.url, "moral", rater="ada")
     assert error.value.how_to_fix == "Draw one: auditor review moral --sample 200"
     with pytest.raises(StorageError, match="no audit 'morl'"):
-        run_app(url, "morl", rater="ada")
-
-
-def test_a_kind_without_sample_is_named(tmp_path: Path, db: Database) -> None:
-    save_labelling_audit(db)
+        run_app(db.url, "morl", rater="ada")
     with pytest.raises(ReviewError, match=r"no label sample of answer pairs.*--sample 200 --kind answer_pair"):
-        run_plain_text_labelling(f"sqlite:///{tmp_path}/audits.db", "moral", rater="ada", kind=LabelKind("answer_pair"))
+        run_app(db.url, "moral", rater="ada", kind=LabelKind("answer_pair"))

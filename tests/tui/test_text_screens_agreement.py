@@ -5,7 +5,6 @@ import pytest
 from auditor.domain import Decision
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
-from auditor.storage.conflict_status import ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from auditor.tui.text_screens import AgreementScreen
 from tests.support.review_audit import save_review_audit
@@ -23,9 +22,8 @@ def _rated(db: Database) -> None:
             session.decide(item, Decision.BOTH if rater == "grace" and number < 3 else negative_side)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_agreement_is_shown_with_intervals_and_n(run: Run, size: tuple[int, int]) -> None:
-    async with run(size=size) as driver:
+async def test_agreement_is_shown_with_intervals_and_n(run: Run) -> None:
+    async with run() as driver:
         await driver.press("a")
         for words in ("Raters", "ada", "10 blind decisions", "ada and grace: agree", "70% of 10, no interval", "kappa"):
             assert words in driver.text
@@ -37,29 +35,12 @@ async def test_agreement_is_shown_with_intervals_and_n(run: Run, size: tuple[int
         assert "Raters" in driver.text
 
 
-async def test_disputed_conflicts_are_one_key_away(run: Run) -> None:
-    async with run() as driver:
-        await driver.press("a", "enter")
-        assert driver.queue.queue_filter == QueueFilter(states=(ConflictStatus.DISPUTED,))
-        assert "1 of 3" in driver.text
-        await driver.press("escape", "escape")
-        assert "20" in driver.text
-
-
-async def test_an_unrated_audit_is_explained(run: Run, db: Database) -> None:
-    save_review_audit(db, name="fresh")
-    assert audits.get_audit(db, "fresh")
-    async with run("fresh") as driver:
-        await driver.press("a")
-        assert "There is no blind decision yet." in driver.text
-        assert "no item has 2 ratings" in driver.text
-
-
 async def test_the_figures_follow_the_ratings(run: Run, db: Database) -> None:
     save_review_audit(db, name="fresh")
     async with run("fresh") as driver:
         await driver.press("a")
         assert "There is no blind decision yet." in driver.text
+        assert "no item has 2 ratings" in driver.text
         session = ReviewSession(db, audits.get_audit(db, "fresh"), "grace")
         session.decide(session.load_item(session.conflict_keys()[0]), Decision.LEFT)
         page = driver.page
