@@ -16,9 +16,11 @@ from typer.main import get_command
 
 from auditor.cli.app import GROUPS, build_app
 from auditor.run import open_audit
+from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor, run, succeed
 from tests.support.fake_server import FakeServer
+from tests.support.review_audit import save_review_audit
 
 ROOT: Any = get_command(build_app())
 GROUPS_OF_COMMANDS = ["", *(name for name, command in ROOT.commands.items() if hasattr(command, "commands"))]
@@ -29,6 +31,13 @@ def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
     path = folder / "audit.yaml"
     path.write_text(json.dumps(config(server.url, **changes).model_dump(mode="json", exclude_none=True)))
     return path
+
+
+SMALL: dict[str, Any] = {
+    "models": 2,
+    "survey": {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": ["homosexuality", "divorce"]},
+}
+"""Changes to the test audit after which it has 8 answers and 8 verdicts."""
 
 
 def list_commands(group: Any = None, path: tuple[str, ...] = ()) -> list[list[str]]:
@@ -116,10 +125,10 @@ def test_the_module_runs_as_a_separate_process(tmp_path: Path) -> None:
 
 
 def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
-    config_path = write_config(server, tmp_path)
+    config_path = write_config(server, tmp_path, **SMALL)
     run_command = succeed("run", config_path, "--report", "out.html", cwd=tmp_path)
     assert run_command.stdout == ""
-    assert "81 calls" in run_command.stderr
+    assert "16 calls" in run_command.stderr
     assert str(tmp_path / "out.html") in run_command.stderr
     assert (tmp_path / "out.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     [row] = json.loads(auditor("status", "--json", cwd=tmp_path).stdout)
@@ -127,7 +136,7 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     assert row["conflicts_looked_for"] is True
     assert "scripted" in auditor("status", cwd=tmp_path).stdout
     report = json.loads(auditor("report", "scripted", "--format", "json", cwd=tmp_path).stdout)
-    assert [a["n"] for a in report["alignment"]] == [9, 9, 9]
+    assert [a["n"] for a in report["alignment"]] == [4, 4]
     markdown = auditor("report", "scripted", "--format", "markdown", cwd=tmp_path).stdout
     assert "| model-a" in markdown
     brief = auditor("report", "scripted", "--brief", "--format", "markdown", cwd=tmp_path).stdout
@@ -140,18 +149,16 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     assert auditor("report", "other", cwd=tmp_path).stderr.startswith("auditor: the database")
 
 
-def test_a_review_in_plain_text_and_its_export(
-    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_review_in_plain_text_and_its_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    config_path = write_config(server, tmp_path)
-    succeed("run", config_path, cwd=tmp_path)
-    review_command = run(["review", "scripted", "--rater", "ada"], stdin_text="next\nleft\nquit\n")
+    with open_database("sqlite:///auditor.db") as db:
+        save_review_audit(db, conflicts=2)
+    review_command = run(["review", "moral", "--rater", "ada"], stdin_text="next\nleft\nquit\n")
     assert review_command.returncode == 0, review_command.stderr
-    rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))
+    rows = list(csv.DictReader(auditor("export", "ratings", "moral").stdout.splitlines()))
     assert [r["rater"] for r in rows] == ["ada"]
     assert rows[0]["decision"] in ("left", "right")  # the order of the sides is random
-    succeed("export", "ratings", "scripted", "-o", "r.jsonl", "-f", "jsonl", cwd=tmp_path)
+    succeed("export", "ratings", "moral", "-o", "r.jsonl", "-f", "jsonl")
     assert json.loads((tmp_path / "r.jsonl").read_text())["rater"] == "ada"
 
 
@@ -330,11 +337,11 @@ def test_a_budget_without_known_prices_is_refused(server: FakeServer, tmp_path: 
 
 
 def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeServer, tmp_path: Path) -> None:
-    auditor("run", write_config(server, tmp_path), cwd=tmp_path)
+    auditor("run", write_config(server, tmp_path, **SMALL), cwd=tmp_path)
     request_count = len(server.requests)
-    second_run = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
+    second_run = auditor("run", write_config(server, tmp_path, **SMALL), cwd=tmp_path)
     assert "changed since" not in second_run.stderr
-    changed_config = write_config(server, tmp_path, conflicts={"threshold": 0.5})
+    changed_config = write_config(server, tmp_path, conflicts={"threshold": 0.5}, **SMALL)
     changed_run = auditor("run", changed_config, cwd=tmp_path)
     assert "changed since its last run: conflicts.threshold. Its scores, verdicts and conflicts" in changed_run.stderr
     assert len(server.requests) == request_count

@@ -17,6 +17,7 @@ from auditor.storage.database import open_database, run_lock
 from auditor.storage.hash_chain import contains_head, verify_chain
 from auditor.storage.rating_log import RatingChange, append_rating
 from auditor.storage.review_queue import ConflictQueue
+from tests.cli.test_app import SMALL
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
@@ -32,7 +33,7 @@ def server() -> Iterator[FakeServer]:
 def template(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the audit `scripted`, one of whose conflicts a person has decided."""
     path = tmp_path_factory.mktemp("decided") / "audits.db"
-    run_audit(config(server.url), storage=f"sqlite:///{path}")
+    run_audit(config(server.url, **SMALL), storage=f"sqlite:///{path}")
     with open_database(f"sqlite:///{path}") as db:
         audit = audits.get_audit(db, "scripted")
         [(key, _)] = ConflictQueue(db, audit.id, rater="ada").keys(QueueFilter(), limit=1)
@@ -58,10 +59,10 @@ def chain_head(storage: str) -> str:
 
 def test_a_deleted_audit_is_gone_and_the_records_still_verify(decided: str, server: FakeServer) -> None:
     head, n_requests = chain_head(decided), len(server.requests)
-    run_audit(config(server.url, name="other"), storage=decided)
+    run_audit(config(server.url, name="other", **SMALL), storage=decided)
     deleted = auditor("delete", "scripted", "--yes")
     assert deleted.returncode == 0, deleted.stderr
-    assert "Deleted from 'scripted': the configuration, 27 samples, 54 verdicts," in deleted.stderr
+    assert "Deleted from 'scripted': the configuration, 8 samples, 8 verdicts," in deleted.stderr
     assert "Kept: the recorded answers of models" in deleted.stderr
     assert "1 human decision, because the hash chain covers them" in deleted.stderr
     assert [row["audit"] for row in json.loads(auditor("status", "--json").stdout)] == ["other"]
@@ -76,11 +77,11 @@ def test_a_deleted_audit_is_gone_and_the_records_still_verify(decided: str, serv
 def test_a_run_after_a_deletion_reuses_the_answers(decided: str, server: FakeServer) -> None:
     n_requests = len(server.requests)
     assert auditor("delete", "scripted", "--yes").returncode == 0
-    run_audit(config(server.url), storage=decided)
+    run_audit(config(server.url, **SMALL), storage=decided)
     assert len(server.requests) == n_requests
     assert json.loads(auditor("verify", "--json").stdout)["holds"]
     [row] = json.loads(auditor("status", "--json").stdout)
-    assert row["traces_ok"] == 27
+    assert row["traces_ok"] == 8
 
 
 def test_delete_asks_first(decided: str) -> None:
@@ -118,7 +119,7 @@ def test_a_renamed_audit_keeps_its_results_and_is_not_rebuilt(decided: str, serv
     assert "fresh" in auditor("export", "ratings", "fresh").stdout
     with open_database(decided, create=False) as db:
         before = audits.get_audit(db, "fresh")
-    run_audit(config(server.url, name="fresh"), storage=decided)
+    run_audit(config(server.url, name="fresh", **SMALL), storage=decided)
     with open_database(decided, create=False) as db:
         after = audits.get_audit(db, "fresh")
         assert (after.id, after.config, after.config_hash) == (before.id, before.config, before.config_hash)

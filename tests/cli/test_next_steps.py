@@ -11,7 +11,7 @@ from auditor.cli.next_steps import print_next_steps
 from auditor.storage.audits import FINAL_STAGES, Audit
 from auditor.storage.overview import AuditOverview
 from auditor.storage.probe_results import AnswerCount
-from tests.cli.test_app import write_config
+from tests.cli.test_app import SMALL, write_config
 from tests.console.test_options import import_audits
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
@@ -43,7 +43,7 @@ def test_a_configuration_leads_to_estimate_and_run(tmp_path: Path) -> None:
 
 
 def test_an_audit_leads_to_its_conflicts_and_then_to_its_report(server: FakeServer, tmp_path: Path) -> None:
-    succeed("run", write_config(server, tmp_path), cwd=tmp_path)
+    succeed("run", write_config(server, tmp_path, **SMALL), cwd=tmp_path)
     suggestions = auditor(cwd=tmp_path).stderr
     assert suggestions.index("auditor review scripted") < suggestions.index("auditor report scripted")
     import_audits(tmp_path, "published")

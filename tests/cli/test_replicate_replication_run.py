@@ -84,7 +84,7 @@ def test_a_single_model_without_a_judge_has_tables_that_need_none(tmp_path: Path
 def test_a_document_of_simulated_models_says_so_and_belongs_to_standard_output(tmp_path: Path) -> None:
     file = write(tmp_path, MODELS)
     with word_encoder():
-        result = auditor("replicate", "evalmoraal", "--models", file, "--table", "1", "--limit", "20", cwd=tmp_path)
+        result = auditor("replicate", "evalmoraal", "--models", file, "--table", "1", "--limit", "6", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     for text in (
         "Replication – worked example with simulated models", "Worked example: simulated models",

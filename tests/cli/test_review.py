@@ -155,20 +155,18 @@ def test_a_sample_is_drawn_and_opened(moral_storage: str, opened: list[dict[str,
     ]
 
 
-@pytest.mark.parametrize("words", [("--sample",), ("--sample", "--plain"), ("--plain", "--sample")])
-def test_without_a_number_the_drawn_sample_is_opened(
-    moral_storage: str, opened: list[dict[str, Any]], words: tuple[str, ...]
+def test_without_a_number_the_drawn_sample_is_opened_and_with_one_extended(
+    moral_storage: str, opened: list[dict[str, Any]]
 ) -> None:
-    assert "has no label sample of traces yet" in auditor("review", "moral", *words).stderr
+    ways = (("--sample",), ("--sample", "--plain"), ("--plain", "--sample"))
+    for words in ways:
+        assert "has no label sample of traces yet" in auditor("review", "moral", *words).stderr
     assert opened == []
     auditor("review", "moral", "--sample", "90")
-    assert auditor("review", "moral", *words).stderr.startswith("Label sample: 90 of 180 traces,")
+    for words in ways:
+        assert auditor("review", "moral", *words).stderr.startswith("Label sample: 90 of 180 traces,")
     succeed("review", "--sample", "moral")
-    assert len(opened) == 3
-
-
-def test_a_sample_is_extended(moral_storage: str, opened: list[dict[str, Any]]) -> None:
-    auditor("review", "--sample", "90")
+    assert len(opened) == 5
     extended = auditor("review", "--sample=120")
     assert "120 of 180 traces, 30 of them new" in extended.stderr
     assert count_sampled(moral_storage) == 120
@@ -191,23 +189,21 @@ def test_traces_that_no_judge_reviewed_are_left_out(moral_storage: str, opened: 
     assert result.stderr.endswith("Left out: 60 traces without a judge's verdict.\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--stratify", "model"), "--stratify works only with --sample"),
-        (("--kind", "comparison"), "--kind works only with --sample"),
-        (("--redraw",), "--redraw works only with --sample"),
-        (("--sample", "5", "--open-book"), "--open-book cannot be combined with --sample"),
-        (("--sample", "-5"), "'--sample'"),
-        (("--sample", "5", "--stratify", "modell"), "Did you mean 'model'?"),
-        (("--sample", "5", "--kind", "comparison"), "has no comparison to label"),
-    ],
-)
-def test_a_wrong_option_draws_nothing(
-    moral_storage: str, opened: list[dict[str, Any]], words: tuple[str, ...], message: str
-) -> None:
-    result = auditor("review", "moral", *words)
-    assert result.returncode in (1, 2)
-    assert message in result.stderr
+WRONG_OPTIONS = {
+    "--stratify model": "--stratify works only with --sample",
+    "--kind comparison": "--kind works only with --sample",
+    "--redraw": "--redraw works only with --sample",
+    "--sample 5 --open-book": "--open-book cannot be combined with --sample",
+    "--sample -5": "'--sample'",
+    "--sample 5 --stratify modell": "Did you mean 'model'?",
+    "--sample 5 --kind comparison": "has no comparison to label",
+}
+
+
+def test_wrong_options_draw_nothing(moral_storage: str, opened: list[dict[str, Any]]) -> None:
+    for words, message in WRONG_OPTIONS.items():
+        result = auditor("review", "moral", *words.split())
+        assert result.returncode in (1, 2), words
+        assert message in result.stderr
     assert opened == []
     assert count_sampled(moral_storage) == 0

@@ -5,34 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from auditor.cli.app import build_app
 from auditor.console.page_output import print_document
-from auditor.errors import UsageError
 from auditor.reports.document import Block, Callout, Column, Document, List, Name, Paragraph, Section, Table
 from auditor.storage.database import open_database
+from tests.support.cli_runner import auditor, succeed
 from tests.support.synthetic_audit import populate
 
 
-@pytest.mark.parametrize("name", ["holdout", "nonresponse"])
-def test_a_page_is_written_where_a_file_is_named(tmp_path: Path, name: str) -> None:
-    storage, runner = f"sqlite:///{tmp_path}/audit.db", CliRunner()
+def test_a_page_is_written_where_a_file_is_named(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/audit.db"
     with open_database(storage) as db:
-        audit = populate(db, models=4, countries=8, topics=5, samples=2, judges=2).name
-    with pytest.raises(UsageError, match="is not the name of a page"):
-        runner.invoke(
-            build_app(), ["experiment", name, audit, "--storage", storage, "-o", "x.pdf"], catch_exceptions=False
-        )
+        populate(db, models=4, countries=5, topics=5, samples=1, judges=2)
+    command = ("experiment", "holdout", "population", "--storage", storage)
+    refused = auditor(*command, "-o", "x.pdf", cwd=tmp_path)
+    assert (refused.returncode, "is not the name of a page" in refused.stderr) == (2, True)
     for suffix in ("html", "md", "txt"):
-        arguments = ["experiment", name, audit, "--storage", storage, "-o", str(tmp_path / f"page.{suffix}")]
-        assert runner.invoke(build_app(), arguments, catch_exceptions=False).exit_code == 0
-        assert audit in (tmp_path / f"page.{suffix}").read_text(encoding="utf-8")
-    printed_experiment = runner.invoke(
-        build_app(), ["experiment", name, audit, "--storage", storage], catch_exceptions=False
-    )
-    assert printed_experiment.exit_code == 0
-    assert printed_experiment.output.strip()
+        succeed(*command, "-o", tmp_path / f"page.{suffix}")
+        assert "population" in (tmp_path / f"page.{suffix}").read_text(encoding="utf-8")
+    assert succeed(*command).stdout.strip()
 
 
 def test_a_document_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:

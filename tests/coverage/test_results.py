@@ -12,6 +12,7 @@ from benchmarks.coverage.results import ResultStore, find_modules, fingerprint
 from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result
 from benchmarks.coverage.studies import to_results
+from tests.support.known import known
 
 FINE = Summary(300, 0, 0.95, 0.93, 0.97, 1.02, None, 10)
 
@@ -21,8 +22,7 @@ def test_results_come_back_as_they_were_stored(tmp_path: Path) -> None:
     rows = [asdict(result)]
     ResultStore(tmp_path / "results.json").save("scores/gaussian/5 × 5", "abc", rows)
     store = ResultStore(tmp_path / "results.json")
-    stored = store.load("scores/gaussian/5 × 5", "abc")
-    assert stored is not None
+    stored = known(store.load("scores/gaussian/5 × 5", "abc"))
     assert to_results({"scores/gaussian/5 × 5": stored}) == ([result], [])
 
 

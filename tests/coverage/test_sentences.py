@@ -23,15 +23,15 @@ WORLDS = {world.name: world for world in SENTENCE_WORLDS}
 
 @pytest.mark.parametrize("world", [WORLDS["2 noise models"], WORLDS["4 models, equal in all countries"]])
 def test_few_audits_without_findings_have_a_false_sentence(world: SentenceWorld) -> None:
-    result = measure_sentences(world, 12)
+    result = measure_sentences(world, 8)
     for family, n_false in result.n_false.items():
         limit = 0.1 if family in ("page one", "report") else 0.05
-        assert n_false <= binom.ppf(0.999, 12, limit), (family, n_false)
+        assert n_false <= binom.ppf(0.999, 8, limit), (family, n_false)
 
 
 @pytest.mark.parametrize("world", [world for world in POWER_WORLDS if len(world.models) == 1], ids=lambda w: w.name)
 def test_what_is_planted_is_mostly_stated(world: SentenceWorld) -> None:
-    assert measure_sentences(world, 12).n_found >= binom.ppf(0.001, 12, world.min_found)
+    assert measure_sentences(world, 8).n_found >= binom.ppf(0.001, 8, world.min_found)
 
 
 def test_a_low_share_of_valid_is_listed_and_coins_are_not() -> None:

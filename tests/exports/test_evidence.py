@@ -29,12 +29,13 @@ from tests.e2e.test_golden_reports import make_config
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.cli_runner import auditor
 from tests.support.fixed_address import word_encoder
+from tests.support.known import known
 from tests.support.stored_rows import add_rating
 
 NAME, OTHER = "simulated", "simulated-secret"
 SURVEY = "country,topic,score\n" + "".join(
     f"{country},{topic},{score}\n"
-    for country, shift in (("Germany", 0.6), ("Nigeria", -0.1), ("Kenya", 0))
+    for country, shift in (("Germany", 0.6), ("Nigeria", -0.1))
     for topic, score in (("divorce", -0.1), ("suicide", -0.9))
     for score in (score + shift,)
 )
@@ -120,10 +121,9 @@ def edit(archive: Path, target: Path, member: str, change: Callable[[Any], Any])
 def test_all_figures_are_computed_again_elsewhere(archive: Path) -> None:
     check = check_evidence(archive)
     assert (check.exit_code, check.n_different, check.reasons, check.problems) == (0, 0, [], [])
-    assert check.n_figures > 2000
-    assert check.verification is not None
-    assert check.verification.records.n_withheld > 0
-    assert check.verification.uncovered == {}
+    assert check.n_figures > 1000
+    assert known(check.verification).records.n_withheld > 0
+    assert known(check.verification).uncovered == {}
     assert check_evidence(archive, check.head).exit_code == 0
     assert check_evidence(archive, "ab" * 32).exit_code == 1
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +14,7 @@ from sqlalchemy import func, select
 
 from auditor.domain import Rating, Trace
 from auditor.errors import StorageError, UsageError
-from auditor.exports.tables import export_tables
+from auditor.exports.tables import TableExport, export_tables
 from auditor.reports.data.build import build_report
 from auditor.reports.document import Table
 from auditor.reports.document.blocks import iterate_blocks
@@ -38,6 +39,37 @@ def two_audits(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield db, populate(db, models=2, countries=6, topics=5)
 
 
+class Exported(NamedTuple):
+    """The folder of an export, and its figures."""
+
+    folder: Path
+    export: TableExport
+
+    def read(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table."""
+        if (path := self.folder / f"{table}.jsonl").exists():
+            return [json.loads(line) for line in path.read_text().splitlines()]
+        rows: list[dict[str, Any]] = pq.read_table(self.folder / f"{table}.parquet").to_pylist()
+        return rows
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
+        return manifest
+
+
+@pytest.fixture(scope="module")
+def parquet(two_audits: tuple[Database, Audit], tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    folder = tmp_path_factory.mktemp("parquet") / "out"
+    return Exported(folder, export_tables(two_audits[0], two_audits[1].name, folder))
+
+
+@pytest.fixture(scope="module")
+def jsonl(two_audits: tuple[Database, Audit], tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    folder = tmp_path_factory.mktemp("jsonl") / "out"
+    return Exported(folder, export_tables(two_audits[0], two_audits[1].name, folder, "jsonl"))
+
+
 def count_rows(db: Database, row: Any, audit: Audit) -> int:
     """Number of an audit's rows in a table."""
     table = table_of(row)
@@ -46,11 +78,10 @@ def count_rows(db: Database, row: Any, audit: Audit) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit], parquet: Exported) -> None:
     db, audit = two_audits
-    export = export_tables(db, audit.name, tmp_path / "out")
-    traces = pq.read_table(tmp_path / "out" / "trace.parquet")
-    assert traces.num_rows == export.row_counts["trace"] == count_rows(db, Trace, audit)
+    traces = pq.read_table(parquet.folder / "trace.parquet")
+    assert traces.num_rows == parquet.export.row_counts["trace"] == count_rows(db, Trace, audit)
     types = {f.name: str(f.type) for f in traces.schema}
     assert (types["score"], types["sample"], types["text"]) == ("double", "int64", "string")
     metadata = traces.schema.metadata
@@ -63,56 +94,41 @@ def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit]
 
 
 def test_the_tables_of_the_report_are_exported_with_all_their_rows(
-    two_audits: tuple[Database, Audit], tmp_path: Path
+    two_audits: tuple[Database, Audit], parquet: Exported
 ) -> None:
     db, audit = two_audits
-    export = export_tables(db, audit.name, tmp_path / "out")
     document = build_report_document(build_report(db, audit.name))
     tables = [block for block in iterate_blocks(document) if isinstance(block, Table)]
     assert any(table.max_rows is not None and table.max_rows < len(table.rows) for table in tables)
     for table in tables:
         name = name_table_file(table)
-        assert name in export.file_hashes
-        assert (tmp_path / "out" / name).read_text(encoding="utf-8") == render_csv(table)
+        assert name in parquet.export.file_hashes
+        assert (parquet.folder / name).read_text(encoding="utf-8") == render_csv(table)
 
 
-def test_a_server_gives_the_same_tables(two_audits: tuple[Database, Audit], postgres: Postgres, tmp_path: Path) -> None:
-    db, audit = two_audits
-    export = export_tables(db, audit.name, tmp_path / "file")
+def test_a_server_gives_the_same_tables(parquet: Exported, postgres: Postgres, tmp_path: Path) -> None:
     with open_database(postgres.schema()) as server_db:
         populate(server_db, models=2, countries=5, topics=5, name="other", seed=4)
-        populate(server_db, models=2, countries=6, topics=5)
+        audit = populate(server_db, models=2, countries=6, topics=5)
         server_export = export_tables(server_db, audit.name, tmp_path / "server")
+    export = parquet.export
     assert server_export.row_counts == export.row_counts
     names = [name for name in export.file_hashes if name.endswith(".csv") and name != "report_environment.csv"]
     assert {name: server_export.file_hashes[name] for name in names} == {n: export.file_hashes[n] for n in names}
 
 
-def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two_audits
-    export_tables(db, audit.name, tmp_path / "out", "jsonl")
-    lines = {
-        name: [json.loads(line) for line in (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()]
-        for name in ("answer", "trace", "verdict", "attempt")
-    }
-    asked_keys = {row["key"] for name in ("trace", "verdict") for row in lines[name]}
-    with db.read() as connection:
+def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audit], jsonl: Exported) -> None:
+    asked_keys = {row["key"] for name in ("trace", "verdict") for row in jsonl.read(name)}
+    with two_audits[0].read() as connection:
         stored_keys = set(connection.execute(select(table_of(StoredAnswer).c.key)).scalars())
-    exported_keys = {row["key"] for row in lines["answer"]}
+    exported_keys = {row["key"] for row in jsonl.read("answer")}
     assert exported_keys == asked_keys & stored_keys
     assert exported_keys < stored_keys
-    assert {row["key"] for row in lines["attempt"]} <= asked_keys
+    assert {row["key"] for row in jsonl.read("attempt")} <= asked_keys
 
 
-def test_the_table_of_cells_joins_scores_people_conflicts_and_verdicts(
-    two_audits: tuple[Database, Audit], tmp_path: Path
-) -> None:
-    db, audit = two_audits
-    export_tables(db, audit.name, tmp_path / "out")
-    tables = {
-        name: pq.read_table(tmp_path / "out" / f"{name}.parquet").to_pylist()
-        for name in ("cells", "score", "survey_cell", "conflict", "verdict")
-    }
+def test_the_table_of_cells_joins_scores_people_conflicts_and_verdicts(parquet: Exported) -> None:
+    tables = {name: parquet.read(name) for name in ("cells", "score", "survey_cell", "conflict", "verdict")}
     people = {(row["country"], row["topic"]): row["score"] for row in tables["survey_cell"]}
     assert len(tables["cells"]) == len(tables["score"]) > 0
     for row, score in zip(tables["cells"], tables["score"], strict=True):
@@ -134,20 +150,16 @@ def test_the_table_of_cells_joins_scores_people_conflicts_and_verdicts(
     assert {row["conflict"] for row in tables["cells"]} > {None, "open"}
 
 
-def test_jsonl_and_parquet_have_the_same_rows(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two_audits
-    export_tables(db, audit.name, tmp_path / "p")
-    export_tables(db, audit.name, tmp_path / "j", "jsonl")
+def test_jsonl_and_parquet_have_the_same_rows(parquet: Exported, jsonl: Exported) -> None:
     for table in audit_archive.list_tables():
-        rows = [json.loads(line) for line in (tmp_path / "j" / f"{table.name}.jsonl").read_text().splitlines()]
-        assert pq.read_table(tmp_path / "p" / f"{table.name}.parquet").to_pylist() == rows
+        assert parquet.read(table.name) == jsonl.read(table.name)
 
 
-def test_every_table_of_the_database_is_exported_or_named(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two_audits
-    export_tables(db, audit.name, tmp_path / "out")
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    with db.read() as connection:
+def test_every_table_of_the_database_is_exported_or_named(
+    two_audits: tuple[Database, Audit], parquet: Exported
+) -> None:
+    manifest = parquet.manifest
+    with two_audits[0].read() as connection:
         from sqlalchemy import inspect
 
         table_names = set(inspect(connection).get_table_names())
@@ -156,38 +168,32 @@ def test_every_table_of_the_database_is_exported_or_named(two_audits: tuple[Data
     rows = {t["name"]: t["rows"] for t in manifest["tables"]}
     assert rows["opinion"] == 0, "empty tables are listed too"
     for entry in manifest["tables"]:
-        assert pq.read_table(tmp_path / "out" / entry["file"]).num_rows == entry["rows"]
-    report_files = {path.name for path in (tmp_path / "out").glob("report_*.csv")}
+        assert pq.read_table(parquet.folder / entry["file"]).num_rows == entry["rows"]
+    report_files = {path.name for path in parquet.folder.glob("report_*.csv")}
     assert {entry["file"] for entry in manifest["report_tables"]} == report_files
-    assert "population" in (tmp_path / "out" / "README.md").read_text()
+    assert "population" in (parquet.folder / "README.md").read_text()
 
 
-def test_the_manifest_has_the_hash_of_every_file(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two_audits
-    export = export_tables(db, audit.name, tmp_path, "jsonl")
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    files = [path for path in tmp_path.iterdir() if path.name != "manifest.json"]
+def test_the_manifest_has_the_hash_of_every_file(jsonl: Exported) -> None:
+    files = [path for path in jsonl.folder.iterdir() if path.name != "manifest.json"]
     hashes = {path.name: sha256(path.read_bytes()).hexdigest() for path in files}
-    assert hashes == {entry["file"]: entry["sha256"] for entry in manifest["files"]} == export.file_hashes
+    assert hashes == {entry["file"]: entry["sha256"] for entry in jsonl.manifest["files"]} == jsonl.export.file_hashes
 
 
-def test_raters_are_numbered_unless_names_are_asked_for(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+def test_raters_are_numbered_unless_names_are_asked_for(
+    two_audits: tuple[Database, Audit], parquet: Exported, tmp_path: Path
+) -> None:
     db, audit = two_audits
-    export_tables(db, audit.name, tmp_path / "hidden")
-    export_tables(db, audit.name, tmp_path / "named", keep_rater_names=True)
-    raters = [
-        set(pq.read_table(tmp_path / f / "rating.parquet").column("rater").to_pylist()) for f in ("hidden", "named")
-    ]
-    assert raters == [{"rater-1"}, {"ada"}]
+    named = Exported(tmp_path, export_tables(db, audit.name, tmp_path, keep_rater_names=True))
+    assert [{row["rater"] for row in export.read("rating")} for export in (parquet, named)] == [{"rater-1"}, {"ada"}]
     assert count_rows(db, Rating, audit)
 
 
 def test_an_earlier_export_is_replaced_and_other_files_are_never_touched(
-    two_audits: tuple[Database, Audit], tmp_path: Path
+    two_audits: tuple[Database, Audit], jsonl: Exported, tmp_path: Path
 ) -> None:
     db, audit = two_audits
-    out = tmp_path / "out"
-    export_tables(db, audit.name, out, "jsonl")
+    out = Path(shutil.copytree(jsonl.folder, tmp_path / "out"))
     (out / "mine.txt").write_text("kept")
     export_tables(db, audit.name, out, "parquet")
     assert not list(out.glob("*.jsonl"))
@@ -208,11 +214,10 @@ def _foreign(folder: Path) -> Path:
 
 
 def test_a_failure_leaves_the_old_export_as_it_was(
-    two_audits: tuple[Database, Audit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_audits: tuple[Database, Audit], parquet: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db, audit = two_audits
-    out = tmp_path / "out"
-    export_tables(db, audit.name, out)
+    out = Path(shutil.copytree(parquet.folder, tmp_path / "out"))
     before = {p.name: p.read_bytes() for p in out.iterdir()}
     monkeypatch.setattr("auditor.exports.tables.build_data_card", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -66,34 +66,24 @@ def test_rows_have_the_id_of_their_conflict(db: Database, audit: Audit) -> None:
         assert row["conflict"] == names[(row["country"], row["topic"]), row["left"], row["right"]]  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("note", "written"),
-    [
-        ("=1+1", "'=1+1"),
-        (" =cmd|x", "' =cmd|x"),
-        ("\u200b=1+1", "'\\u200b=1+1"),
-        ("＝1+1", "'＝1+1"),
-        ("＠SUM(1)", "'＠SUM(1)"),
-        ("\x1b[31mred\u202egpj", "␛[31mred\\u202egpj"),
-        ("\x1b=1+1", "'␛=1+1"),
-        ("-2+3", "'-2+3"),
-        ("+49 30", "'+49 30"),
-        ("@SUM(1)", "'@SUM(1)"),
-        ("\tx", "'\tx"),
-        ("plain = text", "plain = text"),
-        ("", ""),
-    ],
-)
-def test_spreadsheet_formulas_are_escaped(db: Database, note: str, written: str) -> None:
-    audit = save_review_audit(db, conflicts=1)
+WRITTEN_NOTES = {
+    "=1+1": "'=1+1", " =cmd|x": "' =cmd|x", "\u200b=1+1": "'\\u200b=1+1", "＝1+1": "'＝1+1", "＠SUM(1)": "'＠SUM(1)",
+    "\x1b[31mred\u202egpj": "␛[31mred\\u202egpj", "\x1b=1+1": "'␛=1+1", "-2+3": "'-2+3", "+49 30": "'+49 30",
+    "@SUM(1)": "'@SUM(1)", "\tx": "'\tx", "plain = text": "plain = text", "": "",
+}  # fmt: skip
+
+
+def test_spreadsheet_formulas_are_escaped(db: Database) -> None:
+    audit = save_review_audit(db, conflicts=len(WRITTEN_NOTES))
     session = ReviewSession(db, audit, "ada")
-    session.decide(session.load_item(session.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
+    for key, note in zip(session.conflict_keys(), WRITTEN_NOTES, strict=True):
+        session.decide(session.load_item(key), Decision.SCORE, score=-0.5, note=note)
     out = io.StringIO(newline="")
     write_ratings(db, audit, out)
     out.seek(0)
-    (row,) = csv.DictReader(out)
-    assert row["note"] == written
-    assert row["score"] == "-0.5", "a negative number is a number"
+    rows = list(csv.DictReader(out))
+    assert [row["note"] for row in rows] == list(WRITTEN_NOTES.values())
+    assert {row["score"] for row in rows} == {"-0.5"}, "a negative number is a number"
 
 
 def test_ratings_of_changed_scores_are_not_in_force(db: Database, audit: Audit) -> None:

@@ -21,6 +21,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.ledger import load_transcripts
 from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
+from tests.support.known import known
 from tests.support.label_audits import (
     COUNTRIES,
     JUDGES,
@@ -133,8 +134,7 @@ def test_a_prompt_of_one_judge_alone_is_not_shown_to_people(shared_db: Database)
     unit = trace_units(shared_db, SURVEY_AUDIT)[0]
     verdicts = results.load_verdicts(shared_db, audit.id)
     [key] = [v.key for v in verdicts if v.judge == max(JUDGES) and (v.model, *v.cell, str(v.sample)) == unit.parts]
-    assert key is not None
-    assert loader.load(unit).material == load_transcripts(shared_db, [key])[key].messages[1].content
+    assert loader.load(unit).material == load_transcripts(shared_db, [known(key)])[known(key)].messages[1].content
 
 
 def test_a_judged_pair_is_shown_as_to_its_judge(shared_db: Database) -> None:

@@ -322,12 +322,9 @@ def test_a_side_within_the_threshold_is_chosen_and_else_the_score(db: Database, 
     }
     assert session.count_by_status()[ConflictStatus.PERSON] == 3
     assert session.count_by_status()[ConflictStatus.OPEN] == 1
-
-
-def test_two_sides_within_the_threshold_leave_the_score(db: Database, audit: Audit) -> None:
-    session, key = open_cell(db, audit)
+    session.undo()
     settle(session, key, 0.3)
-    assert stored_decisions(db, audit)["alder", "cedar"] == (Decision.SCORE, 0.3)
+    assert stored_decisions(db, audit)["alder", "cedar"] == (Decision.SCORE, 0.3), "both sides are within it"
 
 
 @pytest.mark.parametrize(
@@ -357,27 +354,15 @@ def test_what_was_settled_with_another_conflict_needs_no_second_opinion(db: Data
     assert other in grace.conflict_keys(QueueFilter(todo=True))
 
 
-def test_the_preview_saves_nothing_and_reveals_nothing(db: Database, audit: Audit) -> None:
-    session, key = open_cell(db, audit)
-    preview = session.preview_cell(session.load_item(key), 0.55)
-    assert len(preview) == 2
-    assert rating_log.load_entries(db, audit.id) == []
-    assert not any(name in repr(preview) for name in MODELS)
-
-
-def test_a_side_alone_settles_no_other_conflict(db: Database, audit: Audit) -> None:
+def test_the_preview_saves_and_reveals_nothing_and_a_side_settles_no_other_conflict(db: Database, audit: Audit) -> None:
     session, key = open_cell(db, audit)
     item = session.load_item(key)
+    preview = session.preview_cell(item, 0.55)
+    assert len(preview) == 2
+    assert not any(name in repr(preview) for name in MODELS)
     with pytest.raises(ValueError, match="only a custom score"):
-        session.decide(item, Decision.LEFT, following=session.preview_cell(item, 0.55))
+        session.decide(item, Decision.LEFT, following=preview)
     assert rating_log.load_entries(db, audit.id) == []
-
-
-def test_shown_is_as_before_the_first_decision(db: Database, audit: Audit) -> None:
-    session, key = open_cell(db, audit)
-    settle(session, key, 0.55)
-    entries = rating_log.load_entries(db, audit.id)
-    assert [entry.rating.shown for entry in entries] == ["", "", ""], "not even the survey that the first one reveals"
 
 
 def test_what_a_reveal_showed_is_recorded_for_all(db: Database, audit: Audit) -> None:
@@ -386,13 +371,6 @@ def test_what_a_reveal_showed_is_recorded_for_all(db: Database, audit: Audit) ->
     settle(session, key, 0.55)
     shown = [entry.rating.shown for entry in rating_log.load_entries(db, audit.id)]
     assert shown == ["authors,survey,verdicts"] * 4
-
-
-def test_other_conflicts_stay_hidden_after_they_were_settled(db: Database, audit: Audit) -> None:
-    session, key = open_cell(db, audit)
-    settle(session, key, 0.55)
-    assert session.load_item(key).revealed
-    assert not session.load_item(ConflictKey(*CELL, "alder", "cedar")).revealed
 
 
 def test_it_is_one_act_for_undo_redo_and_the_hash_chain(db: Database, audit: Audit) -> None:
@@ -425,19 +403,21 @@ def test_a_conflict_that_changed_since_the_preview_stops_the_whole_transaction(d
     assert rating_log.load_entries(db, audit.id) == []
 
 
-def test_agreement_and_pace_count_it_once(db: Database, audit: Audit) -> None:
+def test_settled_conflicts_stay_hidden_and_count_once_until_they_are_decided(db: Database, audit: Audit) -> None:
     session, key = open_cell(db, audit)
     settle(session, key, 0.55)
-    session.save_note(session.load_item(ConflictKey(*CELL, "alder", "cedar")), "a note is no decision of its own")
+    shown = [entry.rating.shown for entry in rating_log.load_entries(db, audit.id)]
+    assert shown == ["", "", ""], "not even the survey that the first one reveals"
+    rows = list(iter_rating_rows(db, audit))
+    assert [row["act"] for row in rows] == [RatingAction.DECIDE, RatingAction.FOLLOW, RatingAction.FOLLOW]
+    assert [row["follows"] for row in rows] == [None, rows[0]["id"], rows[0]["id"]]
+    other = ConflictKey(*CELL, "alder", "cedar")
+    assert session.load_item(key).revealed
+    assert not session.load_item(other).revealed
+    session.save_note(session.load_item(other), "a note is no decision of its own")
     assert load_blind_decisions(db, audit.id) == {key: {"ada": Decision.SCORE}}
     assert len(rating_log.load_decision_durations(db, audit.id, "ada", 30)) == 1
     assert session.load_progress().n_by_rater == 3
-
-
-def test_a_decision_of_its_own_counts_again(db: Database, audit: Audit) -> None:
-    session, key = open_cell(db, audit)
-    settle(session, key, 0.55)
-    other = ConflictKey(*CELL, "alder", "cedar")
     session.decide(session.load_item(other), Decision.BOTH)
     entry = rating_log.load_entries(db, audit.id, key=other)[-1]
     assert (entry.rating.follows, entry.rating.decision) == (None, Decision.BOTH)
@@ -451,14 +431,6 @@ def test_what_another_rater_decided_does_not_follow(db: Database, audit: Audit) 
     assert [decision.row.key for decision in grace.preview_cell(grace.load_item(key), 0.55)] == [
         ConflictKey(*CELL, "birch", "cedar")
     ]
-
-
-def test_the_export_names_the_decision_that_it_follows(db: Database, audit: Audit) -> None:
-    session, key = open_cell(db, audit)
-    settle(session, key, 0.55)
-    rows = list(iter_rating_rows(db, audit))
-    assert [row["act"] for row in rows] == [RatingAction.DECIDE, RatingAction.FOLLOW, RatingAction.FOLLOW]
-    assert [row["follows"] for row in rows] == [None, rows[0]["id"], rows[0]["id"]]
 
 
 def test_the_automatic_threshold_is_the_third_quartile_of_the_differences(db: Database, audit: Audit) -> None:

@@ -23,6 +23,7 @@ from auditor.run import fingerprints
 from auditor.run.fingerprints import describe_config_change, keep_earlier_defaults
 from auditor.storage.audits import Audit
 from tests.support.audit_configs import config, with_schema_version
+from tests.support.known import known
 
 ROOT = Path(__file__).parents[2]
 PROMPTS_OF_EXPERIMENTS = {
@@ -146,15 +147,13 @@ def stored_audit(stored_config: dict[str, Any]) -> Audit:
 def test_a_config_that_this_version_cannot_read_is_compared_key_by_key() -> None:
     audit = config("http://127.0.0.1:1")
     stored_config = audit.model_dump(mode="json") | {"gone": 1, "seed": 8}
-    notice = describe_config_change(stored_audit(stored_config), audit, "another")
-    assert notice is not None
+    notice = known(describe_config_change(stored_audit(stored_config), audit, "another"))
     assert "changed since its last run: gone, seed. " in notice
 
 
 def test_a_change_that_no_key_shows_may_be_in_a_file() -> None:
     audit = config("http://127.0.0.1:1")
-    notice = describe_config_change(stored_audit(audit.model_dump(mode="json")), audit, "another")
-    assert notice is not None
+    notice = known(describe_config_change(stored_audit(audit.model_dump(mode="json")), audit, "another"))
     assert notice.startswith("Audit 'scripted' reads a file that has changed, or was last run by another version ")
 
 
@@ -187,8 +186,7 @@ def test_an_audit_begun_with_the_first_schema_keeps_it_unless_the_file_names_ano
     assert keep_earlier_defaults(audit, explicit) == explicit.model_copy(
         update={"conflicts": keep_earlier_defaults(audit, explicit).conflicts}
     )
-    notice = describe_config_change(audit, explicit, "another")
-    assert notice is not None
+    notice = known(describe_config_change(audit, explicit, "another"))
     assert "changed since its last run: probes.direct.schema_version. " in notice
 
 

@@ -21,6 +21,7 @@ from auditor.run.ping import PingResult, ping_models, plan_pings
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import run
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.known import known
 
 PRICE = {"input": 1.0, "output": 2.0}
 NO_TEMPERATURE = (
@@ -103,9 +104,7 @@ def test_a_judge_of_its_own_reviews_a_stand_in_trace(server: FakeServer) -> None
     }
     audit_config = config(server.url, 1, judges=[judge])
     model_ping, judge_ping = plan_pings(audit_config).pings
-    assert model_ping.call is not None
-    assert judge_ping.call is not None
-    assert (model_ping.call.purpose, judge_ping.call.purpose) == (Purpose.PREFLIGHT, Purpose.PREFLIGHT)
+    assert (known(model_ping.call).purpose, known(judge_ping.call).purpose) == (Purpose.PREFLIGHT, Purpose.PREFLIGHT)
     results = ping(audit_config)
     assert (results["judge"].form, results["judge"].temperature) == (AnswerForm.JSON_SCHEMA, "0")
 
@@ -132,8 +131,7 @@ def test_a_model_that_cannot_be_used_is_named_and_the_others_are_asked(
     )
     results = ping(config(server.url))
     failed = results["model-b"]
-    assert failed.problem is not None
-    assert words in failed.problem
+    assert words in known(failed.problem)
     assert failed.how_to_fix
     assert (failed.reachable, failed.form, failed.temperature, failed.logprobs) == (True, None, None, None)
     assert [results[name].problem for name in ("model-a", "model-c")] == [None, None]
@@ -320,6 +318,5 @@ def test_the_latency_is_that_of_the_server_and_not_of_the_first_use_of_a_library
 
     monkeypatch.setattr(provider_request, "_send_and_repair", start_and_send)
     start_s = time.monotonic()
-    latency_s = ping(config(server.url, 1, judges=[]))["model-a"].latency_s
-    assert latency_s is not None
+    latency_s = known(ping(config(server.url, 1, judges=[]))["model-a"].latency_s)
     assert 0.05 <= latency_s <= time.monotonic() - start_s - 0.5

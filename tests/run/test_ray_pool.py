@@ -41,6 +41,7 @@ from auditor.run.ray_worker import MAX_WAITING_REPLIES, WorkerActor, WorkerConfi
 from tests.models.test_gateway_wire_formats import RESPONSE_CASES
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, answer, completion, error
+from tests.support.known import known
 
 HOSTILE_TEXT = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
 EXTRA_SCRIPTS = {
@@ -170,8 +171,7 @@ async def test_a_reply_travels_with_its_body_and_its_capability(server: FakeServ
     assert reply.answer.outcome is Outcome.OK
     assert reply.answer.capability == capability.id
     [attempt] = reply.answer.attempts
-    assert attempt.body is not None
-    assert b"choices" in attempt.body.data
+    assert b"choices" in known(attempt.body).data
 
 
 async def test_a_worker_redacts_the_keys_of_other_workers_models(
@@ -312,8 +312,7 @@ async def test_a_worker_that_hangs_is_restarted(server: FakeServer, monkeypatch:
         lost_reply = await dispatcher.send(call(audit), 1, 0.1)
         monkeypatch.setattr("auditor.run.ray_pool.WORKER_GRACE_PERIOD_S", 60.0)
         reply = await dispatcher.send(call(audit), 2, 60.0)
-    assert lost_reply.failure is not None
-    assert lost_reply.failure.is_retryable
+    assert known(lost_reply.failure).is_retryable
     assert (reply.failure, len(workers[0].actors)) == (None, 2)
 
 

@@ -6,24 +6,19 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, event
+from sqlalchemy import Connection, Table
 
 from auditor import run_audit
 from auditor.agents import recorded_cells
 from auditor.agents.cell_scoring import evidence_hash
-from auditor.cli.exports import export_app
 from auditor.config import AuditConfig
-from auditor.domain import Cell, Decision
+from auditor.domain import Cell
 from auditor.domain.audit_records import AnswerSelection
-from auditor.experiments.registry import EXPERIMENTS
-from auditor.exports.tracker_runs import export_mlflow, export_wandb
 from auditor.reports.data.verification import verify_audit
-from auditor.review.session import ReviewSession
 from auditor.run import derivation_workers
 from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.rederivation import Rederivation, derive_again, open_derivation
@@ -32,15 +27,16 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.schema import load_tables
 from tests.support.answer_forms import answer_all_forms
 from tests.support.audit_configs import config as scripted_config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import word_encoder
+from tests.support.known import known
 from tests.support.scripted_tasks import audit as task_audit, solver
 
 NAME = "simulated"
 NOT_COVERED = ("link", "auditor_version")
 """Tables that no result is in: the chain itself, and the revision of the tables."""
-TOPICS = ["divorce", "suicide", "abortion", "euthanasia", "homosexuality"]
+TOPICS = ["divorce", "suicide", "abortion"]
 CONFIG: dict[str, Any] = {
     "name": NAME,
     "survey": {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": TOPICS},
@@ -91,8 +87,7 @@ def change_audit(db: Database, assignments: str) -> None:
 def test_all_results_are_derived_again(db: Database) -> None:
     derivation = derive(db)
     assert derivation.is_consistent
-    assert derivation.check is not None
-    assert set(derivation.check.compared) >= {
+    assert set(known(derivation.check).compared) >= {
         *("trace", "verdict", "score", "conflict", "contrast", "comparison", "comparison_item", "comparison_set")
     }
 
@@ -123,8 +118,7 @@ def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.
     expected = derive(db)
     monkeypatch.setattr(derivation_workers, "count_workers", lambda _: 2)
     assert derive(db) == expected
-    assert expected.check is not None
-    assert expected.check.changed.keys() >= {"trace", "verdict"}
+    assert known(expected.check).changed.keys() >= {"trace", "verdict"}
     execute(db, "UPDATE answer SET text = 'other' WHERE rowid = 3")
     with derivation_workers.start_verification(db, audits.get_audit(db, NAME)) as (unknown, get_verification):
         assert (list(unknown), get_verification()) == ([], verify_audit(db, NAME))
@@ -154,9 +148,8 @@ def test_answers_about_cells_are_derived_again_alike_with_and_without_the_graph(
         ):
             execute(opened, f"UPDATE {table} SET {change} WHERE rowid = 1")
         without_graph = derive(opened)
-        assert without_graph.check is not None
-        assert without_graph.check.changed == {"trace": 1, "verdict": 1, "score": 1, "conflict": 1}
-        assert {"guess", "excluded_content"} <= set(without_graph.check.compared)
+        assert known(without_graph.check).changed == {"trace": 1, "verdict": 1, "score": 1, "conflict": 1}
+        assert {"guess", "excluded_content"} <= set(known(without_graph.check).compared)
         with monkeypatch.context() as patch:
             patch.setattr(recorded_cells, "has_only_cells", lambda _: False)
             assert derive(opened) == without_graph
@@ -178,8 +171,7 @@ def test_differences_are_found_and_their_rows_named(db: Database, monkeypatch: p
     monkeypatch.setattr(derived_rows, "MAX_DIFFERENCES", 1000)
     for statement, _, _ in CHANGES:
         execute(db, statement)
-    comparison = derive(db).check
-    assert comparison is not None
+    comparison = known(derive(db).check)
     for _, table, problem in CHANGES:
         rows = [row for row in comparison.differences if row.table == table and row.problem.startswith(problem)]
         assert rows, problem
@@ -282,9 +274,8 @@ def test_self_consistencies_follow_from_the_stored_vectors(db: Database, monkeyp
     execute(db, 'UPDATE vector SET "values" = zeroblob(192) WHERE rowid = 3')
     execute(db, "DELETE FROM vector WHERE rowid = 9")
     derivation = derive(db)
-    assert derivation.check is not None
-    assert derivation.check.changed.keys() == {"score"}
-    problems = [row.problem for row in derivation.check.differences]
+    assert known(derivation.check).changed.keys() == {"score"}
+    problems = [row.problem for row in known(derivation.check).differences]
     assert any("self_consistency = " in problem and "give nothing" in problem for problem in problems)
     assert {(broken.record_kind, broken.problem) for broken in hash_chain.verify_chain(db).breaks} == {
         ("vector", "is not as it was written"),
@@ -301,8 +292,7 @@ def test_an_exclusion_and_its_undoing_verify(db: Database) -> None:
             if is_undone:
                 undo_exclusion(NAME, exclusion.id, storage=storage)
             assert hash_chain.verify_chain(db).breaks == []
-            check = derive(db).check
-            assert check is not None
+            check = known(derive(db).check)
             assert check.differences == []
 
 
@@ -335,8 +325,7 @@ def test_missing_rows_of_a_stage_that_was_not_reached_are_no_finding(db: Databas
     assert derive(db).is_consistent
     change_audit(db, "stage = 'measure'")
     execute(db, "UPDATE trace SET score = 0.125 WHERE rowid = 3")
-    comparison = derive(db).check
-    assert comparison is not None
+    comparison = known(derive(db).check)
     assert comparison.changed.keys() == {"trace", "verdict"}
 
 
@@ -344,8 +333,7 @@ def test_answers_that_came_after_the_end_change_nothing(db: Database) -> None:
     """They are another audit's: a call that failed here may have an answer there."""
     execute(db, "UPDATE answer SET created_at = '2999-01-01' WHERE key = (SELECT key FROM trace WHERE rowid = 3)")
     execute(db, "UPDATE trace SET outcome = 'timeout', score = NULL, text = NULL WHERE rowid = 3")
-    comparison = derive(db).check
-    assert comparison is not None
+    comparison = known(derive(db).check)
     assert "trace" not in comparison.changed
 
 
@@ -387,8 +375,10 @@ def test_results_do_not_follow_from_a_changed_audit(db: Database, assignment: st
     assert derive(db).reason == "the audit's configuration, survey or environment is not as it was written"
 
 
-@pytest.mark.parametrize("column", ["kind", "row", "digest", "content"])
-@pytest.mark.parametrize("value", ["x'00'", "'[1]'"])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("kind", "x'00'"), ("row", "x'00'"), ("digest", "x'00'"), ("content", "x'00'"), ("row", "'[1]'")],
+)
 def test_a_link_with_an_odd_value_is_a_finding(db: Database, column: str, value: str) -> None:
     execute(db, f"UPDATE link SET {column} = {value} WHERE id = (SELECT id FROM link WHERE kind = 'attempt' LIMIT 1)")
     assert not verify_audit(db, NAME).is_consistent
@@ -410,109 +400,40 @@ def test_verify_names_the_rows(db: Database) -> None:
 EXPERIMENTS_BY_NAME: dict[str, tuple[str, ...]] = {
     "planted": (NAME,),
     "bias": (NAME,),
-    "drift": (NAME, NAME),
-    "holdout": (NAME,),
     "validity": ("sums",),
     "temperature": (NAME,),
     "rules": (NAME,),
     "accuracy": (NAME, "facts.csv"),
-    "judgements": (NAME, "people.csv"),
-    "nonresponse": (NAME,),
-    "samples": (NAME,),
-    "direct-temperature": (NAME, "--ask"),
     "robustness": (
         "scripted",
         "--ask",
         *(f"--without={name}" for name in ("temperature", "language", "role", "wording")),
     ),
-    "savings": (NAME,),
 }
-"""Arguments of each experiment."""
-EXPORTS_BY_NAME: dict[str, tuple[str, ...] | None] = {
-    "inspect": (NAME, "-o", "logs"),
-    "mlflow": None,
-    "wandb": None,
-    "training": (NAME, "--from", "survey", "-o", "rows.jsonl"),
-    "ratings": (NAME,),
-    "labels": (NAME,),
-    "weights": (NAME,),
-    "tables": (NAME, "--format", "jsonl", "-o", "tables"),
-    "paper": (NAME, "-o", "paper"),
-    "plots": (NAME, "--format", "vega", "-o", "plots"),
-    "evidence": (NAME, "-o", "evidence.zip"),
-    "backup": ("-o", "backup.db"),
-}
-"""Arguments of each export; None of one that gets the report and no database."""
+"""Arguments of the experiments that store results."""
 FACTS = "question_id,question,choices,correct,paraphrase\nq1,Which is a fruit?,pear|stone,pear,What is a fruit?\n"
 
 
-def run_read_audits(server: FakeServer, folder: Path, storage: str) -> None:
-    """Run an audit with all that experiments and exports read, one of a task, and one whose model knows other forms."""
+def test_results_that_experiments_store_are_derived_again(server: FakeServer, tmp_path: Path) -> None:
+    """Of an audit with all that they read, one of a task, and one whose model knows other forms."""
+    storage = f"sqlite:///{tmp_path / 'auditor.db'}"
+    (tmp_path / "facts.csv").write_text(FACTS, encoding="utf-8")
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": TOPICS[:2]}
     probes = CONFIG["probes"] | {"semantic": {"limit": 4}}
     changes = {"survey": survey, "probes": probes, "models": CONFIG["models"][:2]}
-    run_audit(AuditConfig.model_validate(CONFIG | changes), storage=storage)
-    with open_database(storage) as db:
-        session = ReviewSession(db, audits.get_audit(db, NAME), "ada")
-        for key in session.conflict_keys():
-            session.decide(session.load_item(key), Decision.LEFT)
-    server.script = solver
-    run_audit(task_audit(server.url, folder, "exact"), storage=storage)
-    server.script = answer_all_forms
-    run_audit(scripted_config(server.url, 2), storage=storage)
-    (folder / "facts.csv").write_text(FACTS, encoding="utf-8")
-    with sqlite3.connect(folder / "auditor.db") as connection:
-        answered = connection.execute("SELECT DISTINCT model, question FROM moral_answer").fetchall()
-    rows = ["rater,model,question_id,left,right,judgement", *(f"ada,{model},{key},1,2,Y" for model, key in answered)]
-    (folder / "people.csv").write_text("\n".join(rows), encoding="utf-8")
-
-
-def test_reports_exports_and_experiments_read_covered_tables_only(server: FakeServer, tmp_path: Path) -> None:
-    """And the results that experiments store are in the hash chain."""
-    read: set[tuple[str, str]] = set()
-
-    def note(action: int, table: str | None, column: str | None, *_: str | None) -> int:
-        if action == sqlite3.SQLITE_READ and table and column and not table.startswith("sqlite_"):
-            read.add((table, column))
-        return sqlite3.SQLITE_OK
-
-    def listen(connection: sqlite3.Connection, _: object) -> None:
-        connection.set_authorizer(note)
-
-    storage = f"sqlite:///{tmp_path / 'auditor.db'}"
     with word_encoder():
-        run_read_audits(server, tmp_path, storage)
-        event.listen(Engine, "connect", listen)
-        try:
-            for command, arguments_by_name in (("experiment", EXPERIMENTS_BY_NAME), ("export", EXPORTS_BY_NAME)):
-                for name, arguments in arguments_by_name.items():
-                    if arguments is not None:
-                        result = auditor(command, name, *arguments, "--storage", storage, cwd=tmp_path)
-                        # People have decided too little for weights, which the command says when it has read all.
-                        assert result.returncode == (name == "weights"), (name, result.stderr)
-            for audit, output_format in ((NAME, "json"), (NAME, "html"), ("sums", "html"), ("scripted", "html")):
-                options = ("--format", output_format, "--storage", storage)
-                assert auditor("report", audit, *options, cwd=tmp_path).returncode == 0
-        finally:
-            event.remove(Engine, "connect", listen)
-    assert EXPERIMENTS_BY_NAME.keys() == {experiment.__name__.replace("_", "-") for experiment in EXPERIMENTS}
-    assert EXPORTS_BY_NAME.keys() == {command.name for command in export_app.registered_commands}
-    for export in (export_mlflow, export_wandb):
-        assert next(iter(signature(export).parameters.values())).annotation == "Report"
-    tables = {table for table, _ in read}
-    assert tables >= {"answer", "attempt", "audit", "score", "verdict", "conflict", "survey_cell", "trial", "rating"}
-    assert tables >= {"task_item", "design_run", "design_answer"}
-    assert tables - hash_chain.covered_kinds() <= {*NOT_COVERED}
-    columns = {(name, column.name) for name, table in load_tables().items() for column in table.c}
-    assert {(table, column) for table, column in read if table not in NOT_COVERED} - columns <= {
-        (t, "ROWID") for t in tables
-    }
+        run_audit(AuditConfig.model_validate(CONFIG | changes), storage=storage)
+        server.script = solver
+        run_audit(task_audit(server.url, tmp_path, "exact"), storage=storage)
+        server.script = answer_all_forms
+        run_audit(scripted_config(server.url, 2), storage=storage)
+        for name, arguments in EXPERIMENTS_BY_NAME.items():
+            succeed("experiment", name, *arguments, "--storage", storage, cwd=tmp_path)
     with open_database(storage) as db:
         for name in (NAME, "sums", "scripted"):
             verification = verify_audit(db, name)
             assert (name, verification.is_consistent, verification.uncovered) == (name, True, {})
-            comparison = derive_again(db, audits.get_audit(db, name)).check
-            assert comparison is not None
+            comparison = known(derive_again(db, audits.get_audit(db, name)).check)
             assert (name, comparison.differences) == (name, [])
 
 

@@ -35,6 +35,7 @@ from auditor.metrics.answers.samples import (
     straddles_zero,
 )
 from auditor.metrics.intervals.jackknife_interval import BOUNDARY_REASON
+from tests.support.known import known
 
 POINTS = np.linspace(-1, 1, 10)
 COUNTRY, TOPIC = np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6)
@@ -83,8 +84,7 @@ def test_the_variance_ratio_is_one_of_sums_and_a_model_without_variance_has_no_i
     people, model = rng.uniform(0.05, 0.1, 36), rng.uniform(0.01, 0.05, 36)
     ratio = crossed_jackknife(VARIANCE_RATIO, model, people, COUNTRY, TOPIC)
     assert ratio.value == pytest.approx(model.sum() / people.sum())
-    assert ratio.ci_low is not None
-    assert ratio.ci_low > 0
+    assert known(ratio.ci_low) > 0
     assert ratio.p_value is None
     collapsed = crossed_jackknife(VARIANCE_RATIO, np.zeros(36), people, COUNTRY, TOPIC)
     assert (collapsed.value, collapsed.ci_low, collapsed.reason) == (0, None, BOUNDARY_REASON)

@@ -21,6 +21,7 @@ from auditor.metrics import (
     wasserstein,
     world_baseline,
 )
+from tests.support.known import known
 
 FILE_NAME = "wvs7_shares.csv"
 FILE = next(
@@ -81,8 +82,7 @@ def test_no_baseline_sees_the_cell(guess: Callable[[CellShares], BaselineShares]
 @pytest.mark.skipif(FILE is None, reason=f"needs ../shared/data/{FILE_NAME}, which may not be passed on")
 def test_baselines_of_the_world_values_survey() -> None:
     """Mean Wasserstein distance and root of the mean squared distance over 860 cells."""
-    assert FILE is not None
-    with FILE.open(encoding="utf-8", newline="") as file:
+    with known(FILE).open(encoding="utf-8", newline="") as file:
         rows = np.array(list(csv.reader(file))[1:])
     shares = rows[:, 2:].astype(float)
     # As shares without sampling error, which would change these figures by less than 0.001.

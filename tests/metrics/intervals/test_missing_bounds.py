@@ -115,9 +115,12 @@ def test_gaps_and_differences_are_bounded_by_the_farthest_ends() -> None:
             ]
             assert estimate.bound_low == pytest.approx(values[0][0] - values[1][1])
             assert estimate.bound_high == pytest.approx(values[0][1] - values[1][0])
-            assert estimate.ci_low is not None
-            assert estimate.ci_high is not None
-            assert estimate.ci_low < (estimate.bound_low or 0.0) < (estimate.bound_high or 0.0) < estimate.ci_high
+            assert (
+                known(estimate.ci_low)
+                < (estimate.bound_low or 0.0)
+                < (estimate.bound_high or 0.0)
+                < known(estimate.ci_high)
+            )
             assert estimate.generalizes_to == "all planned samples, for other countries and topics like these"
         wider = bounded_gap(statistic, 0.1, ranges, truth, countries, topics, group, n_pairs=6)
         assert (wider.ci_low or 0.0) < (gap.ci_low or 0.0)
@@ -207,7 +210,7 @@ def _local_minimum(low: Floats, high: Floats, truth: Floats, sign: float, rng: n
 def test_extreme_scores_are_those_found_by_trying_all_ends_and_by_a_general_optimizer() -> None:
     rng = np.random.default_rng(0)
     n_at_ends = 0
-    for i in range(100):
+    for i in range(60):
         low, high, truth = _draw_table(rng, int(rng.integers(6, 26)), int(rng.integers(1, 5)), rng.uniform(-1, 1))
         extreme = known(extreme_correlation_scores(low, high, truth))
         at_ends = _correlations_of_all_ends(low, high, truth)
@@ -218,9 +221,9 @@ def test_extreme_scores_are_those_found_by_trying_all_ends_and_by_a_general_opti
             if sign * r > 0:  # then some ends are the optimum, so that the search above found it
                 assert r == pytest.approx(best_end, abs=1e-9)
                 n_at_ends += 1
-            elif i < 10:
+            elif i < 6:
                 assert sign * r <= sign * _local_minimum(low, high, truth, sign, rng) + 1e-7
-    assert n_at_ends > 30
+    assert n_at_ends > 18
 
 
 def test_no_scores_within_the_ranges_of_a_larger_table_have_a_more_extreme_r() -> None:

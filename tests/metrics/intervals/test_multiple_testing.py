@@ -107,8 +107,7 @@ def test_a_real_difference_is_found() -> None:
         truth, scores, countries, topics, groups = world(seed, 3, 12, 15)
         scores = np.where(np.array(groups) == "g1", truth + 3 * (scores - truth), scores)
         gap = widest_gap(MAE, scores, truth, countries, topics, groups)
-        assert gap.ci_low is not None
-        n_detected += gap.high_group == "g1" and gap.ci_low > 0
+        n_detected += gap.high_group == "g1" and known(gap.ci_low) > 0
     assert n_detected >= 11
 
 
@@ -166,7 +165,7 @@ def test_two_series_have_students_quantile() -> None:
     assert values.all_pairs == values.with_one == pytest.approx(stats.t.ppf(0.975, 9))
 
 
-@pytest.mark.parametrize("n_series", [3, 5, 10])
+@pytest.mark.parametrize("n_series", [3, 10])
 def test_with_many_units_they_are_tukeys_and_dunnetts(n_series: int) -> None:
     """Without uncertainty of the standard errors it is Tukey's range, and Dunnett's two-sided problem."""
     values = critical_values(n_series, [UnitKind((2000,), 1.0), UnitKind((2000,), 0.0)])

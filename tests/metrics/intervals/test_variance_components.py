@@ -20,12 +20,12 @@ from auditor.metrics.intervals.variance_components import (
     sizes_for_half_error,
 )
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, RMSE, Statistic
+from tests.support.known import known
 
 
 def separate(*arguments: Any) -> VarianceComponents:
     """The components of values of which they can be separated."""
-    components = estimate_components(*arguments)
-    assert components is not None
+    components = known(estimate_components(*arguments))
     return components
 
 
@@ -116,10 +116,9 @@ def test_sizes_for_half_the_error_solve_the_equation() -> None:
     sizes = sizes_for_half_error(components, design)
     assert sizes["sample"] is None
     assert sizes["country"] is None
-    assert sizes["topic"] is not None
     target = components.variance(design) / 4
-    assert components.variance(Design(40, sizes["topic"], 2)) <= target
-    assert components.variance(Design(40, sizes["topic"] - 1, 2)) > target
+    assert components.variance(Design(40, known(sizes["topic"]), 2)) <= target
+    assert components.variance(Design(40, known(sizes["topic"]) - 1, 2)) > target
     assert cheapest_for_half_error(sizes, design) == "topic"
     noisy = VarianceComponents(0.0001, 0.0001, 0.01, 1.0)
     sizes = sizes_for_half_error(noisy, design)

@@ -101,10 +101,9 @@ def test_constants_of_the_authors_notebook(
 @pytest.mark.skipif(DATA is None, reason="the authors' data are not in shared/data/AltTest")
 @pytest.mark.parametrize(("data_set", "judge_name"), PUBLISHED)
 def test_published_results(data_set: str, judge_name: str) -> None:
-    assert DATA is not None
     scoring, epsilon, passed, winning_rate, advantage = PUBLISHED[data_set, judge_name]
-    by_rater = json.loads((DATA / data_set / "human_annotations.json").read_text(encoding="utf-8"))
-    judged = json.loads((DATA / data_set / "llm_annotations.json").read_text(encoding="utf-8"))[judge_name]
+    by_rater = json.loads((known(DATA) / data_set / "human_annotations.json").read_text(encoding="utf-8"))
+    judged = json.loads((known(DATA) / data_set / "llm_annotations.json").read_text(encoding="utf-8"))[judge_name]
     items = sorted({item for labels in by_rater.values() for item in labels})
     codes: dict[str, float] = {}
 

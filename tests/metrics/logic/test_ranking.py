@@ -23,6 +23,7 @@ from auditor.metrics.logic.ranking import (
     win_loss_rate,
 )
 from auditor.metrics.logic.transitivity import transitivity
+from tests.support.known import known
 
 NAN = math.nan
 Floats = NDArray[np.float64]
@@ -131,8 +132,7 @@ def test_an_unbeaten_item_has_a_strength_only_with_a_prior() -> None:
     rows = [[0, 1, 1], [1, 2, 1], [0, 2, 1]]
     without = bradley_terry(rows, 3, prior=0)
     assert np.isnan(without.strength).all()
-    assert without.reason is not None
-    assert "no finite estimate" in without.reason
+    assert "no finite estimate" in known(without.reason)
     strength = bradley_terry(rows, 3).strength
     assert strength[0] > strength[1] > strength[2]
 
@@ -181,9 +181,7 @@ def test_repair_of_a_ranking_with_a_tenth_flipped(n: int, seed: int) -> None:
     assert commutativity(repaired.preferences).value == 1.0
     assert negation_invariance(repaired.preferences, repaired.negated).value == 1.0
     before, after = human_agreement(noisy, truth), human_agreement(repaired.preferences, truth)
-    assert before.value is not None
-    assert after.value is not None
-    assert after.value > before.value
+    assert known(after.value) > known(before.value)
     decided = ~np.isnan(repaired.preferences) & ~np.eye(n, dtype=bool)
     differs = np.argwhere(decided & (repaired.preferences != noisy))
     assert repaired.flipped.tolist() == differs.tolist()
@@ -270,9 +268,7 @@ def test_a_judge_that_draws_lots_gains_nothing() -> None:
     assert effect.before.value == pytest.approx(0.5, abs=0.03)
     assert effect.gain.value == pytest.approx((effect.after.value or 0) - (effect.before.value or 0))
     assert effect.gain.value == pytest.approx(0, abs=0.03)
-    assert effect.gain.ci_low is not None
-    assert effect.gain.ci_high is not None
-    assert effect.gain.ci_low < 0 < effect.gain.ci_high
+    assert known(effect.gain.ci_low) < 0 < known(effect.gain.ci_high)
 
 
 def test_the_gain_is_over_sets() -> None:

@@ -21,7 +21,7 @@ from tests.support.known import known
 Floats = NDArray[np.float64]
 NAN = math.nan
 N = 12
-N_SEEDS = 100
+N_SEEDS = 50
 
 
 def tournament(n: int, seed: int, unknown: float = 0.0, ties: float = 0.0) -> Floats:
@@ -182,10 +182,9 @@ def test_instances_are_the_mean_over_sets() -> None:
     small, large = preferences_of([(0, 1), (1, 2), (2, 0)], 3), random_answers(np.random.default_rng(0))
     figures = estimate_transitivity([answered(small, "small"), answered(large, "large")], 3)
     of_large = transitivity(large, 3)
-    assert of_large.value is not None
-    assert figures.complete["instances"].value == pytest.approx((0.0 + of_large.value) / 2, abs=1e-12)
+    assert figures.complete["instances"].value == pytest.approx((0.0 + known(of_large.value)) / 2, abs=1e-12)
     n = of_large.n
-    assert figures.complete["pooled"].value == pytest.approx(of_large.value * n / (n + 1), abs=1e-12)
+    assert figures.complete["pooled"].value == pytest.approx(known(of_large.value) * n / (n + 1), abs=1e-12)
     assert (figures.complete["instances"].n, figures.complete["pooled"].n) == (2, n + 1)
 
 

@@ -67,13 +67,10 @@ def test_differences_from_the_best_other_are_those_of_the_figures_and_end_at_zer
         assert tiers.from_best == pytest.approx(
             [figures[0] - figures[1], figures[1] - figures[2], figures[2] - figures[1]]
         )
-        assert tiers.from_best is not None
-        assert tiers.from_best_low is not None
-        assert tiers.from_best_high is not None
-        assert (tiers.from_best_low <= tiers.from_best).all()
-        assert (tiers.from_best <= tiers.from_best_high).all()
+        assert (known(tiers.from_best_low) <= known(tiers.from_best)).all()
+        assert (known(tiers.from_best) <= known(tiers.from_best_high)).all()
         # The side of 0 towards the worse for the best model, towards the better for the others.
-        ends_at_zero = [tiers.from_best_low, tiers.from_best_high]
+        ends_at_zero = [known(tiers.from_best_low), known(tiers.from_best_high)]
         better = 1 if statistic is PEARSON else 0
         assert [float(ends_at_zero[better if i != 1 else 1 - better][i]) for i in range(3)] == [0, 0, 0]
 
@@ -93,9 +90,8 @@ def test_of_two_models_it_is_the_paired_test_on_the_transformed_scale() -> None:
         )
         t = np.diff(np.log(errors.mean((1, 2))))[0] / variance**0.5
         tiers = rank(MAE, [one, other], truth, COUNTRIES, TOPICS)
-        assert tiers.tiers is not None
-        assert (tiers.tiers.max() == 2) == (2 * stats.t.sf(abs(t), 9) < 0.05)
-        n_apart += tiers.tiers.max() == 2
+        assert (known(tiers.tiers).max() == 2) == (2 * stats.t.sf(abs(t), 9) < 0.05)
+        n_apart += known(tiers.tiers).max() == 2
     assert 2 <= n_apart <= 10
 
 
@@ -156,10 +152,9 @@ def test_no_model_of_the_first_tier_is_called_worse_unless_one_is_the_best() -> 
         truth = rng.uniform(-1, 1, 120)
         models = [truth + 0.2 * rng.standard_normal(120) for _ in range(5)]
         tiers = rank(MAE, models, truth, np.repeat(np.arange(12), 10), np.tile(np.arange(10), 12))
-        assert tiers.tiers is not None
         assert tiers.may_be_best is not None
         n_best += tiers.may_be_best.sum() == 1
-        n_contradictions += bool(tiers.may_be_best.sum() > 1 and (~tiers.may_be_best[tiers.tiers == 1]).any())
+        n_contradictions += bool(tiers.may_be_best.sum() > 1 and (~tiers.may_be_best[known(tiers.tiers) == 1]).any())
     assert n_contradictions == 0
     assert n_best <= 8
 
