@@ -301,7 +301,10 @@ def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Tr
     if recorded_answer.score is not None:
         text = None if recorded_answer.text is None else strip_thinking(recorded_answer.text)
         return Trace(recorded_answer.model, cell, number, Outcome.OK, recorded_answer.score, text)
-    answer = Answer("", recorded_answer.outcome, recorded_answer.text)
+    outcome = recorded_answer.outcome
+    if outcome is Outcome.OK and recorded_answer.text is None:
+        outcome = Outcome.CLIENT_ERROR  # a file that says so has lost the text, or never had one
+    answer = Answer("", outcome, recorded_answer.text)
     trace = parse_trace(answer, recorded_answer.model, cell, number, "text")
     # Without the key of a call; `dataclasses.replace` takes as long as the parser.
     return Trace(trace.model, cell, number, trace.outcome, trace.score, trace.text)

@@ -154,6 +154,14 @@ def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> No
     assert import_verdicts(tmp_path / "v.csv", audit="a", storage=storage).rows == 1
 
 
+def test_an_answer_without_text_and_score_is_lost_whatever_its_outcome_says(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "t.csv").write_text("model,country,topic,sample,text,outcome\na,Japan,divorce,0,,ok\n")
+    counts = import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="a", storage=storage)
+    assert (counts.scores, counts.empty) == (0, 1)
+    [row] = open_audit("a", storage=storage).report().coverage.total
+    assert (row.ok, row.losses) == (0, {"client_error": 1})
+
+
 def test_methods_of_the_program_are_known_in_any_case(tmp_path: Path, storage: str) -> None:
     """Figures of the method direct, such as differences between models, lacked scores of the method Direct."""
     (tmp_path / "s.csv").write_text("model,country,topic,method,score\na,Germany,divorce,Direct,0.5\n")
