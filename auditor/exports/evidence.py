@@ -534,6 +534,7 @@ def _check_member(path: Path, member: zipfile.ZipInfo) -> str:
 
 def _read_manifest(file: Path, path: Path) -> Manifest:
     """Read what an archive says of itself. Raises ImportFileError."""
+    _read_json(file)
     try:
         manifest = Manifest.model_validate_json(file.read_bytes())
     except ValidationError:
@@ -557,6 +558,8 @@ def _read_json(file: Path) -> Any:
         return parse_json(file.read_text(encoding="utf-8"), file.name, ImportFileError)
     except ImportFileError as error:
         raise ImportFileError(error.message, "Ask for the original file.") from None
+    except UnicodeDecodeError:
+        raise _make_error(file.name, "is not UTF-8 text") from None
 
 
 def _read_lines(file: Path, source: Path | str) -> Iterator[Any]:
@@ -564,13 +567,21 @@ def _read_lines(file: Path, source: Path | str) -> Iterator[Any]:
     with file.open(encoding="utf-8") as lines:
         try:
             for line in lines:
-                yield json.loads(line, parse_constant=_refuse_constant)
+                yield json.loads(line, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeated_keys)
         except (ValueError, RecursionError):
             raise _make_error(source, f"{file.name} is not JSON Lines") from None
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object; raise ValueError for a key that is there twice, of which programs read one or the other."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError(pairs)
+    return value
 
 
 @contextmanager

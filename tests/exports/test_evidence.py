@@ -270,10 +270,28 @@ def test_a_report_of_another_structure_is_found(
     assert (check.exit_code, check.n_different > 0) == (1, True)
 
 
-def test_a_figure_that_is_there_twice_is_found(archive: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("member", "key", "message"),
+    [
+        (evidence.REPORT, b'"mae":', "the key 'mae' is used twice"),
+        (evidence.MANIFEST, b'"audit":', "the key 'audit' is used twice"),
+        ("rows/answer.jsonl", b'"text":', "answer.jsonl is not JSON Lines"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_found(
+    archive: Path, tmp_path: Path, member: str, key: bytes, message: str
+) -> None:
+    """Other programs may read the first value, and not the last."""
     members = read_members(archive)
-    members[evidence.REPORT] = members[evidence.REPORT].replace(b'"mae":', b'"mae": 0.001, "mae":', 1)
-    with pytest.raises(ImportFileError, match="the key 'mae' is used twice"):
+    members[member] = members[member].replace(key, key + b' "0.001", ' + key, 1)
+    with pytest.raises(ImportFileError, match=message):
+        check_evidence(write_members(tmp_path / "changed.zip", members, with_sums=True))
+
+
+@pytest.mark.parametrize("member", [evidence.REPORT, evidence.MANIFEST, evidence.CONFIG])
+def test_text_in_another_encoding_is_refused(archive: Path, tmp_path: Path, member: str) -> None:
+    members = read_members(archive) | {member: b'{"a": "\xe9"}'}
+    with pytest.raises(ImportFileError, match=f"{member}: is not UTF-8 text"):
         check_evidence(write_members(tmp_path / "changed.zip", members, with_sums=True))
 
 
