@@ -11,6 +11,7 @@ from auditor.config.sections import DEFAULT_MIN_COVERAGE
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import UsageError, did_you_mean
 from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.jackknife_interval import CONSTANT_REASON
 from auditor.reports.data.coverage.counts import (
     ASK_UNANSWERED_ADVICE,
     CoverageRow,
@@ -229,8 +230,9 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
 
     Args:
         fail_if_worse: whether a pair fails whose mean absolute error is larger by its test, corrected for the number of
-            pairs. It is undecided without a test, if an audit has not finished, or if the losses of its samples could
-            hide a change. Without it, only margins count, which are undecided for the last two reasons too.
+            pairs. It is undecided without a test, unless all errors are equal; if an audit has not finished; or if the
+            losses of its samples could hide a change. Without it, only margins count, which are undecided for the last
+            two reasons too.
     """
     failed, undecided = [], []
     unfinished = {series.label for series in differences.series if not series.complete}
@@ -264,11 +266,18 @@ def _find_untested_reason(pair: SeriesPairDifferences, *, is_unfinished: bool) -
     """Why a pair cannot be said to be worse, or not to be; None if it can."""
     if is_unfinished:
         return UNFINISHED_REASON
-    if pair.mae.difference.adjusted_p_value is None:
+    if pair.mae.difference.adjusted_p_value is None and not _is_no_change(pair.mae.difference):
         return pair.mae.difference.reason or "there is no test"
     if pair.worst_case is not None and pair.mae.change != "worse":
         return HIDDEN_CHANGE_REASON
     return None
+
+
+def _is_no_change(difference: Estimate) -> bool:
+    """Whether errors are equal, whichever country or topic is left out, as of a model that gives the same answers."""
+    return (
+        difference.value is not None and abs(difference.value) < ROUNDING_ERROR and difference.reason == CONSTANT_REASON
+    )
 
 
 def _find_hidden_change(

@@ -200,6 +200,24 @@ def test_a_comparison_is_a_gate(db: Database, rise: float, expected: tuple[int, 
     assert (unfinished.exit_code, "has not finished" in unfinished.reasons[0]) == (4, True)
 
 
+@pytest.mark.parametrize(("rise", "exit_code"), [(0.0, 0), (0.01, 4)])
+def test_a_model_that_gives_the_same_answers_is_no_worse(db: Database, rise: float, exit_code: int) -> None:
+    """Though a difference of 0 in every cell has no interval; one of another size stays undecided."""
+    store_audits(db, rise_in_south=0.0)
+    truth = dict(zip(CELLS, np.random.default_rng(5).normal(0, 0.3, len(CELLS)), strict=True))
+    before, after = (audits.get_audit(db, name).id for name in ("before", "after"))
+    rows = []
+    for row in load_records(db, before, CellScore):
+        error = (row.score or 0.0) - truth[row.cell]
+        rows.append(replace(row, score=float(truth[row.cell] + error + np.copysign(rise, error))))
+    db.write(lambda connection: replace_records(connection, after, CellScore, rows))
+    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)])
+    [pair] = differences.pairs
+    assert pair.mae.difference.adjusted_p_value is None
+    assert pair.mae.difference.value == pytest.approx(rise)
+    assert decide_comparison(differences, fail_if_worse=True).exit_code == exit_code
+
+
 def test_a_margin_that_lost_samples_could_hide_is_undecided(db: Database) -> None:
     """A model that answers only where it is close to people is no worse on these cells, and says nothing of others."""
     store_audits(db, rise_in_south=0.2)
