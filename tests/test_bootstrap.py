@@ -171,7 +171,8 @@ def test_run_audit_leaves_the_environment_as_it_was(
         return answer(request)
 
     server.script = record_environment
-    run_audit(config(server.url), storage=storage)
+    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
+    run_audit(config(server.url, survey=survey), storage=storage)
     assert dict(os.environ) == before
     assert during[0] == {"OPENAI_BASE_URL": None, "LITELLM_MODE": "PRODUCTION", "HF_HUB_DISABLE_TELEMETRY": "1"}
     with pytest.raises(AuditorError):
@@ -179,7 +180,7 @@ def test_run_audit_leaves_the_environment_as_it_was(
     assert dict(os.environ) == before
     # A second run in the same process is not redirected either.
     n_requests = len(server.requests)
-    run_audit(config(server.url, name="second", seed=99), storage=storage)
+    run_audit(config(server.url, survey=survey, name="second", seed=99), storage=storage)
     assert (len(server.requests) > n_requests, during[-1]["OPENAI_BASE_URL"]) == (True, None)
 
 

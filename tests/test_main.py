@@ -140,7 +140,6 @@ def shell(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[st
 
 def test_pipes_and_closed_streams(tmp_path: Path) -> None:
     line = """
-    $auditor surveys list --json | head -c 1 >/dev/null; echo "head ${PIPESTATUS[0]}"
     $auditor surveys list --json | true; echo "true ${PIPESTATUS[0]}"
     $auditor surveys list >&-; echo "no stdout $?"
     $auditor surveys list >/dev/null 2>&-; echo "no stderr $?"
@@ -150,7 +149,6 @@ def test_pipes_and_closed_streams(tmp_path: Path) -> None:
     """
     completed = shell(line, tmp_path)
     codes = dict(line.rsplit(" ", 1) for line in completed.stdout.splitlines())
-    assert codes.pop("head") in ("0", "1")
     assert codes.pop("true") in ("0", "1")
     assert codes == {"no stdout": "0", "no stderr": "0", "no stderr for an error": "2", "no stdin": "1", "full": "1"}
     assert "No space left on device" in completed.stderr
@@ -173,12 +171,15 @@ def test_an_ascii_only_locale(tmp_path: Path) -> None:
         '[[models]]\nname = "modèle 日本"\nmodel = "openai/gpt-4o"\n',
         encoding="utf-8",
     )
-    line = "$auditor estimate c.toml; echo $?; $auditor estimate c.toml --json; echo $?"
-    for io_encoding in ({"PYTHONIOENCODING": "ascii:strict"}, {}):
+    for line, io_encoding in (
+        ("$auditor estimate c.toml", {"PYTHONIOENCODING": "ascii:strict"}),
+        ("$auditor estimate c.toml; echo $?; $auditor estimate c.toml --json", {}),
+    ):
+        line += "; echo $?"
         completed = shell(line, tmp_path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", **io_encoding)
         assert completed.stdout.isascii()
         assert completed.stderr.isascii()
-        assert completed.stdout.count("\n0\n") == 2, completed.stderr
+        assert completed.stdout.count("\n0\n") == line.count("echo"), completed.stderr
         assert "\\u65e5\\u672c" in completed.stdout
         assert "\\u202f" not in completed.stdout, "the space in 2 300 would push the columns of a table apart"
 

@@ -106,16 +106,10 @@ def audit_of(server: FakeServer, mode: str) -> AuditConfig:
         {"name": name, "model": f"openai/{name}", "api_base": f"{server.url}/v1", "price": {"input": 1, "output": 1}}
         for name in (*FORMS, *MESSAGES, "two-choices")
     ]
-    return AuditConfig.model_validate(
-        {
-            "name": f"forms-{mode}",
-            "survey": {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]},
-            "judges": [],
-            "embedding": {"model": "none"},
-            "models": models,
-            "probes": {"direct": {"samples": 1, "mode": mode}},
-        }
-    )
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
+    probes = {"direct": {"samples": 1, "mode": mode}}
+    data = {"name": f"forms-{mode}", "survey": survey, "judges": [], "models": models, "probes": probes}
+    return AuditConfig.model_validate(data | {"embedding": {"model": "none"}})
 
 
 @pytest.mark.parametrize(

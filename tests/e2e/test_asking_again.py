@@ -34,6 +34,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, Script, answer
 from tests.support.fixed_address import word_encoder
 from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
 from tests.support.probe_packages import install_package, use_packages
+from tests.support.stored_rows import load_stored
 
 CELLS = 9
 
@@ -63,8 +64,7 @@ def audit(server: FakeServer, **changes: Any) -> Any:
 
 
 def load_traces(storage: str) -> list[Any]:
-    with open_database(storage, create=False) as db:
-        return results.load_traces(db, audits.get_audit(db, "scripted").id)
+    return load_stored(storage, results.load_traces)
 
 
 def brief(storage: str) -> str:
@@ -160,8 +160,7 @@ class RefusesFirst:
 
 
 def load(storage: str, record_class: type[Any]) -> list[Any]:
-    with open_database(storage, create=False) as db:
-        return load_records(db, audits.get_audit(db, "scripted").id, record_class)
+    return load_stored(storage, load_records, record_class)
 
 
 def coverage(storage: str, stage: str, method: str | None = None) -> CoverageRow:

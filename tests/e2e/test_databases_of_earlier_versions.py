@@ -31,7 +31,7 @@ from auditor.storage.migrations import LAST_SQUASHED_REVISION
 from auditor.storage.row_classes import table_of
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
 from tests.support.call_purposes import reply
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
@@ -62,8 +62,7 @@ def restore(state: str, folder: Path) -> str:
 
 
 def run(storage: str) -> None:
-    run_command = auditor("run", CONFIG, "--storage", storage)
-    assert run_command.returncode == 0, run_command.stderr
+    succeed("run", CONFIG, "--storage", storage)
 
 
 def stage(storage: str) -> str:

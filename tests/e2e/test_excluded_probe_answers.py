@@ -34,6 +34,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, comple
 from tests.support.fixed_address import word_encoder
 from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
 from tests.support.scripted_tasks import audit as task_audit, sum_task
+from tests.support.stored_rows import find_part
 
 REASON = "The server ran with a wrong system prompt."
 MODEL_A = AnswerSelection(model="model-a")
@@ -116,8 +117,7 @@ def test_distributions(storage: str, tmp_path: Path) -> None:
     assert {(x.model, x.cell.country, x.shares) for x in excluded} == {("one-opinion", COUNTRIES[0], None)}
     report = report_of(storage, audit.name)
     assert losses(report, "distribution", "verbalized") == (n, n - len(excluded), {"excluded": len(excluded)})
-    distribution = report.find(DistributionReport)
-    assert distribution is not None
+    distribution = find_part(report, DistributionReport)
     assert {row.model: row.n_cells for row in distribution.models} == {"one-opinion": 4, "equal-opinions": 6}
     assert_undone(None, audit, storage, before, text)
 
@@ -147,8 +147,7 @@ def test_comparisons(server: FakeServer, storage: str) -> None:
         undo_exclusion("scripted", exclusion.id, storage=storage)
         assert load(storage, Comparison) == before
     exclusion = exclude_answers("scripted", MODEL_A, REASON, storage=storage)
-    logic = report_of(storage).find(LogicReport)
-    assert logic is not None
+    logic = find_part(report_of(storage), LogicReport)
     assert [row.commutativity.value for row in logic.judges] == [None, 1.0]
     run_audit(audit, storage=storage)
     undo_exclusion("scripted", exclusion.id, storage=storage)

@@ -21,10 +21,10 @@ from auditor.models.gateway import Gateway
 from auditor.reports.data.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage.database import open_database
-from tests.e2e.test_run import CALLS, config_file, holding, patient, stored, wait_for
+from tests.e2e.test_run import CALLS, JAPAN, config_file, holding, patient, stored, wait_for
 from tests.models.test_gateway import call
 from tests.support.audit_configs import config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import NEVER, FakeServer, answer, completion
 from tests.support.forked_commands import RunningCommand, start
 from tests.support.gateway_calls import model_section
@@ -68,8 +68,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_pat
     assert "Traceback" not in stderr
     request_count = len(server.requests)
     assert 0 < request_count < CALLS
-    resumed_run = auditor(*arguments)
-    assert resumed_run.returncode == 0, resumed_run.stderr
+    succeed(*arguments)
     run_audit(config(server.url), storage=url(tmp_path / "whole.db"))
     assert stored(url(tmp_path / "audits.db")) == stored(url(tmp_path / "whole.db"))
     assert len(server.requests) - 2 * CALLS <= 3 * 8  # only calls in flight when the disk was full
@@ -157,12 +156,11 @@ def test_unusual_characters_are_stored_unchanged_and_escaped_in_reports(
         return completion(text.replace("People there", f"People there {nasty}".replace("\0", "\\u0000")))
 
     server.script = script  # type: ignore[assignment]
-    run_audit(config(server.url, probes={"direct": {"samples": 1, "mode": "text"}}), storage=storage)
+    run_audit(config(server.url, survey=JAPAN, probes={"direct": {"samples": 1, "mode": "text"}}), storage=storage)
     texts = [t.text or "" for t in stored(storage)["traces"]]
     assert all("\U0001f600" in t and "<script>" in t and "{{7*7}}" in t for t in texts)
     for format_ in ("html", "markdown", "json"):
-        report_command = auditor("report", "scripted", "-f", format_, "--storage", storage, "-o", tmp_path / "out")
-        assert report_command.returncode == 0, report_command.stderr
+        succeed("report", "scripted", "-f", format_, "--storage", storage, "-o", tmp_path / "out")
         page = (tmp_path / "out").read_text(encoding="utf-8")
         assert "\x1b" not in page
         assert format_ == "json" or not re.search(r"(?<!\\)<script>alert", page)

@@ -28,7 +28,7 @@ from auditor.storage.votes import load_votes
 from tests.reports.sections.node_text import text_of
 from tests.support.planted_labels import make_label, plant_truth
 
-N_SAMPLED = 240
+N_SAMPLED = 160
 ERROR_RATE = 0.15
 """Share of traces on which people say the opposite of most judges."""
 
@@ -41,7 +41,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Databas
     assert config.survey is not None
     small = {
         "survey": config.survey.model_copy(update={"topics": config.survey.topics[:6]}),
-        "probes": Probes(direct=DirectProbe(samples=2), review=ReviewProbe(traces="all")),
+        "probes": Probes(direct=DirectProbe(samples=1), review=ReviewProbe(traces="all")),
     }
     run_audit(config.model_copy(update=small), storage=url)
     with open_database(url) as db:

@@ -25,7 +25,7 @@ from auditor.storage.row_classes import table_of
 from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question
 from tests.support.audit_configs import KEY_VARIABLE, config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.support.killed_runs import run_until
 
@@ -214,11 +214,9 @@ def test_the_command_has_options_for_preflight_and_rediscovery(
     file = tmp_path / "audit.json"
     data = small(server, judges=judges(server, "judge")).model_dump(mode="json", exclude_none=True)
     file.with_suffix(".yaml").write_text(json.dumps(data), encoding="utf-8")
-    first = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--no-preflight")
-    assert first.returncode == 0, first.stderr
+    succeed("run", file.with_suffix(".yaml"), "--storage", storage, "--no-preflight")
     assert purposes(storage)["preflight"] == 0
-    second_run = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
-    assert second_run.returncode == 0, second_run.stderr
+    second_run = succeed("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
     assert {stored.number for stored in history(storage)} == {1}  # nothing was left to ask
     assert "No request was sent, so --rediscover had no effect" in second_run.stderr
 

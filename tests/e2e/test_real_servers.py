@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from auditor.models import weights
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.real_servers import litellm_proxy, llama_cpp_server, transformers_server
 
 KEY = "sk-real-servers-0123456789"
@@ -55,7 +55,7 @@ def write_config(folder: Path, models: list[tuple[str, str, bool]]) -> Path:
 def run_to_the_end(folder: Path, config: Path) -> Counter[str]:
     """Trust the config's servers, and run the audit; returns how many answers have each outcome and form."""
     env = {KEY_VARIABLE: KEY, "XDG_CONFIG_HOME": str(folder), "AUDITOR_STORAGE": f"sqlite:///{folder}/real.db"}
-    assert auditor("trust", config, "--yes", cwd=folder, **env).returncode == 0
+    succeed("trust", config, "--yes", cwd=folder, **env)
     completed = auditor("run", config, cwd=folder, **env)
     assert completed.returncode in (0, 4), completed.stderr
     report = json.loads(auditor("report", "real", "--format", "json", cwd=folder, **env).stdout)

@@ -15,11 +15,11 @@ from auditor.domain import Cell, Outcome, Ruling
 from auditor.errors import ImportFileError
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.run.replay import describe_missing_verdicts, load_recorded_verdicts
-from auditor.storage import audits, results
-from auditor.storage.database import open_database
+from auditor.storage import results
 from tests.support.audit_configs import config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
+from tests.support.stored_rows import load_stored
 
 COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divorce", "abortion"), 2
 
@@ -58,15 +58,14 @@ def test_records_are_verified_without_the_log_only_as_far_as_possible(server: Fa
     log, file_storage = write_log(tmp_path), f"sqlite:///{tmp_path / 'audits.db'}"
     run_audit(config_with_replay(server, log), storage=file_storage)
     archive = tmp_path / "evidence.zip"
-    assert auditor("export", "evidence", "scripted", "-o", archive, "--storage", file_storage).returncode == 0
-    assert auditor("verify", "scripted", "--storage", file_storage).returncode == 0
+    succeed("export", "evidence", "scripted", "-o", archive, "--storage", file_storage)
+    succeed("verify", "scripted", "--storage", file_storage)
     log.unlink()
     file_digest.cache_clear()
     verified = auditor("verify", "scripted", "--storage", file_storage)
     assert verified.returncode == 4, verified.stderr
     assert f"{log}: the audit was run with this file, which is not there now" in verified.stderr
-    verified = auditor("verify", archive)
-    assert verified.returncode == 0, verified.stderr
+    succeed("verify", archive)
 
 
 def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -79,8 +78,7 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     [row] = [r for r in report.coverage.models if r.name == "old"]
     assert (row.planned, row.ok, row.losses) == (18, 16, {"refused": 1, "client_error": 1})
     assert report.conflicts.total > 0
-    with open_database(storage, create=False) as db:
-        traces = results.load_traces(db, audits.get_audit(db, "scripted").id)
+    traces = load_stored(storage, results.load_traces)
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
 
 
@@ -102,8 +100,7 @@ def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     run_audit(config_with_replay(server, write_log(tmp_path), others=2, judges="peers"), storage=storage)
-    with open_database(storage, create=False) as db:
-        verdicts = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
+    verdicts = load_stored(storage, results.load_verdicts)
     assert {v.judge for v in verdicts} == {"model-a", "model-b"}
     assert {v.model for v in verdicts} == {"old", "older", "model-a", "model-b"}
 
@@ -164,8 +161,7 @@ def test_recorded_verdicts_settle_the_conflicts_of_recorded_answers(
         "older": pytest.approx(1 / 3),
     }
     assert {row.agreement.n for row in report.peer_agreement} == {27}
-    with open_database(storage, create=False) as db:
-        verdicts = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
+    verdicts = load_stored(storage, results.load_verdicts)
     assert {(verdict.judge, verdict.justification, bool(verdict.aspects)) for verdict in verdicts} == {
         (f"judge-{name}", "Because.", False) for name in "xyz"
     }
@@ -211,8 +207,7 @@ def test_peers_with_recorded_verdicts_judge_each_other(server: FakeServer, stora
     run_audit(
         config_with_replay(server, write_log(tmp_path), models=models, judges="peers", probes=probes), storage=storage
     )
-    with open_database(storage, create=False) as db:
-        verdict_rows = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
+    verdict_rows = load_stored(storage, results.load_verdicts)
     assert {(verdict.judge, verdict.model) for verdict in verdict_rows} == {("old", "older"), ("older", "old")}
 
 
@@ -227,8 +222,7 @@ def test_recorded_verdicts_are_added_to_an_audit_that_was_run_and_paid_verdicts_
         settings = {"models": [model.model_dump(exclude_unset=True) for model in models], "judges": judges}
         audit = config(server.url).model_dump(mode="json", exclude_unset=True) | settings | {"probes": probes}
         run_audit(AuditConfig.model_validate(audit), storage=storage)
-        with open_database(storage, create=False) as db:
-            rows = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
+        rows = load_stored(storage, results.load_verdicts)
         return {(row.judge, row.model, row.cell, row.ruling) for row in rows}
 
     paid = run_with([live_judge])

@@ -25,6 +25,7 @@ from auditor.storage.labels import append_labels, load_label_sample
 from tests.e2e.test_semantic import write
 from tests.reports.sections.node_text import text_of
 from tests.support.fixed_address import word_encoder
+from tests.support.stored_rows import find_part
 
 RATERS = ("ann", "bob", "cem")
 QUESTIONS, WORDINGS, MODELS = 12, 4, ("steady", "fickle")
@@ -84,8 +85,7 @@ def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_ev
     expected = krippendorff_alpha(
         np.array(list(values.values())), units={"question": [sampled.unit.parts[2] for sampled in sample]}
     )
-    semantic = full_report.find(SemanticReport)
-    assert semantic is not None
+    semantic = find_part(full_report, SemanticReport)
     assert semantic.people is not None
     assert semantic.people == report
     assert semantic.people.judgements == 3 * 72

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rouge_score.rouge_scorer import RougeScorer
 
 from tests.support.audit_configs import KEY_VARIABLE
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 N_WORDINGS = 5
@@ -151,8 +151,7 @@ class Cells:
 
 
 def replicate(folder: Path, *words: str | Path) -> Cells:
-    result = auditor("replicate", *words, "--json", "--storage", f"sqlite:///{folder}/replication.db")
-    assert result.returncode == 0, result.stderr
+    result = succeed("replicate", *words, "--json", "--storage", f"sqlite:///{folder}/replication.db")
     return Cells(result.stdout)
 
 
@@ -456,8 +455,7 @@ def test_a_second_run_makes_no_call(sage_words: list[str | Path], server: FakeSe
     storage = f"sqlite:///{tmp_path}/replication.db"
     for page in pages:
         n_requests = len(server.requests)
-        result = auditor("replicate", *sage_words, "-o", str(page), "--storage", storage)
-        assert result.returncode == 0, result.stderr
+        result = succeed("replicate", *sage_words, "-o", str(page), "--storage", storage)
         assert "These include calls of the experiments on it (rules)." in result.stderr
         assert "All are calls of the experiments on it (temperature)." in result.stderr
     assert len(server.requests) == n_requests
@@ -496,14 +494,8 @@ def test_sge_of_the_questions_alone_of_answers_and_of_rules(server: FakeServer, 
         for number in range(1, N_WORDINGS + 1)
     ]
     write_csv(questions, "question_id,question,paraphrase", rows)
-    words: list[str | Path] = [
-        "sge",
-        "--models",
-        write_models(tmp_path, server.url),
-        "--data",
-        f"QUESTIONS={questions}",
-    ]
-    cells = replicate(tmp_path, *words)
+    models = write_models(tmp_path, server.url)
+    cells = replicate(tmp_path, "sge", "--models", models, "--data", f"QUESTIONS={questions}")
     twice = float(np.mean([sge([*texts, *texts]) for texts in ANSWERS.values()]))
     assert cells.value("models", "planted", "answers") == pytest.approx(twice, abs=1e-6)
     assert cells.value("models", "planted", "rules") == pytest.approx(twice, abs=1e-6)
@@ -553,16 +545,8 @@ def test_the_score_of_our_models_has_a_row_of_its_own(server: FakeServer, tmp_pa
     server.script = script
     questions = write_csv(tmp_path / "q.csv", "question_id,question", [("a", "Why is the sky blue?"), ("b", "Who?")])
     models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
-    words: list[str | Path] = [
-        "consistency",
-        "--table",
-        "questions",
-        "--models",
-        models,
-        "--data",
-        f"QUESTIONS={questions}",
-    ]
-    cells = replicate(tmp_path, *words)
+    words: list[str | Path] = ["consistency", "--table", "questions", "--models", models]
+    cells = replicate(tmp_path, *words, "--data", f"QUESTIONS={questions}")
     assert cells.value("questions", "planted", "consistency score", "mean over questions") == 0.5
     assert cells.value("questions", "planted", "consistency score", "all pairs") == 0.5
     assert len(server.requests) == 2 * (5 + 4)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.models import weights
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import succeed
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,8 +33,7 @@ ALLOWED = ("no_counterpart", "not_published", "definition")
 
 def run_small(paper: str, storage: str) -> dict[str, Any]:
     """The document that the command prints as JSON."""
-    result = auditor("replicate", paper, "--small", "--json", AUDITOR_STORAGE=storage)
-    assert result.returncode == 0, result.stderr
+    result = succeed("replicate", paper, "--small", "--json", AUDITOR_STORAGE=storage)
     document: dict[str, Any] = json.loads(result.stdout) | {"messages": result.stderr}
     return document
 

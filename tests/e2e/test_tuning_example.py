@@ -49,18 +49,8 @@ def test_two_steps_write_an_adapter(tmp_path: Path) -> None:
         for i in range(16)
     ]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    command = [
-        sys.executable,
-        str(SCRIPT),
-        "rows.jsonl",
-        "--model",
-        "model",
-        "-o",
-        "tuned",
-        "--max-steps",
-        "2",
-        "--cpu",
-    ]
+    options = ["rows.jsonl", "--model", "model", "-o", "tuned", "--max-steps", "2", "--cpu"]
+    command = [sys.executable, str(SCRIPT), *options]
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "TOKENIZERS_PARALLELISM": "false"}
     result = subprocess.run(
         command, cwd=tmp_path, env=os.environ | offline, capture_output=True, text=True, timeout=300, check=False

@@ -87,11 +87,14 @@ def test_a_file_that_is_no_page_is_refused_before_anything_is_asked(tmp_path: Pa
 
 def test_another_survey_changes_the_report(storage: str) -> None:
     document = build_demo_config().model_dump(exclude_none=True)
-    smaller = document | {"probes": {"direct": {"samples": 2}}, "judges": []}
-    wvs = run_audit(AuditConfig.model_validate(smaller), storage=storage).report()
-    pew = run_audit(
-        AuditConfig.model_validate(smaller | {"survey": {"source": "pew2013-sample"}}), storage=storage
-    ).report()
+    smaller = document | {"models": document["models"][:2], "probes": {"direct": {"samples": 2}}, "judges": []}
+    countries = ["Australia", "Germany", "Brazil", "China", "Indonesia", "Japan", "Nigeria", "Turkey"]
+    wvs_survey = {"source": "wvs7-sample", "countries": countries, "topics": document["survey"]["topics"][:6]}
+    audits = [
+        smaller | {"survey": wvs_survey},
+        smaller | {"survey": {"source": "pew2013-sample", "countries": countries}},
+    ]
+    wvs, pew = (run_audit(AuditConfig.model_validate(audit), storage=storage).report() for audit in audits)
     assert {cell.topic for cell in wvs.audit.cells} != {cell.topic for cell in pew.audit.cells}
     gaps = [{row.model: row.mae_gap.value for row in report.regions.gaps} for report in (wvs, pew)]
     assert gaps[0]["western-everywhere"] != gaps[1]["western-everywhere"]

@@ -16,7 +16,7 @@ from auditor.probes.logic.repair import repair_comparisons
 from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper
 from auditor.storage.database import open_database
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 from tests.support.planted_comparisons import (
     CHOOSERS,
     SIZES,
@@ -30,6 +30,7 @@ from tests.support.planted_comparisons import (
     repeats,
     write_csv,
 )
+from tests.support.stored_rows import find_part
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +126,7 @@ def test_rankings_are_as_answered_or_calibrated(tmp_path: Path) -> None:
     values = {cell.published.column: cell.recomputed.value for cell in cells if cell.recomputed}
     assert values["PairS calibrated"] == pytest.approx(1)
     assert (values["PairS"] or 1) < 0.9
-    logic = audit.report.find(LogicReport)
-    assert logic is not None
+    logic = find_part(audit.report, LogicReport)
     rows_by_method = {row.method: row for row in logic.rankings}
     for column, method in (("PairS", "PairS, greedy"), ("PairS calibrated", "PairS, greedy, calibrated")):
         assert (rows_by_method[method].people.value, rows_by_method[method].runs) == (values[column], 100)
@@ -180,10 +180,9 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
     ]
     file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
     storage = f"sqlite:///{tmp_path}/repair.db"
-    result = auditor(
+    result = succeed(
         "replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json", "--storage", storage
     )
-    assert result.returncode == 0, result.stderr
     recomputed = {
         (cell["published"]["row"], cell["published"]["column"]): cell["recomputed"]
         for cell in json.loads(result.stdout)["cells"]
@@ -214,8 +213,7 @@ def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path, storage: str
     for limit in (None, 2, 4, 10):
         words = ["replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json"]
         words += ["--limit", str(limit)] if limit else []
-        result = auditor(*words, "--storage", storage)
-        assert result.returncode == 0, result.stderr
+        result = succeed(*words, "--storage", storage)
         output = json.loads(result.stdout)
         [cell] = [
             cell for cell in output["cells"]
@@ -240,8 +238,7 @@ def list_sets(audit: str, storage: str) -> set[str]:
 
 def repair_stages(audit: str, storage: str) -> dict[tuple[str, bool], dict[str, Any]]:
     """What the command of REPAIR prints for an audit."""
-    result = auditor("logic", "repair", audit, "--noise", "0.1", "--seed", "0", "--json", "--storage", storage)
-    assert result.returncode == 0, result.stderr
+    result = succeed("logic", "repair", audit, "--noise", "0.1", "--seed", "0", "--json", "--storage", storage)
     return {(stage["stage"], stage["negated"]): stage for stage in json.loads(result.stdout)["stages"]}
 
 
@@ -249,13 +246,13 @@ def test_a_document_says_which_data_are_made_up(tmp_path: Path, storage: str) ->
     note = "Made-up data of the program instead of the paper's: Feedback-train."
     page = tmp_path / "page.md"
     words = ("replicate", "logic", "--small", "--table", "2", "-o", page)
-    assert auditor(*words, AUDITOR_STORAGE=storage).returncode == 0
+    succeed(*words, AUDITOR_STORAGE=storage)
     assert note in page.read_text("utf-8")
     own_file = tmp_path / "own.csv"
     own_file.write_text(
         "judge,context,item_a,item_b,relation,decision\npeople,s,a,b,standard,A\npeople,s,b,c,standard,A\n", "utf-8"
     )
-    assert auditor(*words, "--data", f"Feedback-train={own_file}", AUDITOR_STORAGE=storage).returncode == 0
+    succeed(*words, "--data", f"Feedback-train={own_file}", AUDITOR_STORAGE=storage)
     assert "Made-up data" not in page.read_text("utf-8")
 
 

@@ -15,7 +15,7 @@ from auditor.replications.full_form import list_differences
 from auditor.replications.paper_files import add_published_rows, check_paper, find_paper
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, succeed
 
 PRESET = """
 title = "Errors of two models"
@@ -79,8 +79,7 @@ def test_files_in_the_folder_of_the_preset_have_their_paths(preset: Path, tmp_pa
 
 
 def print_json(*words: str) -> Any:
-    result = auditor(*words)
-    assert result.returncode == 0, result.stderr
+    result = succeed(*words)
     return json.loads(result.stdout)
 
 

@@ -22,6 +22,7 @@ from auditor.replications.planning import (
 from auditor.replications.presets import list_paper_ids, load_paper
 from auditor.replications.survey_figures import AGREEMENT_FIGURES, DISTRIBUTION_FIGURES, DISTRIBUTION_MODES
 from tests.support.cli_runner import auditor, succeed
+from tests.support.stored_rows import find_part
 
 MODELS = 'name = "x"\nsurvey = { source = "wvs7-sample" }\n' + "".join(
     f'[[models]]\nname = "{name}"\nmodel = "openai/{name}"\n' for name in "abc"
@@ -105,8 +106,7 @@ def test_weights_and_helpers_of_the_users_file_are_used(tmp_path: Path) -> None:
     paper = load_paper("sage")
     for as_published in (False, True):
         options = ReplicationOptions("1", models_file=path, is_as_published=as_published)
-        probe = plan_audits(paper, options)["MCC"].probes.find(SemanticProbe)
-        assert probe is not None
+        probe = find_part(plan_audits(paper, options)["MCC"].probes, SemanticProbe)
         assert (probe.encoder, probe.paraphraser, probe.limit) == (str(weights), "a", None)
         assert probe.bertscore_model == f"{tmp_path}/bert-base-uncased"
         assert ("bertscore_bert_base" in probe.rivals) == as_published
@@ -142,32 +142,27 @@ def test_all_figures_are_in_a_preset_or_agreement_or_distances_of_distributions(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["evalmoraal", "--small", "--table", "ramezani-xu"], "no experiment for table ramezani-xu"),
-        (["evalmoraal"], "--published, --recorded FOLDER, --models FILE and --small"),
-        (["evalmoraal", "--small", "--published"], "--published and --small cannot be combined"),
-        (["evalmoraal", "--small", "--models", "x.toml"], "--models and --small cannot be combined"),
-        (["evalmoraal", "--published", "--as", "a=b"], "--as: no effect with --published"),
-        (
-            ["evalmoraal", "--recorded", ".", "--limit", "5", "--dry-run"],
-            "--limit, --dry-run: no effect with --recorded",
-        ),
-        (["list", "--table", "1"], "--table: no effect with `replicate list`"),
-        (["sge", "--small", "--as-published"], "--as-published: no effect on 'sge'"),
-        (["lst"], "auditor replicate list"),
-        (["evalmoraal", "--small", "--data", "EVS=x.csv"], "has no data 'EVS'"),
-        (["evalmoraal", "--small", "--as", "gpt"], "--as A=B"),
-        (["evalmoraal", "--small", "--as", "a=x", "--as", "a=x"], "--as: 'a' is given twice"),
-        (["evalmoraal", "--small", "--data", "WVS=x", "--data", "WVS=y"], "--data: 'WVS' is given twice"),
-        (
-            ["evalmoraal", "--small", "--as", "smollm2-0.4=GPT-4o", "--as", "smollm2-0.7=GPT-4o"],
-            "two models are beside 'GPT-4o': 'smollm2-0.4' and 'smollm2-0.7'",
-        ),
-        (["evalmoraal", "--small", "--as", "smollm2-0.4=GPT-9"], "there is no published model 'GPT-9'"),
-        (["evalmoraal", "--models", "absent.toml"], "absent.toml"),
+        ("evalmoraal --small --table ramezani-xu", "no experiment for table ramezani-xu"),
+        ("evalmoraal", "--published, --recorded FOLDER, --models FILE and --small"),
+        ("evalmoraal --small --published", "--published and --small cannot be combined"),
+        ("evalmoraal --small --models x.toml", "--models and --small cannot be combined"),
+        ("evalmoraal --published --as a=b", "--as: no effect with --published"),
+        ("evalmoraal --recorded . --limit 5 --dry-run", "--limit, --dry-run: no effect with --recorded"),
+        ("list --table 1", "--table: no effect with `replicate list`"),
+        ("sge --small --as-published", "--as-published: no effect on 'sge'"),
+        ("lst", "auditor replicate list"),
+        ("evalmoraal --small --data EVS=x.csv", "has no data 'EVS'"),
+        ("evalmoraal --small --as gpt", "--as A=B"),
+        ("evalmoraal --small --as a=x --as a=x", "--as: 'a' is given twice"),
+        ("evalmoraal --small --data WVS=x --data WVS=y", "--data: 'WVS' is given twice"),
+        ("evalmoraal --small --as smollm2-0.4=GPT-4o --as smollm2-0.7=GPT-4o",
+         "two models are beside 'GPT-4o': 'smollm2-0.4' and 'smollm2-0.7'"),
+        ("evalmoraal --small --as smollm2-0.4=GPT-9", "there is no published model 'GPT-9'"),
+        ("evalmoraal --models absent.toml", "absent.toml"),
     ],
-)
-def test_wrong_use_is_refused_before_any_call(words: list[str], message: str, tmp_path: Path, storage: str) -> None:
-    result = auditor("replicate", *words, cwd=tmp_path, AUDITOR_STORAGE=storage)
+)  # fmt: skip
+def test_wrong_use_is_refused_before_any_call(words: str, message: str, tmp_path: Path, storage: str) -> None:
+    result = auditor("replicate", *words.split(), cwd=tmp_path, AUDITOR_STORAGE=storage)
     assert result.returncode in (1, 2)
     assert message in result.stderr
 

@@ -33,16 +33,8 @@ ORIGINS_IN_TEXTS = ("paper", "summary")
 N_CELLS = {
     "consistency": {"example": 1},
     "evalmoraal": {
-        "1": 6,
-        "tiers": 6,
-        "self-consistency": 5,
-        "variance": 3,
-        "peer": 6,
-        "conflicts": 5,
-        "regions": 3,
-        "topics": 1,
-        "log-probability": 18,
-        "ramezani-xu": 2,
+        **{"1": 6, "tiers": 6, "self-consistency": 5, "variance": 3, "peer": 6, "conflicts": 5, "regions": 3},
+        **{"topics": 1, "log-probability": 18, "ramezani-xu": 2},
     },
     "logic": {"1": 240, "2": 16, "3": 16, "4": 25, "5": 24, "6": 16, "7": 15},
     "sage": {"1": 88, "2": 8, "people": 1, "3": 36, "4": 8},
