@@ -74,7 +74,9 @@ def test_pairs_of_one_model_are_labelled_by_the_model_and_others_by_both(db: Dat
 def test_the_country_that_got_worse_is_named_with_its_difference(db: Database) -> None:
     save_imported_audit(db, "before", {"a": 0.05})
     save_imported_audit(db, "afterwards", {"a": 0.05}, worse_in="Nigeria")
-    document = build_document(compare(db, "before", "afterwards"))
+    comparison = compare(db, "before", "afterwards")
+    assert comparison.pairs[0].by_country[0].name == "Nigeria", "the largest increase comes first"
+    document = build_document(comparison)
     [by_country] = [section for section in document.sections if section.id == "pair-1-country"]
     [(finding, status)] = findings_of(by_country)
     assert finding.startswith("Worse: Nigeria (+0.")
