@@ -279,6 +279,15 @@ def test_ratings_override_the_judges(reviewed_db: Database) -> None:
         assert reviewed.conflict == _conflict(name)
 
 
+def test_a_conflict_within_the_noise_of_its_samples_is_half_as_informative(reviewed_db: Database) -> None:
+    audit = populate(reviewed_db, models=2, countries=2, topics=2, name="noisy")
+    conflicts = [replace(_conflict(f"gap {0.5 + left:.1f}"), score_left=left) for left in (0.5, 0.2, -0.1)]
+    conflicts[0] = replace(conflicts[0], within_noise=True)
+    results.replace_conflicts(reviewed_db, audit.id, conflicts)
+    topics = [key.topic for key, _ in ConflictQueue(reviewed_db, audit.id, "ada").keys(QueueFilter())]
+    assert topics == ["gap 0.7", "gap 1.0", "gap 0.4"]
+
+
 def test_the_ratings_are_complete(reviewed_db: Database) -> None:
     audit = populate(reviewed_db, models=2, countries=2, topics=2, name="complete")
     conflict = results.load_conflicts(reviewed_db, audit.id)[0]
