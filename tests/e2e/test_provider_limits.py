@@ -133,7 +133,8 @@ def bucket(retry_after_s: float) -> Refuses:
     return refuses
 
 
-@pytest.mark.parametrize(("retry_after_s", "scope"), [(0.0, "account"), (2.0, "model")])
+@pytest.mark.parametrize("scope", ["model", "account"])
+@pytest.mark.parametrize("retry_after_s", [0.0, 2.0])
 def test_the_rate_recovers_within_10_s_of_a_burst_of_429(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float, scope: Literal["model", "account"]
 ) -> None:
@@ -167,7 +168,8 @@ def test_a_refused_model_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyP
     assert provider.rate(5, 10, "other") == pytest.approx(MAX_IN_FLIGHT / 2 / ANSWER_S, rel=0.02)
 
 
-@pytest.mark.parametrize(("retry_after_s", "scope"), [(0.0, "model"), (1.0, "account")])
+@pytest.mark.parametrize("scope", ["model", "account"])
+@pytest.mark.parametrize("retry_after_s", [0.0, 1.0])
 def test_a_rate_that_no_setting_names_is_found_and_no_call_is_lost(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float, scope: Literal["model", "account"]
 ) -> None:
@@ -178,7 +180,8 @@ def test_a_rate_that_no_setting_names_is_found_and_no_call_is_lost(
     assert provider.rate(0.4 * last, 0.8 * last) >= (0.95 if scope == "model" else 0.75) * RPM / 60
 
 
-@pytest.mark.parametrize(("retry_after_s", "scope"), [(0.0, "account"), (2.0, "model")])
+@pytest.mark.parametrize("scope", ["model", "account"])
+@pytest.mark.parametrize("retry_after_s", [0.0, 2.0])
 def test_a_minute_of_429_costs_few_requests_and_no_call(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float, scope: Literal["model", "account"]
 ) -> None:
@@ -216,7 +219,8 @@ def test_slow_answers_show_as_well_that_a_model_alone_is_refused(monkeypatch: py
     assert provider.rate(60, 100, "other") >= 0.95 * MAX_IN_FLIGHT / 2 / 5.0
 
 
-@pytest.mark.parametrize(("retry_after_s", "scope"), [(0.0, "model"), (20.0, "account")])
+@pytest.mark.parametrize("scope", ["model", "account"])
+@pytest.mark.parametrize("retry_after_s", [0.0, 20.0])
 def test_a_run_that_is_always_refused_ends_with_advice(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float, scope: Literal["model", "account"]
 ) -> None:
