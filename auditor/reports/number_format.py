@@ -89,18 +89,18 @@ def describe_adjusted_p_value(test: Tested) -> str:
 
 
 def format_percent(numerator: int, denominator: int) -> str:
-    """Format a share in percent. Only exact shares give 0% or 100%; others near them give "< 1%" or "> 99%"."""
-    if denominator == 0:
-        return MISSING_SYMBOL
-    percent = 100 * numerator / denominator
-    if 0 < percent < 1:
-        return "< 1%"
-    return "> 99%" if 99 < percent < 100 else f"{percent:.0f}%"
+    """Format a share of a count in percent, as `format_share` does; a dash without a denominator."""
+    return format_share(numerator / denominator if denominator else None)
 
 
 def format_share(share: float | None) -> str:
-    """Format a share as a percentage without decimals; a dash for None."""
-    return format_styled(share, "percent", 0)
+    """Format a share in percent. Only exact shares give 0% or 100%; others near them give "< 1%" or "> 99%"."""
+    if share is None:
+        return MISSING_SYMBOL
+    percent = 100 * share
+    if 0 < percent < 1:
+        return "< 1%"
+    return "> 99%" if 99 < percent < 100 else format_styled(share, "percent", 0)
 
 
 def format_count(value: int | None) -> str:

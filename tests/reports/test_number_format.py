@@ -35,6 +35,7 @@ from auditor.reports.number_format import (
         (format_percent(0, 0), "–"), (format_percent(1, 1000), "< 1%"), (format_percent(999, 1000), "> 99%"),
         (format_percent(0, 5), "0%"), (format_percent(5, 5), "100%"), (format_percent(1, 3), "33%"),
         (format_share(0.254), "25%"), (format_share(None), "–"),
+        (format_share(0.996), "> 99%"), (format_share(0.004), "< 1%"),
         (format_count(1234567), "1\u202f234\u202f567"), (format_usd(None), "unknown"), (format_usd(0.0), "$0.00"),
         (format_usd(0.0123, True), "≥ $0.0123"), (format_usd(1234.5), "$1,234.50"),
     ],
