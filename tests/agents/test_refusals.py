@@ -93,7 +93,7 @@ def read_choices(reason: str) -> dict[str, Outcome]:
 
 
 @pytest.mark.parametrize("text", ALL_REFUSALS[::10])
-def test_a_choice_that_stands_beside_a_refusal_is_none(text: str) -> None:
+def test_a_choice_whose_reason_refuses_is_none(text: str) -> None:
     assert set(read_choices(text).values()) == {Outcome.REFUSED}
 
 

@@ -298,11 +298,10 @@ def test_a_killed_run_resumes_with_the_same_results(
     assert stored(storage) == unbroken_results
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_drains_the_run_and_prints_how_to_resume(
     server: FakeServer, storage: str, tmp_path: Path, signal_number: int
 ) -> None:
-    """A run with batches is interrupted by SIGINT in `test_batches.py`."""
     stopped = threading.Event()
     server.script = holding(10, stopped)
     config_path = config_file(tmp_path, patient(config(server.url)))

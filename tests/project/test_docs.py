@@ -220,6 +220,15 @@ def test_every_promise_in_the_docs_cites_a_test() -> None:
         )
 
 
+def test_files_of_tests_that_the_pages_name_exist() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]
+    named = {
+        path for page in pages for path in re.findall(r"`(tests/[a-z_/]+\.py)\b", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 30
+    assert not [path for path in named if not (ROOT / path).is_file()]
+
+
 def test_commands_that_are_not_run_exist_and_have_the_options_that_are_shown() -> None:
     """All others are run by tests/project/test_docs_examples.py."""
     from typer.main import get_command

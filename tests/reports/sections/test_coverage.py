@@ -223,7 +223,7 @@ def refusals_of(value: float, n_topics: int = 1, n_largest: int = 1) -> Refusals
         (15, "Overall, 12.5% of 200 answers are refusals (95% CI 6.2% to 25.0%)."),
     ],
 )
-def test_only_groups_with_more_refusals_than_others_are_said_to_have_the_most(
+def test_groups_are_named_for_refusals_only_if_they_have_more_than_others(
     report: Report, n_largest: int, finding: str
 ) -> None:
     refusals = refusals_of(0.125, 15, n_largest)
