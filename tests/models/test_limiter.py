@@ -151,7 +151,10 @@ async def test_a_cancelled_request_leaves_its_place_and_its_slots() -> None:
     assert (order, limiter.load, slots.n_free) == (["last"], 0, 1)
 
 
-async def test_a_retry_that_waits_out_a_pause_goes_before_calls_that_wait_for_a_slot() -> None:
+@pytest.mark.parametrize("ends_before_the_slot_is_free", [False, True])
+async def test_a_retry_that_waits_out_a_pause_goes_before_calls_that_wait_for_a_slot(
+    ends_before_the_slot_is_free: bool,
+) -> None:
     clock, order = Clock(), list[str]()
     limiter = make_limiter(1, clock=clock)
 
@@ -167,6 +170,7 @@ async def test_a_retry_that_waits_out_a_pause_goes_before_calls_that_wait_for_a_
             limiter.record_throttling(5.0, sent_at)
             tasks.create_task(send("retry 1"))
             await asyncio.sleep(0)
+            clock.now += 5 if ends_before_the_slot_is_free else 0
         await asyncio.sleep(0)
         clock.now += 5
     assert order == ["retry 1", "new 1"]

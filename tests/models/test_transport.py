@@ -34,3 +34,24 @@ def test_connecting_takes_no_longer_because_a_model_may_be_slow(
     transport._cap_connect_timeout(request, total_timeout_s)
     timeouts = request.extensions["timeout"]
     assert (timeouts["connect"], timeouts["pool"], timeouts["read"]) == pytest.approx((connect_s, pool_s, timeout_s))
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "is_unreachable"),
+    [
+        (httpx.RemoteProtocolError("gone"), httpx.ReadError, False),
+        (httpx.ConnectError("refused"), transport.ServerUnreachable, True),
+    ],
+)
+async def test_litellm_retries_no_error_of_a_connection(
+    error: httpx.TransportError, raised: type[Exception], is_unreachable: bool
+) -> None:
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise error
+
+    transport.CURRENT_EXCHANGE.set(exchange := transport.HttpExchange())
+    async with httpx.AsyncClient(transport=transport.GuardedTransport(httpx.MockTransport(fail))) as client:
+        with pytest.raises(raised) as raised_error:
+            await client.post("http://127.0.0.1/v1", content=b"{}")
+    assert not isinstance(raised_error.value, (httpx.RemoteProtocolError, httpx.ConnectError))
+    assert (exchange.unreachable, exchange.n_requests) == (is_unreachable, 1)
