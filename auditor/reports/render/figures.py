@@ -89,7 +89,10 @@ def export_png(spec: Mapping[str, object]) -> bytes:
 
 
 def export_pdf(spec: Mapping[str, object]) -> bytes:
-    """Draw a PDF file, with the colours of the light theme on white."""
+    """Draw a PDF file, with the colours of the light theme on white.
+
+    It looks the same each time, but its bytes may differ: the library writes a file's parts in any order.
+    """
     return bytes(_convert("vegalite_to_pdf", _complete_spec(spec)))
 
 
