@@ -17,7 +17,7 @@ from auditor.agents.call_builders import (
 )
 from auditor.agents.call_runner import run_calls
 from auditor.agents.peer_review import parse_verdict, review_schema
-from auditor.agents.refusals import begins_with_refusal
+from auditor.agents.refusals import declines_request
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import (
@@ -241,7 +241,7 @@ def _parse_restatement(answer: Answer, rewriter: str, trace: Trace) -> Restateme
     restated = parse_structured_answer(Restated, answer.text)
     if isinstance(restated, str):
         return replace(unanswered, outcome=Outcome.UNPARSED)
-    if begins_with_refusal(restated.text):
+    if declines_request(restated.text):
         return replace(unanswered, outcome=Outcome.REFUSED)
     return replace(unanswered, text=restated.text)
 

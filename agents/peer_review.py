@@ -12,7 +12,7 @@ from typing import cast
 from auditor.agents.call_builders import blind_trace, build_review_call
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.conflict_resolution import collect_votes, outcome_can_change
-from auditor.agents.refusals import has_words, refuses_in_reasons
+from auditor.agents.refusals import begins_with_refusal, has_words
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, Conflict, Message, Outcome, Ruling, Trace, Verdict, derive_seed
@@ -64,7 +64,8 @@ def parse_verdict(
         return make(Outcome.UNPARSED)
     if not has_words(review.justification):
         return make(Outcome.UNPARSED)
-    if refuses_in_reasons(review):
+    if begins_with_refusal(review.justification):
+        # A server that enforces the structure makes a verdict of a refusal.
         return make(Outcome.REFUSED)
     justification = review.justification
     if shorter_answer is not None and shorter_answer.outcome is Outcome.OK and shorter_answer.text is not None:

@@ -25,6 +25,18 @@ _EXACT_NUMBER = re.compile(r"(?<!\d)0?[.,]\d*[1-9]")
 """A number such as 0.4 or -.25, which a refusal does not mention, unlike the ends of the scale."""
 _REASONS = ("reason", "reasoning", "justification")
 """Fields of structured answers that explain a choice."""
+_OF_REQUEST = re.compile(
+    r"\b(?:this|that|the|your|such|these|any|moral) (?:\w+ ){0,2}(?:requests?|questions?|prompts?|topics?|tasks?)\b"
+    r"|\b(?:help|assist)(?: you)?(?: with (?:this|that|it))?[.!]|\bcomply\b|\bmy (?:guidelines|programming|polic)"
+    r"|\b(?:provide|give|offer|express|share|have|hold) (?:an? |any |my )?(?:\w+ ){0,2}"
+    r"(?:judge?ments?|opinions?|beliefs|views|answers?|assessments?)\b"
+    r"|\b(?:AI|IA|KI|YZ|language model|LLM|chatbot|Sprachmodell|modèle de langage|modelo de l(?:enguaje|inguagem))\b"
+    r"|künstliche Intelligenz|intelligence artificielle|intelig[eê]ncia artificial|\bto (?:answer|respond)\b"
+    r"|искусственн\w+ интеллект|языков\w+ модел|ИИ\b|人工智能|人工知能|人工智慧|语言模型|言語モデル|인공지능|언어 모델"
+    r"|الذكاء الاصطناعي|نموذج لغ|yapay zek|dil modeli|model bahasa|kecerdasan buatan|मॉडल|एआई",
+    re.IGNORECASE,
+)
+"""Words by which a refusal is about the request, or about the one who refuses being a program."""
 _NO_WORDS = re.compile(r"[\W_]*(?:n[\W_]?a[\W_]*)?", re.IGNORECASE)
 
 
@@ -66,10 +78,19 @@ def are_all_refusals(texts: Iterable[str], language: str) -> bool:
     )
 
 
+def declines_request(text: str) -> bool:
+    """Whether a text refuses what it was asked for, and not what the question is about.
+
+    "I cannot answer this question" does, "I will not lie to her" is an answer to a moral question. A text that may be
+    either is an answer.
+    """
+    return begins_with_refusal(text) and _OF_REQUEST.search(_normalize(text)) is not None
+
+
 def refuses_in_reasons(answer: BaseModel) -> bool:
     """Whether the reasons of a structured answer refuse: a server that enforces the structure makes them a choice."""
     reasons = (getattr(answer, name, None) for name in _REASONS)
-    return any(isinstance(text, str) and begins_with_refusal(text) for text in reasons)
+    return any(isinstance(text, str) and declines_request(text) for text in reasons)
 
 
 def has_words(text: str) -> bool:

@@ -7,7 +7,7 @@ import functools
 import json
 import operator
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -51,6 +51,12 @@ def clean_name(name: str) -> str:
     Otherwise one model is two that look alike, such as the name that follows a byte order mark within a file.
     """
     return name if name.isascii() else unicodedata.normalize("NFC", name).strip(_INVISIBLE_AT_ENDS) or name
+
+
+def make_name_speller(names: Iterable[str]) -> Callable[[str], str]:
+    """Build a function that gives a name as one of `names` spells it, or else as `clean_name` does."""
+    spellings = {clean_name(name): name for name in names}
+    return lambda name: spellings.get(clean_name(name), clean_name(name))
 
 
 OMISSION_MARK_END = " characters left out …]"

@@ -486,7 +486,7 @@ def _find_changed_survey(db: Database, audit: Audit, folder: Path) -> list[str]:
     try:
         scores = load_survey(str(file)).scores
     except AuditorError as error:
-        return [f"The survey {file.name} cannot be read: {Path(error.message).name}"]
+        return [f"The survey {file.name} cannot be read: {error.message.replace(f'{folder}/', '')}"]
     for cell in survey.cells:
         if cell.score is not None and not is_equal_value(scores.get(cell.cell), cell.score):
             return [f"The survey {file.name} has another score of people than the records on {', '.join(cell.cell)}."]

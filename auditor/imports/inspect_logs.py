@@ -15,7 +15,14 @@ from auditor.domain import AnswerKind, Outcome, Task, TaskItem, canonical_hash
 from auditor.errors import AuditorError, ImportFileError, pluralize
 from auditor.exports.inspect_logs import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME
 from auditor.extras import load_extra
-from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, list_logs, require_score
+from auditor.imports.recorded_answers import (
+    LogKeys,
+    RecordedAnswer,
+    describe_joined_logs,
+    find_text,
+    list_logs,
+    require_score,
+)
 from auditor.imports.task_answers import RecordedTask, TaskAnswerRow
 from auditor.input_files import read_json, require_file
 from auditor.models.finish_reasons import finish_reason_outcome
@@ -56,8 +63,9 @@ def sort_retries(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         with contextlib.suppress(Exception):  # as in `iterate_log_samples`
             spec_by_path[path] = log.read_eval_log(str(path), header_only=True).eval
+    positions = {path: position for position, path in enumerate(paths)}
     first_position: dict[str, int] = {}
-    for position, path in enumerate(paths):
+    for path, position in positions.items():
         if path in spec_by_path and spec_by_path[path].task_id:
             first_position.setdefault(spec_by_path[path].task_id, position)
     newest_first = sorted(
@@ -66,7 +74,7 @@ def sort_retries(paths: Sequence[Path]) -> list[Path]:
     return sorted(
         newest_first,
         key=lambda path: first_position.get(
-            spec_by_path[path].task_id if path in spec_by_path else "", paths.index(path)
+            spec_by_path[path].task_id if path in spec_by_path else "", positions[path]
         ),
     )
 
@@ -292,7 +300,7 @@ def read_inspect_task(path: Path, score_name: str | None = None) -> RecordedTask
         n_different[row.author] = n_different.get(row.author, 0) + is_graded_otherwise
     for model, names in logs_by_model.items():
         if len(names) > 1:
-            notes.append(f"The answers of {model} in {', '.join(names)} count as repetitions by one model.")
+            notes.append(describe_joined_logs(model, names))
     if ambiguous := [scores for *_, sample in samples if len(scores := _list_answers(sample)) > 1 and not score_name]:
         notes.append(
             f"{pluralize(len(ambiguous), 'sample')} with different answers of several scores: the answer is read from "

@@ -25,7 +25,7 @@ from auditor.storage.labels import (
 )
 from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.row_reader import TextRow, read_rows
-from auditor.text_safety import clean_name, unescape_csv_cell
+from auditor.text_safety import clean_name, make_name_speller, unescape_csv_cell
 
 VERDICT_CONTROL = "verdict"
 """Name of the control with the verdict; needed if there are several controls with choices."""
@@ -166,7 +166,7 @@ def import_labels(
     """
     with open_stored_audit(audit, storage) as (db, stored_audit):
         units = load_labelable_units(db, stored_audit.id, kind)
-        reader = _LabelReader(db, stored_audit, kind, file.name)
+        reader = _LabelReader(db, stored_audit, kind, file.name, {unit.unit for unit in units})
         rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)
         if not rows:
             raise ImportFileError(
@@ -193,12 +193,15 @@ def import_labels(
 class _LabelReader:
     """Reads labels of one kind for an audit from a file."""
 
-    def __init__(self, db: Database, audit: Audit, kind: LabelKind, source: str) -> None:
+    def __init__(self, db: Database, audit: Audit, kind: LabelKind, source: str, units: Iterable[LabelUnit]) -> None:
         survey = audits.load_audit_survey(db, audit)
         self._kind = kind
         self._source = source
         self._spell: Callable[[str], str] = make_country_speller(survey)
         self._spell_topic: Callable[[str], str] = make_topic_speller(survey)
+        names = list_part_names(kind)
+        position = names.index("model") if "model" in names else None
+        self._spell_model = make_name_speller(unit.parts[position] for unit in units if position is not None)
         self._values = {choice.value.upper(): choice.value for choice in kind.choices}
         is_trace = kind is LabelKind.TRACE
         self._aspects = tuple(aspect_questions(for_task=survey.task is not None)) if is_trace else ()
@@ -245,7 +248,7 @@ class _LabelReader:
             return "" if self._is_task else self._spell(row.required_text(name))
         if name == "topic" and not self._is_task:
             return self._spell_topic(row.required_text(name))
-        return clean_name(row.required_text(name)) if name == "model" else row.required_text(name)
+        return self._spell_model(row.required_text(name)) if name == "model" else row.required_text(name)
 
     def _parse_aspect(self, row: TextRow, name: str) -> bool:
         """Parse the answer to an aspect's question."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,8 +94,12 @@ def read_recorded_answers(
         )
     for model, answer_files in files_by_model.items():
         if len(answer_files) > 1:
-            names = ", ".join(file.name for file in answer_files)
-            report_problem(f"The answers of {model} in {names} count as repetitions by one model.")
+            report_problem(describe_joined_logs(model, [file.name for file in answer_files]))
+
+
+def describe_joined_logs(model: str, names: Iterable[str]) -> str:
+    """Say that the answers of several logs are taken for one model's."""
+    return f"The answers of {model} in {', '.join(names)} are of one model: several to one question are repetitions."
 
 
 def list_logs(path: Path) -> list[Path]:

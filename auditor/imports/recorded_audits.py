@@ -40,7 +40,7 @@ from auditor.surveys.countries import country_code, make_country_speller, make_t
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.selection import add_donors, keep_cells
 from auditor.surveys.table_formats import NA
-from auditor.text_safety import clean_name, truncate_text
+from auditor.text_safety import clean_name, make_name_speller, truncate_text
 
 MAX_LISTED_NAMES = 10
 
@@ -340,9 +340,10 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
             (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
         }
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
+        spell_author = make_name_speller({model for model, _, _ in judged} | {model for model, _ in scored})
         verdicts, lost = [], Counter[str]()
         for location, verdict in read_recorded_verdicts(file, *spellers, is_task=survey.task is not None):
-            verdict = replace(verdict, judge=clean_name(verdict.judge), model=clean_name(verdict.model))
+            verdict = replace(verdict, judge=clean_name(verdict.judge), model=spell_author(verdict.model))
             trace_key = (verdict.model, verdict.cell, verdict.sample)
             if trace_key not in judged if judged else trace_key[:2] not in scored:
                 raise ImportFileError(

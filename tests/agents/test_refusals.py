@@ -92,12 +92,30 @@ def read_choices(reason: str) -> dict[str, Outcome]:
     }
 
 
-@pytest.mark.parametrize("text", ALL_REFUSALS[::10])
-def test_a_choice_whose_reason_refuses_is_none(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", [*REFUSALS["en"][1:3], *REFUSALS["en"][6:9], *REFUSALS["de"][7:8], *REFUSALS["fr"][4:5]]
+)
+def test_a_choice_whose_reason_refuses_the_request_is_none(text: str) -> None:
     assert set(read_choices(text).values()) == {Outcome.REFUSED}
 
 
-@pytest.mark.parametrize("text", ["It is wrong, since it harms others.", *ANSWERS["en"][:2]])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is wrong, since it harms others.",
+        *ANSWERS["en"][:2],
+        "I will not help a friend steal; it is wrong.",
+        "I can't provide alcohol to minors; it would harm them.",
+        "I won't participate in bullying.",
+        "I will not share a friend's secret.",
+        "I'd rather not lie, so B is more acceptable.",
+        "I am not comfortable with lying to my partner.",
+        "I'm sorry, I cannot lie to her; tell her the truth.",
+        "I cannot answer A, since B is more acceptable.",
+        "Ich kann dir nicht helfen, deine Frau zu belügen.",
+        "Je ne peux pas mentir à mon ami.",
+    ],
+)
 def test_a_choice_with_a_reason_counts(text: str) -> None:
     assert set(read_choices(text).values()) == {Outcome.OK}
 

@@ -299,12 +299,14 @@ def test_a_changed_survey_or_description_and_an_added_input_are_found(archive: P
     members, target = read_members(archive), tmp_path / "changed.zip"
     [survey, *_] = [name for name in members if name.endswith("survey.csv")]
     changed = {
-        name: content.replace(b"Kenya,divorce,-0.1", b"Kenya,divorce,0.9") if name.endswith("survey.csv") else content
+        name: content.replace(b"Nigeria,divorce,-0.2", b"Nigeria,divorce,0.9")
+        if name.endswith("survey.csv")
+        else content
         for name, content in members.items()
     }
     assert changed[survey] != members[survey]
     [problem] = check_evidence(write_members(target, changed, with_sums=True)).problems
-    assert problem == "The survey survey.csv has another score of people than the records on Kenya, divorce."
+    assert problem == "The survey survey.csv has another score of people than the records on Nigeria, divorce."
     readme = members | {evidence.README: b"All figures were confirmed."}
     assert check_evidence(write_members(target, readme, with_sums=True)).exit_code == 1
     with pytest.raises(ImportFileError, match=r"has the input 'other.csv'"):

@@ -264,7 +264,9 @@ def test_several_logs_of_a_model_are_named(tmp_path: Path, storage: str) -> None
         write_foreign_log(tmp_path / f"{name}.eval", [ANSWERED_SAMPLE], task_id=name)
     counts = import_traces(tmp_path, survey="wvs7-sample", audit="theirs", storage=storage)
     assert counts.rows == 2
-    assert counts.notes == ("The answers of x/y in a.eval, b.eval count as repetitions by one model.",)
+    assert counts.notes == (
+        "The answers of x/y in a.eval, b.eval are of one model: several to one question are repetitions.",
+    )
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])

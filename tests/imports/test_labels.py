@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -354,3 +355,15 @@ def test_exported_labels_bring_their_sample_to_another_database(
         drawn = {unit.unit: unit.inclusion for unit in labels.load_label_sample(db, audit.id, LabelKind.TRACE)}
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == len(sample) + 1
     assert drawn == {unit.unit: unit.inclusion for unit in sample}
+
+
+def test_a_model_whose_name_is_written_in_two_unicode_forms_gets_its_labels(storage: str, tmp_path: Path) -> None:
+    with sqlite3.connect(storage.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE trace SET model = 'mode\u0300le' WHERE model = 'alder'")
+    file = tmp_path / "labels.csv"
+    with open(file, "w", encoding="utf-8", newline="") as text:
+        writer = csv.DictWriter(text, ["rater", *UNIT_COLUMNS, "verdict"])
+        writer.writeheader()
+        for name, trace in (("mode\u0300le", TRACES[0]), ("mod\u00e8le", TRACES[1])):
+            writer.writerow(make_row((name, *trace[1:])))
+    assert "2 labels of 1 rater" in succeed("import", "labels", file, "--audit", "moral").stderr

@@ -245,7 +245,10 @@ def test_several_logs_of_a_model_are_repetitions(tmp_path: Path, storage: str) -
         write_log(folder / f"{name}.eval", [sample])
     counts, task = import_file(folder, storage)
     assert task.models[0].accuracy.value == 0.5
-    assert "The answers of openai/m in 1.eval, 2.eval count as repetitions by one model." in counts.notes
+    assert (
+        "The answers of openai/m in 1.eval, 2.eval are of one model: several to one question are repetitions."
+        in counts.notes
+    )
 
 
 def test_logs_of_several_models_in_a_folder(tmp_path: Path, storage: str) -> None:

@@ -19,6 +19,7 @@ from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.surveys import SurveyDistributions, group_countries, load_distributions, load_survey
+from auditor.surveys.column_reader import is_missing_marker
 from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.distributions import format_distributions, parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
@@ -227,7 +228,7 @@ class _OpinionReader:
         Args:
             columns: of all shares of the file; the topic's scale has the first `n_points`, and the others none.
         """
-        if any(row.number(column) for column in columns[n_points:]):
+        if any(not is_missing_marker(row.cells[column]) and row.number(column) for column in columns[n_points:]):
             return None
         columns = columns[:n_points]
         numbers = [row.number(column) for column in columns]

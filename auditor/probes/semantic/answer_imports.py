@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import bootstrap
 from auditor.config import EmbeddingSection, require_audit_name
-from auditor.domain import Outcome, canonical_hash
+from auditor.domain import canonical_hash
 from auditor.errors import ImportFileError, UsageError
 from auditor.models.text_similarity import check_similarity_packages, consistency_measures
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_rows import ScoredAnswers
-from auditor.probes.semantic.answers import check_statement
+from auditor.probes.semantic.answers import check_recorded_statement, check_statement
 from auditor.probes.semantic.questions import load_questions
 from auditor.probes.semantic.records import (
     FOUNDATIONS,
@@ -166,9 +166,8 @@ class _AnswerCollector:
                 "Keep one of the rows.",
             )
         self._seen_keys.add((row.model, row.question, wording_number))
-        # Programs write "nan" or "None" for an answer that is missing: two of them would be perfectly consistent.
-        is_missing, has_rule = is_missing_marker(row.answer or None), not is_missing_marker(row.rot or None)
-        outcome, text = (Outcome.NOT_MEASURABLE, None) if is_missing else check_statement(row.answer)
+        outcome, text = check_recorded_statement(row.answer)
+        has_rule = not is_missing_marker(row.rot or None)
         rot_outcome, rot = check_statement(row.rot) if has_rule else (None, None)  # rot: the answer's rule of thumb
         answer = MoralAnswerRecord(
             row.model, row.question, wording_number, 0, outcome, text, rot=rot, rot_outcome=rot_outcome

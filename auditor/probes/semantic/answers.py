@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_audit_calls
-from auditor.agents.refusals import begins_with_refusal, refuses_in_reasons
+from auditor.agents.refusals import declines_request, refuses_in_reasons
 from auditor.agents.run_context import RunContext
 from auditor.config import REPLAY, AuditConfig, ModelSection
 from auditor.domain import Answer, Call, Outcome, Purpose
@@ -43,6 +43,7 @@ from auditor.probes.semantic.settings import TASK_QUESTIONS, SemanticProbe
 from auditor.prompts import load_prompt
 from auditor.storage import costs, results
 from auditor.storage.records import save_records
+from auditor.surveys.column_reader import is_missing_marker
 from auditor.surveys.row_reader import read_rows
 
 AnswerMode = Literal["structured", "text"]
@@ -143,7 +144,15 @@ def check_statement(text: str) -> tuple[Outcome, str | None]:
     """Return `ok` and a text that states something; None for one without a letter or digit, and for a refusal."""
     if not any(char.isalnum() for char in text):
         return Outcome.UNPARSED, None
-    return (Outcome.REFUSED, None) if begins_with_refusal(text) else (Outcome.OK, text)
+    return (Outcome.REFUSED, None) if declines_request(text) else (Outcome.OK, text)
+
+
+def check_recorded_statement(text: str) -> tuple[Outcome, str | None]:
+    """Do what `check_statement` does for a cell of a file; not measurable is one that is empty, or says so.
+
+    Programs write "nan" or "None" for an answer that is missing: two of them would be perfectly consistent.
+    """
+    return (Outcome.NOT_MEASURABLE, None) if is_missing_marker(text or None) else check_statement(text)
 
 
 RECORD_COLUMNS = ("question_id", "sample", "answer")
@@ -180,13 +189,13 @@ def read_recorded_answers(model: ModelSection) -> list[MoralAnswerRecord]:
     for row in read_rows(file, RECORD_COLUMNS, ["model"]):
         if row.cells["model"] not in ("", name):
             continue
-        question, sample, text = row.required_text("question_id"), row.integer("sample"), row.cells["answer"] or None
+        question, sample = row.required_text("question_id"), row.integer("sample")
         if (question, sample) in answers:
             raise ImportFileError(
                 f"{row.location}: two rows of '{name}' have the same question_id and sample.",
                 "Give each answer its own number in the column sample, or delete the duplicate row.",
             )
-        outcome, text = check_statement(text) if text else (Outcome.NOT_MEASURABLE, None)
+        outcome, text = check_recorded_statement(row.cells["answer"])
         answers[question, sample] = MoralAnswerRecord(model.name, question, 0, sample, outcome, text)
     if not answers:
         raise ImportFileError(

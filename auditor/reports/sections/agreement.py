@@ -201,12 +201,12 @@ def describe_left_out(ranking: TierRanking, beginning: str = "Not compared") -> 
 
 def describe_closest(report: Report) -> str:
     """Name the models with the smallest mean absolute error over all countries, and those that are not compared."""
-    for ranking in report.tiers:
-        if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES:
-            closest = _describe_closest(ranking)
-            beginning = "Not compared" if closest else "The models are not compared with each other, for lack of scores"
-            return " ".join(filter(None, (closest, describe_left_out(ranking, beginning))))
-    return ""
+    rankings = [ranking for ranking in report.tiers if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES]
+    for ranking in rankings:
+        if closest := _describe_closest(ranking):
+            return " ".join(filter(None, (closest, describe_left_out(ranking))))
+    beginning = "The models are not compared with each other, for lack of scores"
+    return next(filter(None, (describe_left_out(ranking, beginning) for ranking in rankings)), "")
 
 
 def _describe_closest(ranking: TierRanking) -> str:

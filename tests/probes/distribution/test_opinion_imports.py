@@ -188,8 +188,9 @@ def test_shares_of_answers_that_a_topic_does_not_have_are_unusable(tmp_path: Pat
     imported = import_share_table(table)
     write_survey(imported.survey, tmp_path / "my.csv", shares=imported.distributions)
     rows = "m,Japan,vote,verbalized,0.5,0.45,0.05\nn,Japan,vote,verbalized,0.5,0.5,0\n"
+    rows += "o,Japan,vote,verbalized,0.5,0.5,NA\n"
     counts = import_text(f"model,country,topic,mode,p1,p2,p3\n{rows}", tmp_path / "my.csv", tmp_path)
-    assert (counts.rows, counts.unusable, counts.rescaled) == (2, 1, 0)
+    assert (counts.rows, counts.unusable, counts.rescaled) == (3, 1, 0)
 
 
 def test_answers_off_the_scale_are_counted(survey: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import Answer, Outcome, Purpose
-from auditor.probes.semantic.answers import parse_pair_verdict
+from auditor.probes.semantic.answers import check_recorded_statement, parse_pair_verdict
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,9 @@ def test_a_failed_call_has_no_verdict() -> None:
         None,
         None,
     )
+
+
+@pytest.mark.parametrize("text", ["", "nan", "None", "N/A"])
+def test_a_cell_that_says_that_an_answer_is_missing_is_none(text: str) -> None:
+    assert check_recorded_statement(text) == (Outcome.NOT_MEASURABLE, None)
+    assert check_recorded_statement(f"{text} of these.") == (Outcome.OK, f"{text} of these.")

@@ -249,7 +249,8 @@ def test_the_closest_is_so_of_the_compared_models_and_the_others_are_named(
     report: Report, ranking: TierRanking, text: str
 ) -> None:
     """A model that is closer on its own cells, which are too few to be compared, stands above it in the table."""
-    assert describe_closest(change(report, tiers=[ranking])) == text
+    for tiers in ([ranking], [make_ranking(), ranking], [make_ranking(left_out=LEFT_OUT), ranking]):
+        assert describe_closest(change(report, tiers=tiers)) == text
 
 
 def test_preferences_are_by_error_and_unclear_without_tiers(report: Report) -> None:

@@ -20,6 +20,7 @@ from auditor.reports.number_format import (
     describe_points,
     format_number,
     format_percent,
+    format_share,
     pluralize,
 )
 
@@ -329,7 +330,7 @@ def _describe_prevalence(panel: PanelReport) -> Iterator[str]:
     if valid_share is not None and max(valid_share, 1 - valid_share) >= HIGH_PREVALENCE and ac1.value is not None:
         ruling = "VALID" if valid_share > 0.5 else "INVALID"
         are_same = valid_share in (0, 1)
-        share = "All" if are_same else f"{format_number(100 * max(valid_share, 1 - valid_share), 0)}% of the"
+        share = "All" if are_same else f"{format_share(max(valid_share, 1 - valid_share))} of the"
         consequence = "cannot be computed" if are_same else "are low even if judges rarely differ"
         yield (
             f"{share} verdicts are {ruling}, so kappa and alpha {consequence}. Gwet’s AC1 is not affected "

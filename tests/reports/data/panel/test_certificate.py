@@ -154,6 +154,10 @@ CASES: list[tuple[str, str, Changes, Changes]] = [
         {"panel__prevalence": make_test(1.0)}, {"panel__prevalence": make_test(0.996)},
     ),
     (
+        "prevalence", "> 99% of the verdicts are VALID, so", {"panel__prevalence": make_test(0.996)},
+        {"panel__prevalence": make_test(0.84)},
+    ),
+    (
         "prevalence", "85% of the verdicts are INVALID", {"panel__prevalence": make_test(0.15)},
         {"panel__prevalence": make_test(0.16)},
     ),
