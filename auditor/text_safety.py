@@ -54,9 +54,13 @@ def clean_name(name: str) -> str:
 
 
 def make_name_speller(names: Iterable[str]) -> Callable[[str], str]:
-    """Build a function that gives a name as one of `names` spells it, or else as `clean_name` does."""
-    spellings = {clean_name(name): name for name in names}
-    return lambda name: spellings.get(clean_name(name), clean_name(name))
+    """Build a function that gives a name as one of `names` spells it, or else as `clean_name` does.
+
+    A name that is one of `names` stays, even if another one looks like it.
+    """
+    known = set(names)
+    spellings = {clean_name(name): name for name in known}
+    return lambda name: name if name in known else spellings.get(clean_name(name), clean_name(name))
 
 
 OMISSION_MARK_END = " characters left out …]"

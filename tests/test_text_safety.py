@@ -13,6 +13,7 @@ from auditor.text_safety import (
     escape_csv_cell,
     escape_invisible,
     escape_json_controls,
+    make_name_speller,
     map_strings,
     slugify,
     truncate_middle,
@@ -129,3 +130,13 @@ def test_a_cell_that_a_spreadsheet_would_compute_is_quoted(start: str) -> None:
         assert cell.startswith("'")
         assert cell.isprintable()
     assert escape_csv_cell(f"1{start}1") == f"1{start}1"
+
+
+def test_a_name_is_spelled_as_the_known_one_that_looks_like_it() -> None:
+    composed, decomposed = "mod\u00e8le", "mode\u0300le"
+    assert make_name_speller([decomposed])(composed) == decomposed
+    assert [make_name_speller([composed, decomposed])(name) for name in (composed, decomposed)] == [
+        composed,
+        decomposed,
+    ]
+    assert make_name_speller([])(f"{decomposed}\u200b") == composed

@@ -24,6 +24,9 @@ from auditor.config.base import DocumentedModel, read_class_descriptions
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, ShareEstimate, Tested, TestedShare
 from auditor.reports.document import Column
 
+ROUNDING_ERROR = 1e-9
+"""Figures and scores that differ by less are equal: they are means of decimal fractions."""
+
 
 class ReportModel(DocumentedModel):
     """Base class of all parts of a report: immutable, without extra keys, nan or infinity."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import CONSTANT_SERIES_REASONS
+from auditor.reports.data.report_model import ROUNDING_ERROR
 from auditor.reports.document import Status
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.coverage import get_range
@@ -20,8 +21,6 @@ from auditor.reports.sections.phrasing import (
 )
 
 PARTLY_AGREES = 0.5
-ROUNDING_ERROR = 1e-9
-"""Figures and scores that differ by less are equal: they are means of decimal fractions."""
 CONCORDANCE_WORDS = ((-1.0, "hardly"), (PARTLY_AGREES, "partly"), (0.75, "well"), (0.9, "closely"))
 """How closely a model agrees with people, by the smallest concordance of each word."""
 

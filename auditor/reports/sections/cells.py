@@ -12,6 +12,7 @@ from auditor.reports.charts.scatter_plots import MAX_TOOLTIPS_PER_PAGE, ScorePai
 from auditor.reports.charts.world_map import SMALL_MAP_WIDTH_PX, CountryEstimate, difference_map, error_map
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.measurement_schema import GroupErrorRow
+from auditor.reports.data.report_model import ROUNDING_ERROR
 from auditor.reports.data.report_schema import CellReport, Report
 from auditor.reports.document import (
     Block,
@@ -31,7 +32,6 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.number_format import describe_estimate, format_count, format_number, format_signed, pluralize
-from auditor.reports.sections.agreement_words import ROUNDING_ERROR
 from auditor.reports.sections.phrasing import (
     MAX_LONG_TABLE_ROWS,
     SeriesLabels,

@@ -12,6 +12,7 @@ from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.panel.certificate import describe_accuracy
+from auditor.reports.data.report_model import ROUNDING_ERROR
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
@@ -31,7 +32,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import format_usd, pluralize
 from auditor.reports.sections.agreement import describe_closest, list_candidates
-from auditor.reports.sections.agreement_words import ROUNDING_ERROR, summarize_alignment
+from auditor.reports.sections.agreement_words import summarize_alignment
 from auditor.reports.sections.baselines import list_corrections, summarize_guesses, summarize_structure
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import describe_excess

@@ -32,7 +32,7 @@ from auditor.reports.data.measurement_schema import (
     NonresponseTreatmentRow,
     StructureRow,
 )
-from auditor.reports.data.report_model import ModelName, ReportModel
+from auditor.reports.data.report_model import ROUNDING_ERROR, ModelName, ReportModel
 from auditor.reports.data.report_source import RESCALED_SCORES_REASON, FloatArray, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column
 from auditor.surveys import load_survey, load_survey_facts, select_cells
@@ -73,8 +73,6 @@ def compute_structure(source: ReportSource) -> list[StructureRow]:
 BELOW_FLOOR_REASON = (
     "the scores repeat the sampling error of this survey, which can be taken out only of scores that do not have it"
 )
-ROUNDING_ERROR = 1e-9
-"""Up to which an error is 0."""
 MIN_SHOWN_CHANGE = 0.05
 """Smallest change of MAE, as a share of the raw one, for which page one shows the corrected figure too."""
 

@@ -23,7 +23,6 @@ from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
     EXIT_CODES,
     NOT_PASSED,
-    ROUNDING_ERROR,
     CheckResult,
     Gate,
     GatedFigure,
@@ -35,7 +34,7 @@ from auditor.reports.data.gates.estimates import (
     format_threshold,
     withhold_pass,
 )
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ROUNDING_ERROR, ReportModel
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import describe_estimate, format_percent, pluralize
 

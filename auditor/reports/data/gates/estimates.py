@@ -23,7 +23,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import UNKNOWN_SIGN_REASON, has_unknown_sign
 from auditor.reports.data.measurement_schema import GroupErrorRow, RegionGapRow
 from auditor.reports.data.probe_reports import UnavailableProbe
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ROUNDING_ERROR, ReportModel
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.reports.number_format import describe_estimate
@@ -45,8 +45,6 @@ COMPLETION_GATE = "complete"
 COVERAGE_GATES = (COMPLETION_GATE, "min_coverage")
 """Gates that need no threshold."""
 NOT_PASSED = (GateStatus.FAILED, GateStatus.UNDECIDED)
-ROUNDING_ERROR = 1e-9
-"""A figure that is beyond its threshold by no more is at it: means of decimal fractions are rounded."""
 EXIT_CODES = {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}
 
 
