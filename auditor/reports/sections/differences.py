@@ -336,13 +336,16 @@ def _describe_outcome(report: NonInferiorityReport) -> ListItem:
         return ListItem(text, "positive" if passes else "negative")
     if report.reason:
         return ListItem(f"{report.second} is not tested for non-inferiority: {report.reason}.", "unclear")
-    n_regions, n_tested = len(report.regions), sum(row.passes is not None for row in report.regions)
-    n_passed = sum(row.passes is True for row in report.regions)
+    n_regions, n_passed = len(report.regions), sum(row.passes is True for row in report.regions)
+    n_hidden = sum(row.is_hidden for row in report.regions)
+    n_untested = sum(row.passes is None for row in report.regions) - n_hidden
     if report.passes:
         regions = "all regions"
     else:
         regions = f"{n_passed or 'none'} of {pluralize(n_regions, 'region')}"
-        regions += f" ({n_regions - n_tested} not tested)" if n_tested < n_regions else ""
+        open_parts = [f"{n_untested} not tested"] if n_untested else []
+        open_parts += [f"{n_hidden} open, since lost samples could hide a larger change"] if n_hidden else []
+        regions += f" ({', '.join(open_parts)})" if open_parts else ""
     text = (
         f"{report.second} passes in {regions}. A region passes if its mean absolute error is shown to be less than "
         f"{format_number(report.margin, 3)} above that of {report.first}."
@@ -370,6 +373,13 @@ def describe_registration(report: NonInferiorityReport) -> str:
             )
 
 
+def _describe_pass(row: RegionMarginRow) -> str:
+    """Whether a region passes, or why this is open."""
+    if row.is_hidden:
+        return "open: samples lost"
+    return {True: "yes", False: "no", None: "not tested"}[row.passes]
+
+
 def _tabulate_regions(report: NonInferiorityReport, table_id: str) -> Block:
     """The change in each region, and whether it passes."""
     return tabulate(
@@ -380,7 +390,7 @@ def _tabulate_regions(report: NonInferiorityReport, table_id: str) -> Block:
         "test of their own. n counts cells; CIs are over countries and topics.",
         report.rows,
         RegionMarginRow,
-        {"passes": lambda row: {True: "yes", False: "no", None: "not tested"}[row.passes]},
+        {"passes": _describe_pass},
     )
 
 

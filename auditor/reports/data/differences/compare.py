@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from itertools import islice
 from types import MappingProxyType
@@ -88,6 +88,16 @@ class SharedCells:
         """Cells on which both series have a score, shape (cells,)."""
         return ~np.isnan(self.first) & ~np.isnan(self.second)
 
+    def take(self, indices: Sequence[int]) -> SharedCells:
+        """Some of the cells."""
+        return replace(
+            self,
+            first=self.first[indices],
+            second=self.second[indices],
+            survey_scores=self.survey_scores[indices],
+            cells=[self.cells[i] for i in indices],
+        )
+
     def clustered_scores(self) -> tuple[FloatArray, FloatArray, FloatArray, UnitLabels, NDArray[np.str_]]:
         """The arguments of a paired test: both series' scores, people's scores, zones or countries, and topics, each
         (cells,)."""
@@ -147,14 +157,7 @@ def estimate_region_differences(first: ScoreSeries, shared: SharedCells) -> list
     for region in grouping.regions:
         cell_indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
         if cell_indices:
-            region_cells = SharedCells(
-                shared.first[cell_indices],
-                shared.second[cell_indices],
-                shared.survey_scores[cell_indices],
-                [shared.cells[i] for i in cell_indices],
-                0,  # n_survey_differs, which no difference uses
-                shared.zone_by_country,
-            )
+            region_cells = shared.take(cell_indices)
             differences.append(estimate_difference(region.name, MAE, region_cells, larger_is_better=False))
     return differences
 
@@ -248,15 +251,15 @@ def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: fl
     for region in () if is_rescaled else get_grouping(first.survey).regions:
         indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
         if indices:
-            rows.append(_test_cells(region.name, shared, indices, margin))
+            rows.append(_test_cells(region.name, (first, second), shared.take(indices), margin))
     rows = adjust_rows(rows, "change", f"non-inferiority of {second.label}, by region")
     state, registered_at, registered_margin = _find_registration(db, first, second, margin)
-    regions = [row.model_copy(update={"passes": _is_below(row.change, margin)}) for row in rows]
+    regions = [row.model_copy(update={"passes": _is_below(row, margin)}) for row in rows]
     overall = None
     if shared.cells and not is_rescaled:
-        row = _test_cells("All countries", shared, range(len(shared.cells)), margin)
+        row = _test_cells("All countries", (first, second), shared, margin)
         [row] = adjust_rows([row], "change", f"non-inferiority of {second.label}, all countries")
-        overall = row.model_copy(update={"passes": _is_below(row.change, margin)})
+        overall = row.model_copy(update={"passes": _is_below(row, margin)})
     return NonInferiorityReport(
         first=first.label,
         second=second.label,
@@ -270,20 +273,26 @@ def _test_pair(db: Database, first: ScoreSeries, second: ScoreSeries, margin: fl
     )
 
 
-def _test_cells(name: str, shared: SharedCells, indices: Sequence[int], margin: float) -> RegionMarginRow:
-    """The change in MAE on some of the shared cells, with the p-value of a change of the margin or more."""
-    cells = SharedCells(
-        shared.first[list(indices)], shared.second[list(indices)], shared.survey_scores[list(indices)],
-        [shared.cells[i] for i in indices], 0, shared.zone_by_country,
-    )  # fmt: skip
-    first_scores, second_scores, truth, countries, topics = cells.clustered_scores()
+def _test_cells(name: str, pair: SeriesPair, shared: SharedCells, margin: float) -> RegionMarginRow:
+    """The change in MAE on shared cells, with the p-value of a change of the margin or more, and its bounds."""
+    first_scores, second_scores, truth, countries, topics = shared.clustered_scores()
     difference = paired_jackknife(MAE, second_scores, first_scores, truth, countries, topics)
-    return RegionMarginRow(region=name, change=difference.against_margin(margin), passes=None)
+    samples = (pair[0].samples_on(shared.cells), pair[1].samples_on(shared.cells))
+    worst_case = _bound_difference(MAE, shared, samples, difference) if _may_hide_change(samples) else None
+    return RegionMarginRow(region=name, change=difference.against_margin(margin), passes=None, worst_case=worst_case)
 
 
-def _is_below(change: Tested, margin: float) -> bool | None:
-    """Whether a change in error is shown to be below the margin; None without an interval."""
-    return None if change.ci_high is None else change.is_significant and change.ci_high < margin
+def _is_below(row: RegionMarginRow, margin: float) -> bool | None:
+    """Whether a change in error is shown to be below the margin; None without an interval, or if losses could hide it.
+
+    A change that is not shown to be below it on the usable samples stays so.
+    """
+    if row.change.ci_high is None:
+        return None
+    if not (row.change.is_significant and row.change.ci_high < margin):
+        return False
+    is_bounded = row.worst_case is None or (row.worst_case.ci_high is not None and row.worst_case.ci_high < margin)
+    return True if is_bounded else None
 
 
 def _find_reason(regions: Sequence[RegionMarginRow]) -> str | None:
@@ -461,22 +470,33 @@ def _bound_differences(
         samples: numbers of samples of the first and the second series on the shared cells.
         r_difference, mae_difference: second minus first, on the cells that both have; no MAE for rescaled scores.
     """
-    lost = [counts.count_lost() for counts in samples]
-    if not loss_differs(*lost) and not any(map(has_large_loss, lost)):
+    if not _may_hide_change(samples):
         return None
     if mae_difference.reason == RESCALED_SCORES_REASON:
         return WorstCaseDifferences(
             pearson_r=BoundedEstimate(r_difference.value, r_difference.n, reason=NO_RANGE_REASON),
             mae=BoundedEstimate(None, mae_difference.n, reason=RESCALED_SCORES_REASON),
         )
+    return WorstCaseDifferences(
+        pearson_r=_bound_difference(PEARSON, shared, samples, r_difference),
+        mae=_bound_difference(MAE, shared, samples, mae_difference),
+    )
+
+
+def _may_hide_change(samples: tuple[SampleCounts, SampleCounts]) -> bool:
+    """Whether many samples of a series are lost, or different shares of the two."""
+    lost = [counts.count_lost() for counts in samples]
+    return loss_differs(*lost) or any(map(has_large_loss, lost))
+
+
+def _bound_difference(
+    statistic: Statistic, shared: SharedCells, samples: tuple[SampleCounts, SampleCounts], difference: Estimate
+) -> BoundedEstimate:
+    """Bound a difference, second minus first, over all planned samples."""
     first, second, truth, clusters, topics = shared.clustered_scores()
     # The bounds are of the first argument minus the second, so the second series comes first.
     ranges = (samples[1].score_ranges(second), samples[0].score_ranges(first))
-    r, mae = (
-        bounded_difference(statistic, difference.value, *ranges, truth, clusters, topics)
-        for statistic, difference in ((PEARSON, r_difference), (MAE, mae_difference))
-    )
-    return WorstCaseDifferences(pearson_r=r, mae=mae)
+    return bounded_difference(statistic, difference.value, *ranges, truth, clusters, topics)
 
 
 def _adjust_breakdowns(pairs: Sequence[SeriesPairDifferences]) -> list[SeriesPairDifferences]:

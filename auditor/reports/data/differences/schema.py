@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
+from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, ShareEstimate, Tested
 from auditor.reports.data.agreement.over_models import AttributesReport
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.report_model import FlatRow, JudgeName, ReportModel, RowTest, p_column
@@ -212,7 +212,18 @@ class RegionMarginRow(ReportModel):
     """Second minus first, over the cells of both. The p-value is of a change of the margin or more; the adjusted one
     is for all regions of the pair."""
     passes: Annotated[bool | None, Column("Passes")]
-    """Whether the 95% interval ends below the margin, after Holm's correction for the regions; null without one."""
+    """Whether the 95% interval ends below the margin, after Holm's correction for the regions; null without one, or if
+    lost samples could hide a larger change."""
+    worst_case: Annotated[
+        BoundedEstimate | None, Column("95% CI over all planned samples", "interval", digits=3, style="signed")
+    ] = None
+    """Bounds of the change over all planned samples; null unless more than 5% of those of a series are lost here, or
+    the shares of the two series differ by more than 5 points."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether lost samples could hide a change of the margin or more, though the usable ones show none."""
+        return self.passes is None and self.change.ci_high is not None
 
 
 class NonInferiorityReport(ReportModel):

@@ -18,7 +18,7 @@ from auditor.reports.data.coverage.counts import (
     count_versions_by_model,
     describe_unanswered,
 )
-from auditor.reports.data.differences.schema import DifferenceReport, NonInferiorityReport, SeriesPairDifferences
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences
 from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
     EXIT_CODES,
@@ -235,7 +235,6 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
     """
     failed, undecided = [], []
     unfinished = {series.label for series in differences.series if not series.complete}
-    pairs = {(pair.first, pair.second): pair for pair in differences.pairs}
     for pair in differences.pairs if fail_if_worse else ():
         is_unfinished = bool({pair.first, pair.second} & unfinished)
         if reason := _find_untested_reason(pair, is_unfinished=is_unfinished):
@@ -249,10 +248,15 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
             failed.append(
                 f"{report.second} is not shown to be within the margin of {report.first}: {', '.join(missed)}"
             )
-        elif not tested:
+        elif not tested and not any(row.is_hidden for row in report.rows):
             undecided.append(f"{report.second} is not tested against {report.first}: {report.reason}")
-        elif reason := _find_hidden_change(report, pairs.get((report.first, report.second)), unfinished):
-            undecided.append(f"{report.second} is not shown to be within the margin of {report.first}: {reason}")
+        elif {report.first, report.second} & unfinished:
+            undecided.append(f"{report.second} is not tested against {report.first}: {UNFINISHED_REASON}")
+        elif hidden := [row.region for row in report.rows if row.is_hidden]:
+            undecided.append(
+                f"{report.second} is not shown to be within the margin of {report.first} ({', '.join(hidden)}): "
+                f"{HIDDEN_CHANGE_REASON}"
+            )
     verdict = GateStatus.FAILED if failed else GateStatus.UNDECIDED if undecided else GateStatus.PASSED
     return ComparisonGate(verdict=verdict, reasons=[*failed, *undecided])
 
@@ -277,18 +281,6 @@ def _is_no_change(difference: Estimate) -> bool:
     return (
         difference.value is not None and abs(difference.value) < ROUNDING_ERROR and difference.reason == CONSTANT_REASON
     )
-
-
-def _find_hidden_change(
-    report: NonInferiorityReport, pair: SeriesPairDifferences | None, unfinished: Collection[str]
-) -> str | None:
-    """Why a margin that the usable samples meet may be missed by all planned ones; None if it is not."""
-    if {report.first, report.second} & set(unfinished):
-        return UNFINISHED_REASON
-    if pair is None or pair.worst_case is None:
-        return None
-    largest = pair.worst_case.mae.ci_high
-    return None if largest is not None and largest < report.margin else HIDDEN_CHANGE_REASON
 
 
 def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, object]) -> CheckSection:
