@@ -81,7 +81,7 @@ class FormattedFigure:
 
 
 def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> FormattedFigure:
-    """Format a number, an estimate or a share; a dash for None.
+    """Format a number, an estimate or a share; a dash for None, and a text as it is, such as two bounds in words.
 
     Args:
         cell: the cell of a column with figures.
@@ -109,6 +109,8 @@ def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> Forma
             return FormattedFigure(f"≥ {format_styled(cell.value, column.style, column.digits)}")
         case int() | float():
             return FormattedFigure(format_styled(cell, column.style, column.digits))
+        case str():
+            return FormattedFigure(cell)
     return FormattedFigure(MISSING_SYMBOL)
 
 

@@ -88,8 +88,8 @@ def build_accuracy_tables(quality: JudgeQualityReport) -> Iterator[Table]:
     yield tabulate("judge-confidence", "Confidence of each judge", caption, rows, JudgeAccuracyRow, derived)
 
 
-def _format_unsure_bounds(row: JudgeAccuracyRow) -> str:
-    return format_interval(row.accuracy_if_unsure_disagree, row.accuracy_if_unsure_agree) if row.unsure else "–"
+def _format_unsure_bounds(row: JudgeAccuracyRow) -> str | None:
+    return format_interval(row.accuracy_if_unsure_disagree, row.accuracy_if_unsure_agree) if row.unsure else None
 
 
 def _format_band(row: JudgeAccuracyRow) -> str:
@@ -108,7 +108,7 @@ def build_corrected_tables(quality: JudgeQualityReport) -> Iterator[Table]:
     )
     if_unsure = {
         "if_unsure": lambda row: (
-            format_interval(row.corrected_if_unsure_invalid, row.corrected_if_unsure_valid) if row.unsure else "–"
+            format_interval(row.corrected_if_unsure_invalid, row.corrected_if_unsure_valid) if row.unsure else None
         )
     }
     yield tabulate("corrected-shares", "Shares of VALID", caption, quality.models, CorrectedShareRow, if_unsure)
@@ -241,9 +241,9 @@ def _build_table(labels: PairLabelsReport) -> Table:
     return tabulate(table_id, title, caption, labels.judges, PairJudgeRow, derived)
 
 
-def _format_unsure_pair_bounds(row: PairJudgeRow) -> str:
+def _format_unsure_pair_bounds(row: PairJudgeRow) -> str | None:
     bounds = row.agreement_if_unsure_disagree, row.agreement_if_unsure_agree
-    return format_interval(*bounds) if row.unsure else "–"
+    return format_interval(*bounds) if row.unsure else None
 
 
 RATER_PLURALS: Mapping[RaterKind, str] = {"expert": "experts", "skilled": "skilled raters", "crowd": "crowd workers"}
@@ -365,9 +365,12 @@ def _list_remarks(quality: JudgeQualityReport) -> list[str]:
     remarks = []
     ceiling = quality.ceiling
     if ceiling is not None and ceiling.agreement.value is not None:
-        highest = ceiling.max_accuracy.value
+        highest = ceiling.max_accuracy
         limit = (
-            "" if highest is None else f" No judge can agree with a random rater on more than {format_share(highest)}."
+            ""
+            if highest.value is None
+            else f" So no judge is expected to agree with a random rater on more than {format_share(highest.value)} "
+            f"({describe_interval(highest, 0, 'percent')})."
         )
         agreement = describe_interval(ceiling.agreement, 0, "percent")
         remarks.append(

@@ -62,6 +62,7 @@ REASON = "fewer than five countries"
         (CountShare(1, 3), "decimal", 2, "33%"),
         (CountShare(0, 0), "decimal", 2, "–"),
         (None, "decimal", 2, "–"),
+        ("0.66 to 0.72", "decimal", 2, "0.66 to 0.72"),
     ],
 )  # fmt: skip
 def test_figures_on_one_line(cell: Cell, style: NumberStyle, digits: int, shown: str) -> None:

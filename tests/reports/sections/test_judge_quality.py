@@ -15,7 +15,8 @@ from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.panel.certificate import JudgeEvidence, describe_accuracy, write_certificate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource, load_source
-from auditor.reports.document import Section
+from auditor.reports.document import Document, Section
+from auditor.reports.output import render_document
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import build_judge_quality_section, suggest_labels
 from auditor.reports.sections.page_one import build_summary_section
@@ -84,6 +85,28 @@ def test_each_judge_has_a_sentence_with_its_figures(report: Report, source: Repo
     assert "random rater of this pool" in text
     assert f"Raters are unsure about {quality.unsure} traces" in text
     assert_consistent(section)
+
+
+def test_pages_show_how_far_unsure_raters_could_move_the_figures(report: Report, source: ReportSource) -> None:
+    labelled = label(report, source, **FULL)
+    quality, section = known(labelled.judge_quality), section_of(labelled)
+    pages = [render_document(Document("t", "t", "", [section]), form) for form in ("html", "markdown", "text")]
+    bounds = [
+        *((row.accuracy_if_unsure_disagree, row.accuracy_if_unsure_agree) for row in quality.judges if row.unsure),
+        *((row.corrected_if_unsure_invalid, row.corrected_if_unsure_valid) for row in quality.models if row.unsure),
+    ]
+    assert bounds
+    for low, high in bounds:
+        for page in pages:
+            assert f"{known(low):.2f} to {known(high):.2f}" in page.replace("\u00a0", " ")
+
+
+def test_the_limit_of_agreement_with_a_rater_has_its_interval(report: Report, source: ReportSource) -> None:
+    labelled = label(report, source, **FULL)
+    limit = known(known(labelled.judge_quality).ceiling).max_accuracy
+    ends = f"95% CI {100 * known(limit.ci_low):.0f}% to {100 * known(limit.ci_high):.0f}%"
+    text = text_of(section_of(labelled))
+    assert f"on more than {100 * known(limit.value):.0f}% ({ends}" in text
 
 
 @pytest.mark.parametrize(("kind", "name"), [("expert", "an expert"), ("skilled", "a skilled rater")])
