@@ -235,10 +235,16 @@ def import_labels(
     Example: auditor import labels labels.csv --audit moral-alignment
     """
     label_kind = LabelKind(kind)
-    counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
+    from auditor.review.label_sampling import hash_shown_text  # late: loads numpy
+
+    counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind, hash_text=hash_shown_text)
     print_message(f"{pluralize(counts.rows, 'label')} of {pluralize(counts.raters, 'rater')} in audit '{audit}'.")
     if counts.unchanged:
         print_message(f"  Already stored and unchanged: {pluralize(counts.unchanged, 'label')}.")
+    if counts.changed:
+        print_message(
+            f"  {pluralize(counts.changed, 'label')} replaced another label of the rater on the same {label_kind.noun}."
+        )
     if counts.empty:
         print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: not imported.")
     if counts.outside:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.domain.decisions import aspect_questions
 from auditor.domain.labels import DrawnUnit, Label, LabelDraw, LabelKind, LabelUnit
-from auditor.errors import ImportFileError, UsageError
+from auditor.errors import ImportFileError, UsageError, pluralize
 from auditor.input_files import read_json, require_storable
 from auditor.run import open_stored_audit
 from auditor.storage import audits, labels
@@ -109,7 +110,11 @@ def _read_choices(annotation: Mapping[str, Any], aspects: Sequence[str], locatio
     return choices
 
 
-ASPECT_VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+FLAG_VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+TextHasher = Callable[[Database, Audit, Label], str]
+"""SHA-256 of the text of a label's unit, as its rater would read it."""
 
 
 class ImportedLabels(NamedTuple):
@@ -120,6 +125,7 @@ class ImportedLabels(NamedTuple):
         raters: different raters.
         empty: rows without a verdict, which were left out.
         unchanged: labels that were stored already.
+        changed: labels that replaced another one of the same rater on the same unit.
         outside: labels on units outside of the sample, which no corrected figure uses.
         n_sampled: units in the audit's sample; 0 if it has none.
     """
@@ -128,6 +134,7 @@ class ImportedLabels(NamedTuple):
     raters: int
     empty: int
     unchanged: int
+    changed: int
     outside: int
     n_sampled: int
 
@@ -138,16 +145,23 @@ class _LabelRow:
 
     Attributes:
         is_exported: whether `auditor export labels` wrote the row; without a probability it is then outside the sample.
+        text_hash: of the text that the rater read, if the row was exported from the review screen.
     """
 
     location: str
     label: Label
     inclusion: float | None
     is_exported: bool
+    text_hash: str | None = None
 
 
 def import_labels(
-    file: Path, *, audit: str, storage: str | None = None, kind: LabelKind = LabelKind.TRACE
+    file: Path,
+    *,
+    audit: str,
+    storage: str | None = None,
+    kind: LabelKind = LabelKind.TRACE,
+    hash_text: TextHasher | None = None,
 ) -> ImportedLabels:
     """Store labels that people made elsewhere. Labels that are stored already are left as they are.
 
@@ -158,6 +172,8 @@ def import_labels(
         audit: the audit's name.
         storage: database URL.
         kind: of the units.
+        hash_text: finds the SHA-256 of a text as a rater would read it, with which that of an exported label must
+            agree; None compares nothing.
 
     Raises:
         ImportFileError: a row cannot be used; the message names it, and nothing is stored.
@@ -168,6 +184,8 @@ def import_labels(
         units = load_labelable_units(db, stored_audit.id, kind)
         reader = _LabelReader(db, stored_audit, kind, file.name, {unit.unit for unit in units})
         rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)
+        if hash_text is not None:
+            _require_labelled_texts(partial(hash_text, db, stored_audit), rows, audit)
         if not rows:
             raise ImportFileError(
                 f"{file}: no row has a label.", "Check that it is the right file, and that the verdicts are filled in."
@@ -185,6 +203,7 @@ def import_labels(
         raters=len({row.label.rater for row in rows}),
         empty=n_empty,
         unchanged=len(rows) - len(new),
+        changed=sum((label.unit, label.rater) in in_force for label in new),
         outside=sum(row.label.unit not in in_sample for row in rows),
         n_sampled=len(in_sample),
     )
@@ -211,16 +230,16 @@ class _LabelReader:
     def read(self, file: Path) -> Iterator[_LabelRow | None]:
         """Yield the labels of a file; None for a row without a verdict."""
         required = ("rater", *list_part_names(self._kind), "verdict")
-        optional = (*self._aspects, "inclusion", "in_force")
+        optional = (*self._aspects, "inclusion", "in_force", "text_hash")
         rows = (
             read_label_studio(file, list_part_names(self._kind), self._aspects)
             if file.suffix.lower() == ".json"
             else read_rows(file, required, optional, booleans=(*self._aspects, "in_force"))
         )
         for row in rows:
-            if row.cells.get("in_force", "").lower() == "false":  # in an export: replaced or undone later
-                continue
             if row.cells.get("in_force"):
+                if not self._parse_flag(row, "in_force"):  # in an export: replaced or undone later
+                    continue
                 row = row._replace(cells={name: unescape_csv_cell(text) for name, text in row.cells.items()})
             yield self._parse(row) if row.cells["verdict"] else None
 
@@ -235,10 +254,12 @@ class _LabelReader:
         if inclusion is not None and not 0 < inclusion <= 1:
             raise row.make_cell_error("inclusion", f"{inclusion:g} is no probability", "Write a number in (0, 1].")
         unit = LabelUnit(self._kind, tuple(self._parse_part(row, name) for name in list_part_names(self._kind)))
-        aspects = {name: self._parse_aspect(row, name) for name in self._aspects if row.cells[name]}
+        aspects = {name: self._parse_flag(row, name) for name in self._aspects if row.cells[name]}
         rater = clean_name(row.required_text("rater"))
         label = Label(unit, rater, value, self._labelled_at, aspects, source=self._source)
-        return _LabelRow(row.location, label, inclusion, bool(row.cells.get("in_force")))
+        is_exported = bool(row.cells.get("in_force"))
+        text_hash = (row.cells.get("text_hash") or None) if is_exported else None
+        return _LabelRow(row.location, label, inclusion, is_exported, text_hash)
 
     def _parse_part(self, row: TextRow, name: str) -> str:
         """Parse a part of a unit's identity as stored."""
@@ -250,9 +271,9 @@ class _LabelReader:
             return self._spell_topic(row.required_text(name))
         return self._spell_model(row.required_text(name)) if name == "model" else row.required_text(name)
 
-    def _parse_aspect(self, row: TextRow, name: str) -> bool:
-        """Parse the answer to an aspect's question."""
-        value = ASPECT_VALUES.get(row.cells[name].lower())
+    def _parse_flag(self, row: TextRow, name: str) -> bool:
+        """Parse a cell that is true or false, such as the answer to an aspect's question."""
+        value = FLAG_VALUES.get(row.cells[name].lower())
         if value is None:
             raise row.make_cell_error(
                 name, f"'{row.cells[name]}' is neither true nor false", "Write true or false, or leave it empty."
@@ -285,6 +306,22 @@ def _collect_rows(
             )
         by_rater[unit, rater] = row
     return list(by_rater.values()), n_empty
+
+
+def _require_labelled_texts(hash_text: Callable[[Label], str], rows: Sequence[_LabelRow], audit: str) -> None:
+    """Raise ImportFileError if exported labels were made of other traces than those of this audit.
+
+    What a rater reads of other kinds depends on the audit's name, by which the order of both texts is drawn.
+    """
+    hashed = [row for row in rows if row.text_hash and row.label.unit.kind is LabelKind.TRACE]
+    different = [row for row in hashed if row.text_hash != hash_text(row.label)]
+    if different:
+        raise ImportFileError(
+            f"{different[0].location}: {pluralize(len(different), 'label')} made of another text than that of audit "
+            f"'{audit}': the answers or the questions to raters differ.",
+            "Import the labels into the audit that was labelled. If only the questions differ, empty the column "
+            "text_hash in these rows.",
+        )
 
 
 def _is_same(label: Label, stored: Label | None) -> bool:

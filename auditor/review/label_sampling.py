@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from auditor.config import AuditConfig, ModelSection, SurveySection, load_stored_config
 from auditor.domain import Cell, Message, Outcome, Trace, derive_seed
 from auditor.domain.decisions import aspect_questions
-from auditor.domain.labels import DrawnUnit, LabelDraw, LabelKind, LabelUnit, Stratum
+from auditor.domain.labels import DrawnUnit, Label, LabelDraw, LabelKind, LabelUnit, Stratum
 from auditor.errors import ReviewError, UsageError, did_you_mean
 from auditor.metrics.labels.label_plan import draw_stratified_sample
 from auditor.review.item import hash_to_fraction
@@ -135,6 +135,11 @@ class LabelItemLoader:
             if unit.kind is LabelKind.TRACE and f'"{asked.key}"' in instructions
         }
         return LabelItem(unit, question, instructions, material, aspects)
+
+
+def hash_shown_text(db: Database, audit: Audit, label: Label) -> str:
+    """SHA-256 of the text of a label's unit as its rater would read it now, in hexadecimal digits."""
+    return LabelItemLoader(db, audit, label.rater).load(label.unit).text_hash
 
 
 def stand_in_judge() -> ModelSection:

@@ -15,6 +15,7 @@ import pytest
 from auditor.domain import Outcome
 from auditor.domain.labels import Label, LabelKind, LabelUnit, UnitToLabel
 from auditor.review.label_sampling import draw_label_sample
+from auditor.review.labelling import LabellingSession, LabelQueue
 from auditor.storage import audits, hash_chain, labels, results
 from auditor.storage.database import open_database
 from auditor.storage.records import save_records
@@ -355,6 +356,44 @@ def test_exported_labels_bring_their_sample_to_another_database(
         drawn = {unit.unit: unit.inclusion for unit in labels.load_label_sample(db, audit.id, LabelKind.TRACE)}
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == len(sample) + 1
     assert drawn == {unit.unit: unit.inclusion for unit in sample}
+
+
+@pytest.mark.parametrize(("yes", "no"), [("1", "0"), ("yes", "no"), ("TRUE", "FALSE")])
+def test_exported_labels_that_are_not_in_force_are_left_out_however_a_program_writes_it(
+    storage: str, yes: str, no: str
+) -> None:
+    rows = [make_row(TRACES[0], in_force=no), make_row(TRACES[0], verdict="INVALID", in_force=yes)]
+    assert "1 label of 1 rater" in import_file(write_csv([*rows, make_row(TRACES[1], in_force=no)])).stderr
+    assert [(label.unit.parts, label.value) for label in load(storage)[0]] == [(TRACES[0], "INVALID")]
+    refused = import_file(write_csv([make_row(TRACES[2], in_force="perhaps")]))
+    assert "'perhaps' is neither true nor false" in refused.stderr
+
+
+def test_labels_of_the_reasoning_of_another_audit_are_refused(storage: str, sample: list[UnitToLabel]) -> None:
+    with open_database(storage) as db:
+        session = LabellingSession(db, audits.get_audit(db, "moral"), "ada")
+        for unit in sample[:3]:
+            opened = LabelQueue(session).load(unit.unit)
+            LabelQueue(session).save_value(opened, "VALID")
+    succeed("export", "labels", "moral", "-o", "exported.csv")
+    assert "unchanged: 3 labels" in import_file("exported.csv").stderr
+    model, country, topic, number = sample[0].unit.parts
+    with sqlite3.connect(storage.removeprefix("sqlite:///")) as connection:
+        place = "model = ? AND country = ? AND topic = ? AND sample = ?"
+        connection.execute(
+            f"UPDATE trace SET text = 'It is another reasoning.' WHERE {place}", (model, country, topic, number)
+        )
+    refused = import_file("exported.csv")
+    assert refused.returncode == 1
+    assert "exported.csv: line 2: 1 label made of another text than that of audit 'moral'" in refused.stderr
+    assert "empty the column text_hash" in refused.stderr
+
+
+def test_labels_that_replace_others_of_the_rater_are_counted(storage: str) -> None:
+    import_file(write_csv([make_row(TRACES[0]), make_row(TRACES[1])]))
+    again = import_file(write_csv([make_row(TRACES[0], verdict="INVALID"), make_row(TRACES[1]), make_row(TRACES[2])]))
+    assert "1 label replaced another label of the rater on the same trace" in again.stderr
+    assert "unchanged: 1 label" in again.stderr
 
 
 def test_a_model_whose_name_is_written_in_two_unicode_forms_gets_its_labels(storage: str, tmp_path: Path) -> None:
