@@ -19,6 +19,7 @@ from auditor.probes.distribution.opinions import Opinion
 from auditor.probes.logic.comparisons import Comparison
 from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
 from auditor.reports.data.coverage.counts import CoverageRow
+from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.run.audit_changes import exclude_answers
@@ -39,46 +40,49 @@ from tests.support.stored_rows import load_stored
 CELLS = 9
 
 
-def refusal() -> Reply:
-    return completion(None, refusal="I will not answer that.")
+class RefusesFirst:
+    """A script: the first requests of each chosen kind of question are refused, further ones are answered."""
 
-
-class Refuses:
-    """A script: the model with this ending refuses questions about Japan, as often as `times` says."""
-
-    def __init__(self, ending: str = "-a", times: int = 1, *, direct: bool = True) -> None:
-        self.ending, self.times, self.direct = ending, times, direct
+    def __init__(self, script: Script, is_chosen: Callable[[Request], bool], times: int = 1) -> None:
+        self.script, self.is_chosen, self.times = script, is_chosen, times
         self.asked = Counter[str]()
 
     def __call__(self, request: Request) -> Reply:
-        concerned = "Japan" in request.text or not self.direct
-        if request.body["model"].endswith(self.ending) and concerned and request.is_direct_question == self.direct:
-            self.asked[str(request.body["messages"]) + str(request.body.get("seed"))] += 1
-            if self.asked[str(request.body["messages"]) + str(request.body.get("seed"))] <= self.times:
-                return refusal()
-        return answer(request)
+        if request.body["model"].endswith("-a") and self.is_chosen(request):
+            question = f"{request.body.get('messages')}{request.body.get('seed')}"
+            self.asked[question] += 1
+            if self.asked[question] <= self.times:
+                return completion("", finish="content_filter")
+        return self.script(request)
+
+
+def is_about_japan(request: Request) -> bool:
+    return "Japan" in request.text
 
 
 def audit(server: FakeServer, **changes: Any) -> Any:
     return config(server.url, 2, **({"judges": [], "probes": {"direct": {"samples": 1}}} | changes))
 
 
-def load_traces(storage: str) -> list[Any]:
-    return load_stored(storage, results.load_traces)
+def brief(report: Report) -> str:
+    return " ".join(render_report(report, "text", is_brief=True).split())
 
 
-def brief(storage: str) -> str:
-    text = render_report(open_audit("scripted", storage=storage).report(), "text", is_brief=True)
-    return " ".join(text.split())
-
-
-def test_refusals_are_asked_again_once_and_stay_in_the_coverage(server: FakeServer, storage: str) -> None:
-    server.script = Refuses()
+def test_refusals_of_chosen_models_are_asked_again_once_and_stay_in_the_coverage(
+    server: FakeServer, storage: str
+) -> None:
+    server.script = RefusesFirst(answer, is_about_japan)
     run_audit(audit(server), storage=storage)
+    run_audit(audit(server), storage=storage, ask_again=Outcome.REFUSED, ask_again_models=["model-b"])
+    run_audit(audit(server), storage=storage, ask_again=Outcome.UNPARSED)
+    with pytest.raises(UsageError, match="no model or judge named 'model-z'"):
+        run_audit(audit(server), storage=storage, ask_again=Outcome.REFUSED, ask_again_models=["model-z"])
+    with pytest.raises(UsageError, match="cannot be asked for again"):
+        run_audit(audit(server), storage=storage, ask_again=Outcome.TIMEOUT)
     assert len(server.requests) == 2 * CELLS
     run_audit(audit(server), storage=storage, ask_again=Outcome.REFUSED)
     assert len(server.requests) == 2 * CELLS + 3
-    repeated = [trace for trace in load_traces(storage) if trace.first_outcome is not None]
+    repeated = [trace for trace in load_stored(storage, results.load_traces) if trace.first_outcome is not None]
     assert {(trace.model, trace.outcome, trace.first_outcome) for trace in repeated} == {
         ("model-a", Outcome.OK, Outcome.REFUSED)
     }
@@ -92,37 +96,23 @@ def test_refusals_are_asked_again_once_and_stay_in_the_coverage(server: FakeServ
     assert report.refusals.total.value == pytest.approx(3 / 18)
     [row] = [row for row in report.alignment if row.model == "model-a"]
     assert (row.n, row.lost_samples.lost) == (CELLS, 0)
-    assert "3 of the planned answers had no usable answer and were asked for again" in brief(storage)
+    assert "3 of the planned answers had no usable answer and were asked for again" in brief(report)
 
 
 def test_a_second_answer_is_final_and_used_by_later_runs(server: FakeServer, storage: str) -> None:
-    server.script = Refuses(times=2)
+    server.script = RefusesFirst(answer, is_about_japan, times=2)
     for ask_again in (None, Outcome.REFUSED, Outcome.REFUSED, None):
         run_audit(audit(server), storage=storage, ask_again=ask_again)
     assert len(server.requests) == 2 * CELLS + 3
-    refused = [trace for trace in load_traces(storage) if trace.outcome is Outcome.REFUSED]
+    refused = [trace for trace in load_stored(storage, results.load_traces) if trace.outcome is Outcome.REFUSED]
     assert len(refused) == 3
     assert all(trace.repeat_key for trace in refused)
     [total] = open_audit("scripted", storage=storage).report().coverage.total
     assert (total.losses, total.asked_again, total.answered_again) == ({"refused": 3}, 3, 0)
 
 
-def test_only_the_chosen_models_and_outcome_are_asked_again(server: FakeServer, storage: str) -> None:
-    server.script = Refuses()
-    run_audit(audit(server), storage=storage)
-    n_requests = len(server.requests)
-    run_audit(audit(server), storage=storage, ask_again=Outcome.REFUSED, ask_again_models=["model-b"])
-    run_audit(audit(server), storage=storage, ask_again=Outcome.UNPARSED)
-    assert len(server.requests) == n_requests
-    with pytest.raises(UsageError, match="no model or judge named 'model-z'"):
-        run_audit(audit(server), storage=storage, ask_again=Outcome.REFUSED, ask_again_models=["model-z"])
-    with pytest.raises(UsageError, match="cannot be asked for again"):
-        run_audit(audit(server), storage=storage, ask_again=Outcome.TIMEOUT)
-    assert len(server.requests) == n_requests
-
-
 def test_judges_are_asked_again_too(server: FakeServer, storage: str) -> None:
-    server.script = Refuses(direct=False)
+    server.script = RefusesFirst(answer, lambda request: not request.is_direct_question)
     settings = {"judges": "peers"}
     run_audit(audit(server, **settings), storage=storage)
     n_requests = len(server.requests)
@@ -143,30 +133,14 @@ def encoder_without_weights() -> Iterator[None]:
         yield
 
 
-class RefusesFirst:
-    """A script: the first request of each chosen kind of question is refused, further ones are answered."""
-
-    def __init__(self, script: Script, is_chosen: Callable[[Request], bool], times: int = 1) -> None:
-        self.script, self.is_chosen, self.times = script, is_chosen, times
-        self.asked = Counter[str]()
-
-    def __call__(self, request: Request) -> Reply:
-        if request.body["model"].endswith("-a") and self.is_chosen(request):
-            question = f"{request.body.get('messages')}{request.body.get('seed')}"
-            self.asked[question] += 1
-            if self.asked[question] <= self.times:
-                return completion("", finish="content_filter")
-        return self.script(request)
-
-
 def load(storage: str, record_class: type[Any]) -> list[Any]:
     return load_stored(storage, load_records, record_class)
 
 
-def coverage(storage: str, stage: str, method: str | None = None) -> CoverageRow:
+def coverage(storage: str) -> dict[tuple[str, str | None], CoverageRow]:
+    """Coverage by stage and method."""
     report = open_audit("scripted", storage=storage).report()
-    [row] = [row for row in report.coverage.total if (row.stage, row.method) == (stage, method)]
-    return row
+    return {(row.stage, row.method): row for row in report.coverage.total}
 
 
 def ask_again(
@@ -179,22 +153,22 @@ def ask_again(
         rows: stage and method of coverage, and number of answers that are asked for again.
     """
     run_audit(audit, storage=storage)
-    n_requests, before = len(server.requests), [coverage(storage, *row[:2]) for row in rows]
+    n_requests, before = len(server.requests), coverage(storage)
     run_audit(audit, storage=storage, ask_again=Outcome.REFUSED, ask_again_models=["model-b"])
     assert len(server.requests) == n_requests
     run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
     for outcome in (Outcome.REFUSED, None):
         assert len(server.requests) == n_requests + n_calls
-        for (stage, method, n), first in zip(rows, before, strict=True):
-            row = coverage(storage, stage, method)
-            assert (row.asked_again, row.answered_again, row.losses["refused"]) == (n, n, n)
-            assert row.missing == 0
-            assert row.losses["refused"] >= first.losses["refused"]
+        after = coverage(storage)
+        for stage, method, n in rows:
+            row = after[stage, method]
+            assert (row.asked_again, row.answered_again, row.losses["refused"], row.missing) == (n, n, n, 0)
+            assert n >= before[stage, method].losses["refused"]
         run_audit(audit, storage=storage, ask_again=outcome)
     assert len(server.requests) == n_requests + n_calls
-    text = " ".join(render_report(open_audit("scripted", storage=storage).report(), "text", is_brief=True).split())
-    assert "had no usable answer and were asked for again, once each" in text
-    assert open_audit("scripted", storage=storage).report().cost.total.sums.calls == len(server.requests)
+    report = open_audit("scripted", storage=storage).report()
+    assert "had no usable answer and were asked for again, once each" in brief(report)
+    assert report.cost.total.sums.calls == len(server.requests)
 
 
 def assert_repeated(records: Sequence[Any], n: int) -> None:
@@ -207,14 +181,14 @@ def assert_repeated(records: Sequence[Any], n: int) -> None:
 
 def test_log_probabilities(server: FakeServer, storage: str) -> None:
     server.script = RefusesFirst(with_letters, lambda request: "Japan" in request.text and "logprobs" in request.body)
-    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["homosexuality", "divorce"]}
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["divorce"]}
     audit = config(server.url, 2, survey=survey, judges=[], probes={"logprob": {}})
-    ask_again(server, audit, storage, 2 * 20, [("direct", "logprob", 20)])
+    ask_again(server, audit, storage, 2 * 10, [("direct", "logprob", 10)])
     pairs = load(storage, SentencePairScore)
-    assert_repeated(pairs, 20)
+    assert_repeated(pairs, 10)
     assert all(pair.swapped_repeat_key is not None for pair in pairs if pair.first_outcome is not None)
     report = open_audit("scripted", storage=storage).report()
-    assert [row.n for row in report.alignment if row.method == "logprob"] == [4, 4]
+    assert [row.n for row in report.alignment if row.method == "logprob"] == [2, 2]
 
 
 def answer_opinion(request: Request) -> Reply:
@@ -249,7 +223,7 @@ def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, 
     semantic = {"limit": 2, "encoder": "words"}
     audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
     run_audit(audit, storage=storage)
-    assert coverage(storage, "semantic", "answers").losses == {"refused": 10}
+    assert coverage(storage)["semantic", "answers"].losses == {"refused": 10}
     # The rules behind second answers are refused at first, so that a further run asks for them again.
     run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
     ask_again(server, audit, storage, 0, [("semantic", "answers", 10), ("semantic", "rules", 10)])
@@ -315,7 +289,7 @@ def test_probes_of_other_packages(
 ) -> None:
     install_package(tmp_path / "site", "talk = talk:Talk", TALK, name="talk-probe", module_name="talk")
     use_packages(monkeypatch, tmp_path / "site")
-    server.script = RefusesFirst(lambda request: completion("It depends."), lambda request: "Japan" in request.text)
+    server.script = RefusesFirst(lambda request: completion("It depends."), is_about_japan)
     audit = config(server.url, 2, judges=[], probes={"talk": {}})
     run_audit(audit, storage=storage)
     # A question that follows a second answer is asked for the first time, and refused.

@@ -99,6 +99,12 @@ def test_the_worked_example_gives_one_half(server: FakeServer, storage: str, tmp
         assert [message["role"] for message in messages] == ["user", "assistant", "user"]
         assert messages[-1]["content"] == f"Context: {DUCK[0]}\n\nSentence: {sentence}"
         assert (request.body["temperature"], request.body["max_tokens"], request.schema) == (0.5, 50, None)
+    document = build_report_document(open_audit("recorded", storage=storage).report())
+    assert document.kind == "Audit of answers"
+    text = text_of(document.sections)
+    assert "Several answers to 1 question, all in the original wording." in text
+    assert "(1 question, no 95% CI: an interval needs at least 5 questions, but there is 1 question)" in text
+    assert "auditor check recorded --min-coverage YOURS" in text
 
 
 def test_recorded_answers_that_are_all_empty_cannot_be_requested_again(server: FakeServer, tmp_path: Path) -> None:
@@ -110,22 +116,18 @@ def test_recorded_answers_that_are_all_empty_cannot_be_requested_again(server: F
     assert "Recorded answers cannot be requested again: correct their file." in error.value.how_to_fix
 
 
-def test_the_report_of_one_question_without_a_survey(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    server.script = lambda request: completion("no" if "not cross" in request.text else "yes")
-    run_audit(config(server.url, write_answers(tmp_path, {"duck": DUCK})), storage=storage)
-    document = build_report_document(open_audit("recorded", storage=storage).report())
-    assert document.kind == "Audit of answers"
-    text = text_of(document.sections)
-    assert "Several answers to 1 question, all in the original wording." in text
-    assert "(1 question, no 95% CI: an interval needs at least 5 questions, but there is 1 question)" in text
-    assert "auditor check recorded --min-coverage YOURS" in text
-
-
-def test_planted_verdicts_give_both_means_and_failures_are_no_verdict(
-    server: FakeServer, storage: str, tmp_path: Path
+def test_planted_verdicts_give_both_means_without_an_encoder_and_failures_are_no_verdict(
+    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A second run asks nothing, and a changed file is read once more."""
+
+    def never(*args: object) -> None:
+        raise AssertionError("an encoder was looked for")
+
+    monkeypatch.setattr("auditor.models.embeddings.check_encoder", never)
     server.script = judge_planted
-    audit = config(server.url, write_answers(tmp_path, planted_texts()))
+    texts = planted_texts()
+    audit = config(server.url, write_answers(tmp_path, texts))
     run_audit(audit, storage=storage)
     valid = [[verdict for verdict in verdicts if verdict is not None] for verdicts in PLANTED.values()]
     row = judged_row(storage)
@@ -134,16 +136,14 @@ def test_planted_verdicts_give_both_means_and_failures_are_no_verdict(
     assert row.instances.value != pytest.approx(row.score.value)
     assert (row.score.n, row.instances.n, row.questions) == (7, 3, 4)
     assert (row.asked, row.consistent, row.failed) == (10, 4, 3)
-
-
-def test_a_second_run_asks_nothing_and_a_changed_file_is_read_once_more(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
-    server.script = judge_planted
-    texts = planted_texts()
-    audit = config(server.url, write_answers(tmp_path, texts))
-    run_audit(audit, storage=storage)
     report = open_audit("recorded", storage=storage).report()
+    assert_report_shows_figures(report, "semantic")
+    text = render_report(report, "markdown")
+    assert "sampled has the consistency score" in text.replace("**", "")
+    for nonsense in ("moral", "SaGE", "0 wordings", "Nothing has been measured"):
+        assert nonsense not in text
+    rows = [(row.method, row.planned, row.ok, row.losses, row.missing) for row in report.coverage.total]
+    assert rows == [("answers", 14, 14, {}, 0), ("judgements", 10, 7, {"unparsed": 1, "refused": 2}, 0)]
     requests_before = len(server.requests)
     run_audit(audit, storage=storage)
     assert len(server.requests) == requests_before
@@ -158,25 +158,6 @@ def test_the_estimate_counts_the_pairs_of_the_file(server: FakeServer, tmp_path:
     audit = config(server.url, write_answers(tmp_path, planted_texts() | {"empty": ["", "a"]}))
     [row] = estimate_audit(audit, load_planned_survey(audit), ()).rows
     assert (row.name, row.stage, row.calls.low, row.calls.high) == ("judge", "consistency", 10, 10)
-
-
-def test_the_report_shows_the_score_without_an_encoder_and_without_paraphrases(
-    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def never(*args: object) -> None:
-        raise AssertionError("an encoder was looked for")
-
-    monkeypatch.setattr("auditor.models.embeddings.check_encoder", never)
-    server.script = judge_planted
-    run_audit(config(server.url, write_answers(tmp_path, planted_texts())), storage=storage)
-    report = open_audit("recorded", storage=storage).report()
-    assert_report_shows_figures(report, "semantic")
-    text = render_report(report, "markdown")
-    assert "sampled has the consistency score" in text.replace("**", "")
-    for nonsense in ("moral", "SaGE", "0 wordings", "Nothing has been measured"):
-        assert nonsense not in text
-    rows = [(row.method, row.planned, row.ok, row.losses, row.missing) for row in report.coverage.total]
-    assert rows == [("answers", 14, 14, {}, 0), ("judgements", 10, 7, {"unparsed": 1, "refused": 2}, 0)]
 
 
 def test_only_the_rows_of_the_named_model_are_compared(server: FakeServer, storage: str, tmp_path: Path) -> None:

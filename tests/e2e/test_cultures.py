@@ -11,6 +11,7 @@ import pytest
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.probes.semantic.section import build_semantic_section
 from auditor.reports.data.report_schema import Report
+from auditor.reports.output import render_report
 from auditor.run import run_audit
 from tests.e2e.test_semantic import config, report_of
 from tests.reports.sections.node_text import text_of
@@ -103,8 +104,15 @@ def test_with_a_multilingual_encoder_answers_across_languages_are_compared_with_
     server.script = language_script
     questions = write(tmp_path / "q.csv", language_rows())
     report = run(server, storage, is_multilingual=True, questions=questions, translator="model-a")
-    across = {row.model: row for row in semantic_of(report).languages if row.first != row.second}
+    by_languages = {(row.model, row.first, row.second): row for row in semantic_of(report).languages}
+    pairs = [("de", "de"), ("de", "en"), ("en", "en")]
+    assert set(by_languages) == {(model, *pair) for model in ("model-a", "model-b") for pair in pairs}
+    assert by_languages["model-b", "de", "de"].similarity.value == pytest.approx(1)
+    assert (by_languages["model-b", "de", "en"].similarity.value or 0) < 0.9
+    assert "within de" in render_report(report, "html")
+    across = {row.model: row for row in by_languages.values() if row.first != row.second}
     for row in across.values():
+        assert row.similarity.n == QUESTIONS
         assert row.translations is not None
         assert row.translations.value == pytest.approx(1)
     consistent, other = (across[model].difference for model in ("model-a", "model-b"))

@@ -170,16 +170,16 @@ def output(folder: Path) -> dict[str, Any]:
         return parsed
 
 
-def compute_independently(folder: Path) -> dict[str, dict[str, Any]]:
+@pytest.fixture(scope="module")
+def independent_figures(folder: Path, output: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The figures by a program that imports numpy, and nothing of this one."""
     command = [sys.executable, str(Path(planted_figures.__file__)), str(folder)]
     figures: dict[str, dict[str, Any]] = json.loads(subprocess.check_output(command, text=True))
     return figures
 
 
-@pytest.mark.usefixtures("output")
-def test_the_answers_have_the_planted_figures(folder: Path) -> None:
-    for figures in compute_independently(folder).values():
+def test_the_answers_have_the_planted_figures(independent_figures: dict[str, dict[str, Any]]) -> None:
+    for figures in independent_figures.values():
         for name, planted in (
             ("r by model", R), ("variance by model", VARIANCE), ("self-consistency by model", SELF_CONSISTENCY),
         ):  # fmt: skip
@@ -188,14 +188,15 @@ def test_the_answers_have_the_planted_figures(folder: Path) -> None:
         assert agreement == sorted(agreement, reverse=True)
 
 
-def test_the_document_shows_the_planted_figures(folder: Path, output: dict[str, Any]) -> None:
-    expected = compute_independently(folder)
+def test_the_document_shows_the_planted_figures(
+    independent_figures: dict[str, dict[str, Any]], output: dict[str, Any]
+) -> None:
     paper = load_paper("evalmoraal")
     compared = set()
     for table in paper.tables:
         for row, column in [(line, name) for line in table.rows for name in table.read_row(line)]:
             for source in table.find_figures(row, column):
-                for survey, figures in expected.items():
+                for survey, figures in independent_figures.items():
                     if source.figure not in figures or source.audit not in ("", survey) or source.over_audits:
                         continue
                     [cell] = [

@@ -80,11 +80,30 @@ def test_keys_that_were_not_asked_for_are_counted_in_the_first_answers_too(serve
 
 
 def test_a_judge_listed_apart_reviews_a_stand_in_trace_once_and_first(server: FakeServer, storage: str) -> None:
-    run_audit(small(server, judges=judges(server, "judge")), storage=storage)
+    """A second run finds out nothing again, unless it is told to: then it writes a new number and keeps the old."""
+    audit = small(server, judges=judges(server, "judge"))
+    run_audit(audit, storage=storage)
+    first_history = history(storage)
     assert purposes(storage) == {"direct": DIRECT_CALLS, "review": REVIEWS, "preflight": 1}
     assert {request.body["model"] for request in server.requests[:2]} == {"scripted-a", "judge"}
     assert [STAND_IN in request.text for request in server.requests].count(True) == 1
     assert len(set(map(question, server.requests))) == len(server.requests)
+    server.requests.clear()
+    run_audit(audit, storage=storage)
+    assert server.requests == []
+    for samples, preflight_calls in ((2, 1), (3, 2)):  # the stand-in trace is shown again, as its answer shows nothing
+        more = small(server, judges=judges(server, "judge"), probes={"direct": {"samples": samples}})
+        run_audit(more, storage=storage, rediscover=preflight_calls == 2)
+        assert purposes(storage)["preflight"] == preflight_calls
+        if preflight_calls == 1:
+            assert len(server.requests) == DIRECT_CALLS + REVIEWS
+            assert history(storage) == first_history
+    by_model = {(stored.key.model, stored.number): stored for stored in history(storage)}
+    assert set(by_model) == {(model, number) for model in ("openai/scripted-a", "openai/judge") for number in (1, 2)}
+    assert [by_model[stored.key.model, 1] for stored in first_history] == first_history
+    server.requests.clear()
+    run_audit(more, storage=storage)
+    assert server.requests == []
 
 
 def test_models_that_answer_in_text_review_a_stand_in_trace(server: FakeServer, storage: str) -> None:
@@ -109,20 +128,6 @@ def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer,
         "1 request tested which parameters models and judges accept"
         in auditor("status", "scripted", "--storage", storage).stderr
     )
-
-
-def test_a_second_run_finds_out_nothing_again(server: FakeServer, storage: str) -> None:
-    audit = small(server, judges=judges(server, "judge"))
-    run_audit(audit, storage=storage)
-    first_history = history(storage)
-    server.requests.clear()
-    run_audit(audit, storage=storage)
-    assert server.requests == []
-    more = small(server, judges=judges(server, "judge"), probes={"direct": {"samples": 2}})
-    run_audit(more, storage=storage)
-    assert purposes(storage)["preflight"] == 1
-    assert len(server.requests) == DIRECT_CALLS + REVIEWS
-    assert history(storage) == first_history
 
 
 def test_recorded_answers_need_no_preflight_and_their_judge_does(
@@ -167,20 +172,6 @@ def test_all_unusable_models_and_judges_are_named_before_anything_else_is_sent(
     server.script = answer
     run_audit(small(server, 3, judges=judges(server, "judge")), storage=storage)
     assert len(server.requests) == 3 * DIRECT_CALLS - 1 + 3 * REVIEWS + 1  # the answer of model-a is recorded
-
-
-def test_rediscovery_writes_a_new_number_and_keeps_the_old(server: FakeServer, storage: str) -> None:
-    run_audit(small(server, judges=judges(server, "judge")), storage=storage)
-    first_history = history(storage)
-    more = small(server, judges=judges(server, "judge"), probes={"direct": {"samples": 2}})
-    run_audit(more, storage=storage, rediscover=True)
-    by_model = {(stored.key.model, stored.number): stored for stored in history(storage)}
-    assert set(by_model) == {(model, number) for model in ("openai/scripted-a", "openai/judge") for number in (1, 2)}
-    assert [by_model[stored.key.model, 1] for stored in first_history] == first_history
-    assert purposes(storage)["preflight"] == 2  # the stand-in trace is shown again, since its answer shows nothing
-    server.requests.clear()
-    run_audit(more, storage=storage)
-    assert server.requests == []
 
 
 def test_answers_name_the_capability_that_they_were_requested_under(server: FakeServer, storage: str) -> None:

@@ -80,12 +80,14 @@ def config(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="module")
 def database(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database with the audit, which was run."""
+    """The database with the audit, which was run under two names."""
     folder = tmp_path_factory.mktemp("database")
     (folder / "audit.toml").write_text(CONFIG)
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_packages(monkeypatch, installed)
-        run_audit(load_config(folder / "audit.toml"), storage=f"sqlite:///{folder / 'audits.db'}")
+        audit = load_config(folder / "audit.toml")
+        for name in (NAME, "simulated-later"):
+            run_audit(audit.model_copy(update={"name": name}), storage=f"sqlite:///{folder / 'audits.db'}")
     return folder / "audits.db"
 
 
@@ -164,8 +166,7 @@ def test_its_thresholds_are_gates(storage: str) -> None:
     assert gates["confidence.min_confidence", "western"] == "failed"
 
 
-def test_two_audits_are_compared(config: AuditConfig, storage: str) -> None:
-    run_audit(config.model_copy(update={"name": "simulated-later"}), storage=storage)
+def test_two_audits_are_compared(storage: str) -> None:
     text = call("compare", NAME, "simulated-later", "--storage", storage, "--full")
     assert "How sure are the models?" in text
 
@@ -229,9 +230,8 @@ def test_evidence_is_checked_where_the_package_is_missing(
 
 
 def test_the_audit_opens_after_the_package_was_removed(
-    config: AuditConfig, storage: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_audit(config.model_copy(update={"name": "simulated-later"}), storage=storage)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(installed)])
     use_packages(monkeypatch, tmp_path / "empty")
     sentence = "he probe 'confidence' is not installed."
@@ -359,36 +359,29 @@ def test_the_page_leads_from_nothing_to_a_section(tmp_path: Path, monkeypatch: p
     assert [(result.sample, result.turn, result.outcome) for result in results] == [(0, 0, "ok"), (0, 1, "ok")] * 4
 
 
-@pytest.mark.parametrize(
-    ("selection", "n_excluded"),
-    [
-        (AnswerSelection(model="western"), 4),
-        (AnswerSelection(country="Japan", probe="confidence"), 4),
-        (AnswerSelection("western", "Japan", "divorce", sample=0), 1),  # the probe shows the model its own answers
-        (AnswerSelection("western", "Japan", probe="direct"), 2),
-        (AnswerSelection(topic="divorce", probe="semantic"), None),
-    ],
-)
-def test_answers_of_the_probe_are_excluded_and_come_back(
-    config: AuditConfig, storage: str, selection: AnswerSelection, n_excluded: int | None
-) -> None:
+def test_answers_of_the_probe_are_excluded_and_come_back(config: AuditConfig, storage: str) -> None:
     def load() -> list[ProbeResult]:
         with open_database(storage) as db:
             return load_records(db, 1, ProbeResult)
 
     before, report = load(), open_audit(NAME, storage=storage).report()
-    if n_excluded is None:
-        with pytest.raises(UsageError, match="no recorded answer matches"):
-            exclude_answers(NAME, selection, "Wrong.", storage=storage)
-        return
-    exclude_answers(NAME, selection, "Wrong.", storage=storage)
-    excluded = [result for result in load() if result.outcome is Outcome.EXCLUDED]
-    assert [result.value for result in excluded] == [None] * n_excluded
-    after = open_audit(NAME, storage=storage).report()
-    [row] = [row for row in after.coverage.total if row.stage == "confidence"]
-    assert (row.planned, row.ok, row.losses) == (N_CALLS, N_CALLS - n_excluded, {"excluded": n_excluded})
-    run_audit(config, storage=storage)
-    assert [result for result in load() if result.outcome is Outcome.EXCLUDED] == excluded
-    undo_exclusion(NAME, 1, storage=storage)
-    assert load() == before
+    with pytest.raises(UsageError, match="no recorded answer matches"):
+        exclude_answers(NAME, AnswerSelection(topic="divorce", probe="semantic"), "Wrong.", storage=storage)
+    for selection, n_excluded in (
+        (AnswerSelection(model="western"), 4),
+        (AnswerSelection(country="Japan", probe="confidence"), 4),
+        (AnswerSelection("western", "Japan", "divorce", sample=0), 1),  # the probe shows the model its own answers
+        (AnswerSelection("western", "Japan", probe="direct"), 2),
+    ):
+        exclusion = exclude_answers(NAME, selection, "Wrong.", storage=storage)
+        excluded = [result for result in load() if result.outcome is Outcome.EXCLUDED]
+        assert [result.value for result in excluded] == [None] * n_excluded
+        if n_excluded == 2:
+            after = open_audit(NAME, storage=storage).report()
+            [row] = [row for row in after.coverage.total if row.stage == "confidence"]
+            assert (row.planned, row.ok, row.losses) == (N_CALLS, N_CALLS - n_excluded, {"excluded": n_excluded})
+            run_audit(config, storage=storage)
+            assert [result for result in load() if result.outcome is Outcome.EXCLUDED] == excluded
+        undo_exclusion(NAME, exclusion.id, storage=storage)
+        assert load() == before
     assert open_audit(NAME, storage=storage).report().probes == report.probes

@@ -22,6 +22,7 @@ from tests.support.fake_server import FakeServer
 from tests.support.stored_rows import load_stored
 
 COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divorce", "abortion"), 2
+PROBES: dict[str, Any] = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
 
 
 def write_log(folder: Path, shift: float = 0.0) -> Path:
@@ -46,7 +47,7 @@ def config_with_replay(server: FakeServer, file: Path, others: int = 0, **change
     """Config of two models replayed from a log, and of some live models."""
     base_config = config(server.url, max(2, others)).model_dump(mode="json")
     models = [{"name": n, "model": f"replay/{n}", "answers": str(file)} for n in ("old", "older")]
-    probes = {"direct": {"samples": SAMPLES, "mode": "text"}}
+    probes = {"direct": PROBES["direct"]}
     live_models = base_config["models"][:others]
     return AuditConfig.model_validate(
         base_config | {"models": [*models, *live_models], "probes": probes, "judges": []} | changes
@@ -68,7 +69,9 @@ def test_records_are_verified_without_the_log_only_as_far_as_possible(server: Fa
     succeed("verify", archive)
 
 
-def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_an_old_log_runs_with_no_calls_and_a_changed_one_gives_other_answers(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     run_audit(config_with_replay(server, write_log(tmp_path)), storage=storage)
     assert server.requests == []
     report = open_audit("scripted", storage=storage).report()
@@ -80,6 +83,11 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     assert report.conflicts.total > 0
     traces = load_stored(storage, results.load_traces)
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
+    before = open_audit("scripted", storage=storage).scores()["old", "Germany", "divorce", "direct"]
+    (tmp_path / "new").mkdir()
+    run_audit(config_with_replay(server, write_log(tmp_path / "new", shift=0.1)), storage=storage)
+    after = open_audit("scripted", storage=storage).scores()["old", "Germany", "divorce", "direct"]
+    assert after == pytest.approx((before or 0.0) + 0.1)
 
 
 def test_a_run_says_how_many_recorded_answers_are_missing(server: FakeServer, tmp_path: Path) -> None:
@@ -105,23 +113,10 @@ def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(
     assert {v.model for v in verdicts} == {"old", "older", "model-a", "model-b"}
 
 
-def test_another_log_gives_other_answers(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    run_audit(config_with_replay(server, write_log(tmp_path)), storage=storage)
-    before = open_audit("scripted", storage=storage).scores()
-    (tmp_path / "new").mkdir()
-    run_audit(config_with_replay(server, write_log(tmp_path / "new", shift=0.1)), storage=storage)
-    after = open_audit("scripted", storage=storage).scores()
-    scores_after_and_before = (
-        after["old", "Germany", "divorce", "direct"],
-        before["old", "Germany", "divorce", "direct"],
-    )
-    assert scores_after_and_before[0] == pytest.approx((scores_after_and_before[1] or 0.0) + 0.1)
-
-
 def test_log_probabilities_of_recorded_answers_are_not_measurable(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
-    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "logprob": {"method": "choice"}}
+    probes = {"direct": PROBES["direct"], "logprob": {"method": "choice"}}
     run_audit(config_with_replay(server, write_log(tmp_path), probes=probes), storage=storage)
     report = open_audit("scripted", storage=storage).report()
     [total] = [row for row in report.coverage.total if row.method == "logprob"]
@@ -148,8 +143,7 @@ def test_recorded_verdicts_settle_the_conflicts_of_recorded_answers(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     judges = judges_with_verdicts(write_verdicts(tmp_path), "x", "y", "z")
-    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
-    settings = config_with_replay(server, write_log(tmp_path), judges=judges, probes=probes)
+    settings = config_with_replay(server, write_log(tmp_path), judges=judges, probes=PROBES)
     run_audit(settings, storage=storage)
     assert server.requests == []
     audit = open_audit("scripted", storage=storage)
@@ -174,9 +168,8 @@ def test_a_missing_verdict_is_a_failure_and_another_file_replaces_verdicts(
 ) -> None:
     file = write_verdicts(tmp_path)
     complete = file.read_text("utf-8")
-    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
     settings = config_with_replay(
-        server, write_log(tmp_path), judges=judges_with_verdicts(file, "x", "y", "z"), probes=probes
+        server, write_log(tmp_path), judges=judges_with_verdicts(file, "x", "y", "z"), probes=PROBES
     )
     file.write_text(complete.replace("x,old,DE,divorce,0,VALID,Because.\n", ""), "utf-8")
     survey = load_planned_survey(settings)
@@ -203,9 +196,8 @@ def test_peers_with_recorded_verdicts_judge_each_other(server: FakeServer, stora
         {"name": name, "model": f"replay/{name}", "answers": str(write_log(tmp_path)), "verdicts": verdicts}
         for name in ("old", "older")
     ]
-    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
     run_audit(
-        config_with_replay(server, write_log(tmp_path), models=models, judges="peers", probes=probes), storage=storage
+        config_with_replay(server, write_log(tmp_path), models=models, judges="peers", probes=PROBES), storage=storage
     )
     verdict_rows = load_stored(storage, results.load_verdicts)
     assert {(verdict.judge, verdict.model) for verdict in verdict_rows} == {("old", "older"), ("older", "old")}
@@ -216,11 +208,10 @@ def test_recorded_verdicts_are_added_to_an_audit_that_was_run_and_paid_verdicts_
 ) -> None:
     verdicts, models = write_verdicts(tmp_path), config_with_replay(server, write_log(tmp_path)).models
     live_judge = config(server.url).models[0].model_dump(exclude_unset=True)
-    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
 
     def run_with(judges: list[dict[str, Any]]) -> set[tuple[str, str, Cell, Ruling | None]]:
         settings = {"models": [model.model_dump(exclude_unset=True) for model in models], "judges": judges}
-        audit = config(server.url).model_dump(mode="json", exclude_unset=True) | settings | {"probes": probes}
+        audit = config(server.url).model_dump(mode="json", exclude_unset=True) | settings | {"probes": PROBES}
         run_audit(AuditConfig.model_validate(audit), storage=storage)
         rows = load_stored(storage, results.load_verdicts)
         return {(row.judge, row.model, row.cell, row.ruling) for row in rows}

@@ -34,22 +34,26 @@ def forget_version(storage: str) -> None:
 
 
 def test_an_audit_begun_before_resumes_without_a_call_and_a_new_one_gets_the_present_schema(
-    server: FakeServer, storage: str
+    server: FakeServer, storage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A dry run knows it; and the present schema does not contradict the prompt."""
     audit = config(server.url, 1, **AUDIT)
+    new_audit = audit.model_copy(update={"name": "new"})
     run_audit(with_schema_version(audit, 1), storage=storage)
     assert {request.schema for request in server.requests} == {"MoralJudgement"}
     forget_version(storage)
+    print_dry_run(audit, storage)
+    output = " ".join("".join(capsys.readouterr()).split())
+    assert "None is left to send: all answers are recorded." in output
+    assert '"schema": "MoralJudgement"' in output
+    print_dry_run(new_audit, storage)
+    assert '"schema": "ReasonedJudgement"' in capsys.readouterr().out
     n_requests = len(server.requests)
     run_audit(audit, storage=storage)
     assert len(server.requests) == n_requests, "recorded answers are found again"
-    run_audit(audit.model_copy(update={"name": "new"}), storage=storage)
+    run_audit(new_audit, storage=storage)
     assert {request.schema for request in server.requests[n_requests:]} == {"ReasonedJudgement"}
-
-
-def test_the_present_schema_does_not_contradict_the_prompt(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, 1, **AUDIT), storage=storage)
-    body = server.requests[0].body
+    body = server.requests[-1].body
     properties = body["response_format"]["json_schema"]["schema"]["properties"]
     assert properties["reasoning"]["description"] == "Step-by-step reasoning."
     assert "step by step, in at most 120 words" in body["messages"][0]["content"]
@@ -80,17 +84,3 @@ def test_the_schema_of_verdicts_has_the_limit_of_the_prompt(
     reviews = [request.text for request in server.requests if request.schema in expected]
     assert all(f"at most {max_words} words" in text for text in reviews)
     assert open_audit("scripted", storage=storage).report().panel.prevalence.n > 0
-
-
-def test_a_dry_run_and_an_estimate_know_which_schema_an_audit_keeps(
-    server: FakeServer, storage: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    audit = config(server.url, 1, **AUDIT)
-    run_audit(with_schema_version(audit, 1), storage=storage)
-    forget_version(storage)
-    print_dry_run(audit, storage)
-    output = " ".join("".join(capsys.readouterr()).split())
-    assert "None is left to send: all answers are recorded." in output
-    assert '"schema": "MoralJudgement"' in output
-    print_dry_run(audit.model_copy(update={"name": "new"}), storage)
-    assert '"schema": "ReasonedJudgement"' in capsys.readouterr().out

@@ -13,7 +13,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.errors import ConfigError, ImportFileError, UsageError
 from auditor.models import weights
-from auditor.probes.semantic import answer_rows, scoring
+from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.probes.semantic.records import FOUNDATIONS
@@ -175,27 +175,19 @@ def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
     return path
 
 
-def test_refusals_in_a_file_are_counted_and_not_compared(storage: str, tmp_path: Path) -> None:
-    refusal = "I'm sorry, but I can't help with that."
-    rows: list[list[object]] = [["m", "care-1", wording, refusal] for wording in range(1, 5)]
-    file = write(
-        tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer"], [*rows, ["m", "care-1", 5, "No."]]
-    )
-    counts = import_answers(file, audit="published", storage=storage)
-    assert (counts.rows, counts.empty, counts.unscorable) == (5, 4, 1)
-    section = report_of(storage, "published").find(SemanticReport)
-    assert section is not None
-    assert section.models[0].losses == {"refused": 4}
-    assert section.models[0].consistency.value is None
-
-
-def test_what_programs_write_for_missing_answers_is_counted_and_not_compared(storage: str, tmp_path: Path) -> None:
+def test_refusals_and_what_programs_write_for_missing_answers_are_counted_and_not_compared(
+    storage: str, tmp_path: Path
+) -> None:
     """Two answers "nan" were perfectly consistent."""
-    texts = ("nan", "NaN", "None", "null", "<NA>", "")
-    rows: list[list[object]] = [["m", "care-1", wording, text] for wording, text in enumerate(texts)]
+    refusal, missing = "I'm sorry, but I can't help with that.", ("nan", "NaN", "None", "null", "<NA>", "")
+    rows: list[list[object]] = [["m", "care-1", wording, text] for wording, text in enumerate((*[refusal] * 4, "No."))]
+    rows += [["n", "care-1", wording, text] for wording, text in enumerate(missing)]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer"], rows)
     counts = import_answers(file, audit="published", storage=storage)
-    assert (counts.rows, counts.empty, counts.unscorable) == (6, 6, 1)
+    assert (counts.rows, counts.empty, counts.unscorable) == (11, 10, 2)
+    section = find_part(report_of(storage, "published"), SemanticReport)
+    assert section.models[0].losses == {"refused": 4}
+    assert [row.consistency.value for row in section.models] == [None, None]
 
 
 def test_imported_answers_have_the_same_scores_as_asked_ones(
@@ -253,12 +245,10 @@ def test_a_file_that_cannot_be_used_says_where(
         import_answers(write(tmp_path / "a.csv", columns, rows), audit="x", storage=storage)
 
 
-def test_an_audit_that_was_run_is_not_overwritten(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    server.script = script
-    run_audit(config(server.url, limit=1), storage=storage)
+def test_an_audit_that_was_run_is_not_overwritten(asked: tuple[str, AuditConfig], tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
     with pytest.raises(UsageError, match="was run, not imported"):
-        import_answers(file, audit="moral", storage=storage)
+        import_answers(file, audit="moral", storage=asked[0])
 
 
 @pytest.mark.parametrize(
@@ -445,35 +435,3 @@ def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeSer
         (t, m) for t in ("rot", "answer") for m in ("cosine", *baseline_metrics)
     }
     assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.rivals)
-
-
-def test_answers_are_compared_across_languages(
-    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        scoring, "MIN_MULTILINGUAL_VOCABULARY", 0
-    )  # the answers are in English, which the encoder reads
-    columns = ["question_id", "question", "paraphrase", "language"]
-    wordings = {"Is it so": "en", "Should it be so": "en", "Ist das so": "de", "Soll das sein": "de"}
-    rows: list[list[object]] = [
-        [q, f"Question {q}?", f"{words} {q}?", code] for q in range(6) for words, code in wordings.items()
-    ]
-
-    def bilingual(request: Request) -> Reply:
-        if request.schema == "MoralAnswer":
-            german = any(w in request.text for w in ("Ist das", "Soll das"))
-            return completion(json.dumps({"answer": STANDS[german]}))
-        return script(request)
-
-    server.script = bilingual
-    file = write(tmp_path / "q.csv", columns, rows)
-    run_audit(config(server.url, models=1, questions=str(file), paraphrases=4, limit=None), storage=storage)
-    semantic_section = find_part(report_of(storage), SemanticReport)
-    similarity_by_languages = {(r.first, r.second): r.similarity for r in semantic_section.languages}
-    assert set(similarity_by_languages) == {("de", "de"), ("de", "en"), ("en", "en")}
-    assert similarity_by_languages["de", "de"].value == pytest.approx(1.0, abs=1e-6)
-    assert similarity_by_languages["en", "en"].value == pytest.approx(1.0, abs=1e-6)
-    across = similarity_by_languages["de", "en"]
-    assert across.n == 6
-    assert (across.value or 0) < 0.9
-    assert "within de" in render_report(report_of(storage), "html")

@@ -8,6 +8,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,6 +32,7 @@ ANSWERS = {
 }
 """A model's answers to the wordings of each question."""
 RULE_TO_FOLLOW = "Promises bind."
+LABEL_COLUMNS = "rater,model,question_id,left,right,judgement"
 DUCK_VERDICTS = {"The duck did not cross the road.": "no", "The animal crossed the road.": "yes"}
 
 
@@ -57,12 +60,19 @@ class TextEncoder:
         return np.stack([self._direction(word) for word in words]), np.ones(len(words), dtype=np.bool_)
 
 
-@pytest.fixture(autouse=True)
-def _planted_encoder() -> Iterator[None]:
+@contextmanager
+def text_encoder() -> Iterator[None]:
+    """Use `TextEncoder` in place of every sentence encoder."""
     with (
         mock.patch("auditor.models.embeddings.check_encoder"),
         mock.patch("auditor.models.embeddings.load_encoder", return_value=TextEncoder()),
     ):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _planted_encoder() -> Iterator[None]:
+    with text_encoder():
         yield
 
 
@@ -211,21 +221,50 @@ LEXICAL = {"BLEU": bleu, "ROUGE": rouge, "BERTScore": bertscore}
 # --- SaGE ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sage_words(server: FakeServer, tmp_path: Path) -> list[str | Path]:
+def write_sage_words(folder: Path, url: str) -> list[str | Path]:
     """The command with planted questions for all audits, people's labels and rules."""
-    server.script = answer
-    questions = write_questions(tmp_path)
+    questions = write_questions(folder)
     labels = [
         ("rater", "planted", question, left, right, "Y" if texts[left - 1] == texts[right - 1] else "N")
         for question, texts in ANSWERS.items()
         for left, right in itertools.combinations(range(1, N_WORDINGS + 1), 2)
     ]
-    people = write_csv(tmp_path / "people.csv", "rater,model,question_id,left,right,judgement", labels)
-    rules = write_csv(tmp_path / "rules.csv", "question_id,rule", [(question, RULE_TO_FOLLOW) for question in ANSWERS])
+    people = write_csv(folder / "people.csv", LABEL_COLUMNS, labels)
+    rules = write_csv(folder / "rules.csv", "question_id,rule", [(question, RULE_TO_FOLLOW) for question in ANSWERS])
     files = {"MCC": questions, "SELECTED": questions, "PEOPLE": people, "RULES": rules}
     data = [word for name, file in files.items() for word in ("--data", f"{name}={file}")]
-    return ["sage", "--models", write_models(tmp_path, server.url), *data]
+    return ["sage", "--models", write_models(folder, url), *data]
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """All tables on the planted answers, which a server gave that has ended: further requests would fail.
+
+    Attributes:
+        words: of the command.
+        messages: what it wrote to standard error.
+        page: the document.
+    """
+
+    folder: Path
+    words: list[str | Path]
+    cells: Cells
+    messages: str
+    page: str
+
+
+@pytest.fixture(scope="module")
+def sage_tables(tmp_path_factory: pytest.TempPathFactory) -> Replicated:
+    folder = tmp_path_factory.mktemp("sage")
+    with FakeServer(answer) as server, text_encoder():
+        words = write_sage_words(folder, server.url)
+        return run_all_tables(folder, words)
+
+
+def run_all_tables(folder: Path, words: list[str | Path]) -> Replicated:
+    page = folder / "page.txt"
+    result = succeed("replicate", *words, "--json", "-o", page, "--storage", f"sqlite:///{folder}/replication.db")
+    return Replicated(folder, words, Cells(result.stdout), result.stderr, page.read_text(encoding="utf-8"))
 
 
 def test_identical_unrelated_and_half_equal_answers_give_the_formulas_values() -> None:
@@ -235,8 +274,8 @@ def test_identical_unrelated_and_half_equal_answers_give_the_formulas_values() -
     assert 0 < values["half"][0] < values["half"][1] < 0.4, "2 of 5 pairs of answers are equal"
 
 
-def test_the_eight_columns_of_table_1(sage_words: list[str | Path], tmp_path: Path) -> None:
-    cells = replicate(tmp_path, *sage_words, "--table", "1")
+def test_the_eight_columns_of_table_1(sage_tables: Replicated) -> None:
+    cells = sage_tables.cells
     for text, of_rules in (("answers", False), ("rules", True)):
         for metric, similarity in LEXICAL.items():
             expected = mean_of(lambda texts, s=similarity: mean_over_pairs(texts, s), of_rules=of_rules)  # type: ignore[misc]
@@ -282,8 +321,8 @@ def test_mixed_rules_weigh_a_fifth(server: FakeServer, tmp_path: Path) -> None:
         assert unmixed == pytest.approx(sage(members, alpha, mix(1.0)), abs=1e-6)
 
 
-def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | Path], tmp_path: Path) -> None:
-    cells = replicate(tmp_path, *sage_words, "--table", "1", "--as", "planted=GPT-4")
+def test_a_published_row_is_filled_by_the_compared_model(sage_tables: Replicated) -> None:
+    cells = replicate(sage_tables.folder, *sage_tables.words, "--table", "1", "--as", "planted=GPT-4")
     cell = cells.find("1", "GPT-4 †", "SaGE, rules", "exponent 10, planted")
     assert cell["difference"] == pytest.approx(mean_of(lambda texts: sage(texts, 10)) - 0.438, abs=1e-6)
     assert (cell["mark"], cell["departures"]) == (
@@ -297,8 +336,8 @@ def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | 
     assert other_models == {"no_counterpart"}
 
 
-def test_measures_are_correlated_with_peoples_labels(sage_words: list[str | Path], tmp_path: Path) -> None:
-    cells = replicate(tmp_path, *sage_words, "--table", "2")
+def test_measures_are_correlated_with_peoples_labels(sage_tables: Replicated) -> None:
+    cells = sage_tables.cells
     share_of_yes = [mean_over_pairs(texts, is_equal) for texts in ANSWERS.values()]
     for metric, similarity in LEXICAL.items():
         measured = [mean_over_pairs(texts, similarity) for texts in ANSWERS.values()]
@@ -333,7 +372,7 @@ def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: Fake
         for name in texts
         for i, j in pairs
     ]
-    people = write_csv(tmp_path / "people.csv", "rater,model,question_id,left,right,judgement", labels)
+    people = write_csv(tmp_path / "people.csv", LABEL_COLUMNS, labels)
     words: list[str | Path] = ["sage", "--table", "2", "--models", write_models(tmp_path, server.url)]
     cells = replicate(tmp_path, *words, "--data", f"SELECTED={questions}", "--data", f"PEOPLE={people}")
     # p of a pair is its label over their sum, so the entropy is the logarithm of the number of equal pairs.
@@ -346,8 +385,8 @@ def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: Fake
         assert cell["recomputed"]["n"] == len(with_pairs)
 
 
-def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Path) -> None:
-    cells = replicate(tmp_path, *sage_words, "--table", "4")
+def test_following_a_rule_is_table_4(sage_tables: Replicated) -> None:
+    cells = sage_tables.cells
     before = mean_of(lambda texts: sage(texts, 10))
     assert cells.value(
         "4", "planted, without a rule", "SaGE", "rules of thumb, SaGE with exponent 10"
@@ -363,12 +402,10 @@ def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Pat
         assert cells.value("4", "planted, with a rule", metric, "answers") == pytest.approx(followed, abs=1e-6)
     [number] = [entry for entry in cells.departures if entry["id"] == "questions-of-experiments"]
     assert number["description"] == "number of questions of the experiment: 3 (published: 500)"
-    assert number["audits"] == ["rules"]
+    assert number["audits"] == ["rules", "temperature"]
 
 
-def test_consistency_and_accuracy_on_a_task_are_in_one_table(
-    sage_words: list[str | Path], server: FakeServer, tmp_path: Path
-) -> None:
+def test_consistency_and_accuracy_on_a_task_are_in_one_table(server: FakeServer, tmp_path: Path) -> None:
     reasons = {"identical": ["It is so."] * 5, "half": ["It is so.", "It is so.", "It is so.", "Why not?", "Why not?"]}
     choices = {"identical": [1] * 5, "half": [1, 1, 2, 2, 2]}
 
@@ -386,7 +423,8 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
         for number in range(1, 5)
     ]
     file = write_csv(tmp_path / "task.csv", "question_id,question,choices,correct,paraphrase", rows)
-    cells = replicate(tmp_path, *sage_words, "--data", f"TruthfulQA={file}", "--table", "3")
+    words = write_sage_words(tmp_path, server.url)
+    cells = replicate(tmp_path, *words, "--data", f"TruthfulQA={file}", "--table", "3")
     # The paraphrases are asked, not the question itself.
     assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 1 / 4) / 2)
     for alpha in (10, 1):
@@ -396,7 +434,7 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
     assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
     # Of HellaSwag, the chosen endings are compared: no further call.
     n_requests = len(server.requests)
-    cells = replicate(tmp_path, *sage_words, "--data", f"HellaSwag={file}", "--table", "3")
+    cells = replicate(tmp_path, *words, "--data", f"HellaSwag={file}", "--table", "3")
     assert len(server.requests) == n_requests
     for alpha in (10, 1):
         endings = [[str(choice) for choice in chosen[1:]] for chosen in choices.values()]
@@ -439,8 +477,8 @@ def test_the_files_paraphraser_and_author_of_rules_are_used(server: FakeServer, 
     assert set(authors) == {"vicuna-13b"}
 
 
-def test_temperature_changes_answers_to_the_same_words_only(sage_words: list[str | Path], tmp_path: Path) -> None:
-    cells = replicate(tmp_path, *sage_words, "--table", "figure-3")
+def test_temperature_changes_answers_to_the_same_words_only(sage_tables: Replicated) -> None:
+    cells = sage_tables.cells
     for temperature, expected in (("0", 1.0), ("0.5", 0.0), ("1", 0.0)):
         same, other = (f"planted, {words}, temperature {temperature}" for words in ("same words", "five wordings"))
         assert cells.value("figure-3", same, "SaGE", "exponent 10") == pytest.approx(expected, abs=1e-6)
@@ -450,21 +488,17 @@ def test_temperature_changes_answers_to_the_same_words_only(sage_words: list[str
         assert cells.value("figure-3", other, "ROUGE") == pytest.approx(of_wordings, abs=1e-6)
 
 
-def test_a_second_run_makes_no_call(sage_words: list[str | Path], server: FakeServer, tmp_path: Path) -> None:
-    pages = [tmp_path / "first.txt", tmp_path / "second.txt"]
-    storage = f"sqlite:///{tmp_path}/replication.db"
-    for page in pages:
-        n_requests = len(server.requests)
-        result = succeed("replicate", *sage_words, "-o", str(page), "--storage", storage)
-        assert "These include calls of the experiments on it (rules)." in result.stderr
-        assert "All are calls of the experiments on it (temperature)." in result.stderr
-    assert len(server.requests) == n_requests
-    assert result.stderr.count("None is left to send: all answers are recorded.") == 3
-    assert pages[0].read_text(encoding="utf-8") == pages[1].read_text(encoding="utf-8"), "calls of experiments, too"
+def test_a_second_run_makes_no_call(sage_tables: Replicated) -> None:
+    repeated = run_all_tables(sage_tables.folder, sage_tables.words)
+    for run in (sage_tables, repeated):
+        assert "These include calls of the experiments on it (rules)." in run.messages
+        assert "All are calls of the experiments on it (temperature)." in run.messages
+    assert repeated.messages.count("None is left to send: all answers are recorded.") == 3
+    assert (repeated.page, repeated.cells.cells) == (sage_tables.page, sage_tables.cells.cells), "of experiments, too"
 
 
-def test_tables_without_their_file_are_not_run(sage_words: list[str | Path], tmp_path: Path) -> None:
-    cells = replicate(tmp_path, *sage_words[:-4], "--table", "2")
+def test_tables_without_their_file_are_not_run(sage_tables: Replicated) -> None:
+    cells = replicate(sage_tables.folder, *sage_tables.words[:-4], "--table", "2")
     assert {cell["not_run"] for cell in cells.cells} == {"no_file"}
 
 

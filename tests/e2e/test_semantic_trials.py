@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +36,26 @@ from tests.support.stored_rows import find_part, load_stored
 @pytest.fixture(autouse=True, scope="module")
 def encoder() -> Path:
     return weights.pull_weights("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="module")
+def trial_server() -> Iterator[FakeServer]:
+    with FakeServer(script) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def finished(encoder: Path, trial_server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of an audit of two models and eight questions."""
+    path = tmp_path_factory.mktemp("finished") / "audits.db"
+    run_audit(config(trial_server.url, models=2, limit=8, rivals=["rouge_l"]), storage=f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> str:
+    """URL of a copy of that database."""
+    return f"sqlite:///{shutil.copy(finished, tmp_path)}"
 
 
 def value(estimate: Estimate) -> float:
@@ -168,17 +190,15 @@ def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: 
     assert row.change.adjusted_p_value == row.change.p_value < 0.05
 
 
-def test_rules_of_a_file_are_followed(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    server.script = script
-    run_audit(config(server.url, models=2, limit=8, rivals=["rouge_l"]), storage=storage)
-    with open_database(storage, create=False) as db:
+def test_rules_of_a_file_are_followed(trial_server: FakeServer, copied: str, tmp_path: Path) -> None:
+    with open_database(copied, create=False) as db:
         questions = [question.id for question in answer_rows.load_questions(db, audits.get_audit(db, "moral").id)]
     file = write(tmp_path / "rules.csv", ["question_id", "rule"], [[id_, RULES[0]] for id_ in questions[:6]])
-    requests_before = len(server.requests)
-    result = rules(ExperimentContext(storage), "moral", file)
+    requests_before = len(trial_server.requests)
+    result = rules(ExperimentContext(copied), "moral", file)
     # With the rule, answers and the rules behind them; the answers without it are those of the audit.
-    assert 0 < len(server.requests) - requests_before <= 2 * 6 * 5 * 2
-    asked = [request for request in server.requests[requests_before:] if request.schema == "MoralAnswer"]
+    assert 0 < len(trial_server.requests) - requests_before <= 2 * 6 * 5 * 2
+    asked = [request for request in trial_server.requests[requests_before:] if request.schema == "MoralAnswer"]
     assert len(asked) == 2 * 6 * 5
     assert all(RULES[0] in request.text for request in asked)
     for row in result.data:
@@ -284,10 +304,8 @@ def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
     assert (repeated_row, len(server.requests)) == (row, requests_before)
 
 
-def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    server.script = script
-    run_audit(config(server.url, models=2, limit=8, rivals=["rouge_l"]), storage=storage)
-    answers = load_stored(storage, answer_rows.load_answers, name="moral")
+def test_measures_are_compared_with_people(copied: str, tmp_path: Path) -> None:
+    answers = load_stored(copied, answer_rows.load_answers, name="moral")
     text_by_wording = {(a.model, a.question, a.wording): a.text for a in answers}
 
     def judge(model: str, question: str, i: int) -> str:
@@ -302,7 +320,7 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     ]
     rows[0][-1] = "NA"
     file = write(tmp_path / "people.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
-    part = run_checked(judgements, ExperimentContext(storage), "moral", file).data
+    part = run_checked(judgements, ExperimentContext(copied), "moral", file).data
     assert (part.questions, part.judgements) == (8, len(rows))  # of two models
     assert part.alpha.value == pytest.approx(1.0)
     correlation_by_metric = {(c.text, c.metric): c for c in part.correlations}
