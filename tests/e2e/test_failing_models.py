@@ -36,13 +36,8 @@ def provided_by(audit: AuditConfig, *providers: str) -> AuditConfig:
     return audit.model_copy(update={"models": models})
 
 
-# What providers send for a wrong key or model; the sources are in tests/models/test_failures.py.
+# What providers send for a wrong key or model, in each form of a body; more are in tests/models/test_failures.py.
 UNUSABLE: dict[str, tuple[str, Reply, str]] = {
-    "deepseek key": (
-        "deepseek",
-        Reply(401, {"error": {"message": "Authentication Fails, Your api key: ****cd15 is invalid"}}),
-        "Authentication Fails, Your api key: ****cd15 is invalid",
-    ),
     "deepseek model": ("deepseek", error(400, "Model Not Exist"), "Model Not Exist"),
     "mistral key": ("mistral", Reply(401, {"detail": "Unauthorized"}), "Unauthorized"),
     "mistral model": (
@@ -51,7 +46,6 @@ UNUSABLE: dict[str, tuple[str, Reply, str]] = {
         "Invalid model: nope",
     ),
     "xai key": ("xai", Reply(400, {"error": "Incorrect API key provided: sk***gA."}), "Incorrect API key provided"),
-    "balance": ("deepseek", error(402, "Insufficient Balance"), "Insufficient Balance"),
 }
 
 

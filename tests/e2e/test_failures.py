@@ -271,7 +271,7 @@ def test_failures_have_no_number_in_database_report_or_export(server: FakeServer
 
     server.script = script
     probes = {"direct": {"samples": SAMPLES}, "logprob": {"method": "choice"}}
-    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ASKED_TOPICS[2:6]}
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ASKED_TOPICS[2:5]}
     run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}, survey=survey), storage=storage)
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")

@@ -19,7 +19,7 @@ from auditor.config import AuditConfig, installed_probes, load_config
 from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.prompts import loader
 from auditor.reports.data.report_schema import render_json_schema
-from auditor.run import load_planned_survey, open_audit, run_audit
+from auditor.run import load_planned_survey, open_audit
 from auditor.run.fingerprints import fingerprint
 from tests.e2e.test_probe_plugin import CONFIG, EXAMPLE, N_CALLS, NAME
 
@@ -87,11 +87,6 @@ def test_every_part_of_the_program_uses_the_probe(
     page = call("report", NAME, "--storage", url, "--format", "markdown")
     assert page.index("is the most overconfident model") < page.index("How sure are the models?")
     assert {gate.name for gate in open_audit(NAME, storage=url).check().gates} >= {"confidence.max_overconfidence"}
-    call("export", "tables", NAME, "--storage", url, "-o", str(tmp_path / "tables"))
-    assert (tmp_path / "tables" / "report_confidence_refusals.csv").exists()
-    assert f"confidence: {N_CALLS} answers were read again, and 0 say" in call("verify", NAME, "--storage", url)
-    run_audit(config.model_copy(update={"name": "simulated-later"}), storage=url)
-    assert "How sure are the models?" in call("compare", NAME, "simulated-later", "--storage", url, "--full")
     doctor = call("doctor", "--storage", url)
     assert all(f"probe {name}" in doctor for name in ("confidence", "distribution", "logic", "semantic"))
     assert "Germany\tdivorce\tok" in call("probe", "confidence", "answers", NAME, "--storage", url)

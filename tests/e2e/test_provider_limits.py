@@ -21,7 +21,7 @@ from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.virtual_time import run_in_virtual_time
 
 ANSWER_S = 0.3
-RPM, MAX_IN_FLIGHT = 4_000, 80
+RPM, MAX_IN_FLIGHT = 2_000, 40
 """Of all models of the account together."""
 BURST = (20.0, 23.0)
 """Start and end of the time in which the provider refuses everything, in seconds after the first request."""
@@ -155,7 +155,7 @@ def test_requests_in_flight_are_back_within_10_s_where_they_are_the_limit(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float
 ) -> None:
     provider = Provider(lambda name, at: retry_after_s if BURST[0] <= at < BURST[1] else None)
-    assert set(answer_calls(provider, {"a": 12_000}, monkeypatch)) == {Outcome.OK}
+    assert set(answer_calls(provider, {"a": 6_000}, monkeypatch)) == {Outcome.OK}
     permitted_per_s = MAX_IN_FLIGHT / ANSWER_S
     assert provider.rate(10, 20) == pytest.approx(permitted_per_s, rel=0.02)
     assert provider.rate(33, 43) >= 0.95 * permitted_per_s
@@ -163,8 +163,8 @@ def test_requests_in_flight_are_back_within_10_s_where_they_are_the_limit(
 
 def test_a_refused_model_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = Provider(lambda name, at: 20.0 if name == "refused" and at > 1 else None)
-    outcomes = answer_calls(provider, {"refused": 200, "other": 1_600}, monkeypatch)
-    assert 1_600 <= outcomes.count(Outcome.OK) < 1_800
+    outcomes = answer_calls(provider, {"refused": 100, "other": 800}, monkeypatch)
+    assert 800 <= outcomes.count(Outcome.OK) < 900
     assert provider.rate(5, 10, "other") == pytest.approx(MAX_IN_FLIGHT / 2 / ANSWER_S, rel=0.02)
 
 
@@ -174,7 +174,7 @@ def test_a_rate_that_no_setting_names_is_found_and_no_call_is_lost(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float, scope: Literal["model", "account"]
 ) -> None:
     provider = Provider(bucket(retry_after_s))
-    outcomes = answer_calls(provider, dict.fromkeys("abcd", 1_600), monkeypatch, scope=scope)
+    outcomes = answer_calls(provider, dict.fromkeys("abcd", 800), monkeypatch, scope=scope)
     assert set(outcomes) == {Outcome.OK}
     last = max(at for _, at in provider.answered)
     assert provider.rate(0.4 * last, 0.8 * last) >= (0.95 if scope == "model" else 0.75) * RPM / 60
@@ -186,15 +186,15 @@ def test_a_minute_of_429_costs_few_requests_and_no_call(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float, scope: Literal["model", "account"]
 ) -> None:
     provider = Provider(lambda name, at: retry_after_s if 2 <= at < 62 else None)
-    outcomes = answer_calls(provider, dict.fromkeys("abcd", 400), monkeypatch, scope=scope)
-    assert Counter(outcomes) == {Outcome.OK: 1_600}
+    outcomes = answer_calls(provider, dict.fromkeys("abcd", 200), monkeypatch, scope=scope)
+    assert Counter(outcomes) == {Outcome.OK: 800}
     n_probes = 60 / 2 if retry_after_s else 7  # of each model, or of all
     assert provider.n_refused <= MAX_IN_FLIGHT + n_probes * (4 if scope == "model" else 1) + 4
 
 
 def test_after_a_429_no_request_is_sent_to_the_account_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = Provider(lambda name, at: 5.0 if name == "a" and 2 <= at < 3 else None)
-    outcomes = answer_calls(provider, dict.fromkeys("abcd", 400), monkeypatch, scope="account")
+    outcomes = answer_calls(provider, dict.fromkeys("abcd", 200), monkeypatch, scope="account")
     assert set(outcomes) == {Outcome.OK}
     refused_at = min(at for name, at in provider.sent if name == "a" and at >= 2)
     paused = [at for _, at in provider.sent if refused_at + 0.02 <= at < refused_at + 5]
@@ -207,15 +207,15 @@ def test_a_model_that_is_always_refused_does_not_stop_the_others_of_its_account(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     provider = Provider(lambda name, at: 20.0 if name == "refused" and at > 1 else None)
-    outcomes = answer_calls(provider, {"refused": 200, "other": 2_400}, monkeypatch, scope="account")
-    assert outcomes.count(Outcome.OK) >= 2_400
+    outcomes = answer_calls(provider, {"refused": 100, "other": 1_200}, monkeypatch, scope="account")
+    assert outcomes.count(Outcome.OK) >= 1_200
     assert provider.rate(27, 37, "other") >= 0.95 * MAX_IN_FLIGHT / 2 / ANSWER_S
 
 
 def test_slow_answers_show_as_well_that_a_model_alone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.e2e.test_provider_limits.ANSWER_S", 5.0)
     provider = Provider(lambda name, at: 20.0 if name == "refused" and at > 1 else None)
-    answer_calls(provider, {"refused": 200, "other": 800}, monkeypatch, scope="account")
+    answer_calls(provider, {"refused": 100, "other": 400}, monkeypatch, scope="account")
     assert provider.rate(60, 100, "other") >= 0.95 * MAX_IN_FLIGHT / 2 / 5.0
 
 
@@ -225,9 +225,9 @@ def test_a_run_that_is_always_refused_ends_with_advice(
     monkeypatch: pytest.MonkeyPatch, retry_after_s: float, scope: Literal["model", "account"]
 ) -> None:
     provider, notices = Provider(lambda name, at: retry_after_s if at > 1 else None), list[str]()
-    outcomes = answer_calls(provider, dict.fromkeys("abcd", 800), monkeypatch, scope=scope, notify=notices.append)
+    outcomes = answer_calls(provider, dict.fromkeys("abcd", 400), monkeypatch, scope=scope, notify=notices.append)
     assert set(outcomes) == {Outcome.OK, Outcome.RATE_LIMITED}
-    assert outcomes.count(Outcome.RATE_LIMITED) >= 2_800
+    assert outcomes.count(Outcome.RATE_LIMITED) >= 1_400
     assert provider.n_refused <= MAX_IN_FLIGHT + 4 * 15
     assert max(at for _, at in provider.sent) <= 2 * LimitsSection().resolved_deadline_s(60)
     suspended = [text for text in notices if "gets no requests for 120 s: the provider has refused every" in text]
@@ -242,7 +242,7 @@ def test_a_503_with_a_time_to_wait_holds_requests_back_and_leaves_their_number_a
     changes: list[str] = []
     outcomes = answer_calls(
         provider,
-        {"a": 2_000},
+        {"a": 1_000},
         monkeypatch,
         on_limit_change=lambda account, before, after, reason: changes.append(reason),
     )
@@ -253,6 +253,6 @@ def test_a_503_with_a_time_to_wait_holds_requests_back_and_leaves_their_number_a
 
 def test_the_limit_per_minute_of_an_account_holds_for_its_models_together(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = Provider(lambda name, at: None)
-    answer_calls(provider, dict.fromkeys("abcd", 400), monkeypatch, RPM, "account")
+    answer_calls(provider, dict.fromkeys("abcd", 200), monkeypatch, RPM, "account")
     last = max(at for _, at in provider.answered)
     assert provider.rate(2, last) == pytest.approx(RPM / 60, rel=0.02)

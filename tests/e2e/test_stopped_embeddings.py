@@ -17,10 +17,9 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import bootstrap, failpoints
-from auditor.agents import background_consistency
+from auditor.agents import background_consistency, derived_results
 from auditor.agents.background_consistency import BackgroundConsistency, CellKey, CellTexts
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
-from auditor.agents.derived_results import CELLS_PER_BATCH
 from auditor.config import AuditConfig
 from auditor.domain import CellScore, Method
 from auditor.errors import RunInterrupted
@@ -32,17 +31,17 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, comple
 from tests.support.fixed_address import WordEncoder, word_encoder
 from tests.support.forked_commands import CONTEXT
 
-N_MODELS, N_CELLS, N_SAMPLES = 2, 100, 2
+N_MODELS, N_CELLS, N_SAMPLES = 2, 25, 2
+CELLS_PER_BATCH, TEXTS_PER_BATCH = 8, 16
+"""Smaller than those of the program, so that a small audit has several batches of each."""
 BATCH_OF_SIGNAL = 3
 """Number of the batch of texts during which the run is stopped."""
 
 
 def audit() -> AuditConfig:
     """Simulated models, and cells for four batches of the node `measure`."""
-    countries = ["Germany", "Japan", "Nigeria", "Brazil", "China", "Turkey", "Canada", "Greece"]
-    countries += ["Australia", "Netherlands"]
-    topics = ["divorce", "abortion", "suicide", "euthanasia", "homosexuality", "prostitution", "death penalty"]
-    topics += ["sex before marriage", "having casual sex", "parents beating children"]
+    countries = ["Germany", "Japan", "Nigeria", "Brazil", "China"]
+    topics = ["divorce", "abortion", "suicide", "euthanasia", "homosexuality"]
     models = [{"name": n, "model": f"simulated/{n}"} for n in ("knows-every-culture", "inconsistent")]
     survey = {"source": "wvs7-sample", "countries": countries, "topics": topics}
     data = {"name": "simulated-embedded", "survey": survey, "judges": [], "models": models, "seed": 7}
@@ -66,7 +65,12 @@ class LoggingEncoder(WordEncoder):
 
 def run_with_encoder(storage: str, encoder: WordEncoder, **options: Any) -> None:
     """Run the audit with an encoder."""
-    with word_encoder(), mock.patch("auditor.models.embeddings.load_encoder", return_value=encoder):
+    with (
+        word_encoder(),
+        mock.patch("auditor.models.embeddings.load_encoder", return_value=encoder),
+        mock.patch.object(derived_results, "CELLS_PER_BATCH", CELLS_PER_BATCH),
+        mock.patch.object(background_consistency, "TEXTS_PER_BATCH", TEXTS_PER_BATCH),
+    ):
         run_audit(audit(), storage=storage, **options)
 
 

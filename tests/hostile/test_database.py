@@ -404,25 +404,25 @@ def test_a_full_disk_behind_standard_output_is_reported_in_one_line(finished: Pa
 # --- answers that no database can store ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "odd_fields",
-    [{"usage": {"prompt_tokens": 10**30, "completion_tokens": 20, "total_tokens": 10**30}},
-     {"usage": {"prompt_tokens": 2**63, "completion_tokens": 2**64, "total_tokens": 2**65}},
-     {"model": "gpt-\ud800", "padding": "x" * 2**17}, {"model": "gpt-\0", "system_fingerprint": "\udfff"}],
-)  # fmt: skip
-def test_an_answer_that_no_database_can_store_does_not_stop_the_run(
-    server: FakeServer, tmp_path: Path, odd_fields: dict[str, object]
-) -> None:
+ODD_FIELDS: tuple[dict[str, object], ...] = (
+    {"usage": {"prompt_tokens": 10**30, "completion_tokens": 20, "total_tokens": 10**30}},
+    {"usage": {"prompt_tokens": 2**63, "completion_tokens": 2**64, "total_tokens": 2**65}},
+    {"model": "gpt-\ud800", "padding": "x" * 2**17},
+    {"model": "gpt-\0", "system_fingerprint": "\udfff"},
+)
+
+
+def test_answers_that_no_database_can_store_do_not_stop_the_run(server: FakeServer, tmp_path: Path) -> None:
+    odd_fields = dict(zip(range(10, 26, 4), ODD_FIELDS, strict=True))
+
     def script(request: Request) -> Reply:
         reply = answer(request)
-        return replace(reply, body=reply.body | odd_fields) if request.number == 20 else reply
+        return replace(reply, body=reply.body | odd_fields.get(request.number, {}))
 
     server.script = script
     run_command = run(server, tmp_path, judges=[])
     assert "Traceback" not in run_command.stderr
     assert run_command.returncode == 0, run_command.stderr
     assert len(server.requests) >= CALLS / 3  # without judges
-    with open_database(url(tmp_path / "audits.db")) as db:
-        assert verify_audit(db, "scripted").is_consistent
     verify_command = auditor("verify", "scripted", "--storage", url(tmp_path / "audits.db"))
     assert verify_command.returncode == 0, verify_command.stderr
