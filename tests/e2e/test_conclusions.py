@@ -18,8 +18,6 @@ from auditor.reports.output import render_report
 from auditor.storage import results
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
-from auditor.surveys import load_survey
-from auditor.surveys.baselines import estimate_from_similar_countries
 from tests.reports.conftest import import_scores
 from tests.support.synthetic_audit import populate
 
@@ -98,18 +96,6 @@ def test_special_models_have_headlines_that_say_so(db: Database, scores: object,
     assert "Ask about at least" not in page
 
 
-def test_models_with_equal_scores_are_named_and_count_once(db: Database) -> None:
-    rng = np.random.default_rng(3)
-    people = draw_people(rng)
-    near, far = (people + sd * rng.standard_normal(people.shape) for sd in (0.1, 0.3))
-    report = audit_scores(db, people, {"a": near, "b": near, "c": far})
-    assert "a and b have the same direct scores in all cells" in page_one(report)
-    assert report.over_models is not None
-    [row] = [row for row in report.over_models.figures if row.figure == "pearson_r" and row.region is None]
-    r = {row.model: row.pearson_r.value for row in report.alignment}
-    assert row.summary.mean.value == pytest.approx(((r["a"] or 0) + (r["c"] or 0)) / 2)
-
-
 def test_one_topic_of_noise_leads_to_no_statement(db: Database) -> None:
     rng = np.random.default_rng(0)
     people, *scores = rng.uniform(-0.8, 0.8, (3, 12, 1))
@@ -117,16 +103,6 @@ def test_one_topic_of_noise_leads_to_no_statement(db: Database) -> None:
     assert "too small" in page
     for words in ("agrees with people", "Closest to people", "more permissive than people", "further from"):
         assert words not in page
-
-
-def test_the_mean_of_similar_countries_does_not_beat_its_level(db: Database) -> None:
-    """It is closer to people than their means, and imported as a model it is its own best rival."""
-    survey = load_survey("wvs7-sample")
-    guess = estimate_from_similar_countries(survey)["three nearest countries"]
-    scores = {("nearest", cell.country, cell.topic): value for cell, value in guess.items()}
-    truth = {(cell.cell.country, cell.cell.topic): cell.score for cell in survey.cells}
-    claims = {claim.level: claim for claim in import_scores(db, truth, scores).guesses}
-    assert not claims["similar countries"].is_closer
 
 
 def test_judges_that_share_a_wrong_rule_are_consistent_and_not_reliable(db: Database, tmp_path: Path) -> None:

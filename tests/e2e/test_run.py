@@ -186,12 +186,6 @@ def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) ->
     assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in saved["conflicts"])
 
 
-def test_the_papers_text_format_needs_no_schema(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, survey=JAPAN, probes={"direct": {"samples": 1, "mode": "text"}}), storage=storage)
-    assert {t.outcome for t in stored(storage)["traces"]} == {Outcome.OK}
-    assert not any(r.is_direct_question for r in server.requests)
-
-
 def test_an_unusable_model_stops_the_run_and_other_answers_are_kept(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(401, "no") if r.body["model"].endswith("-c") else answer(r)
     with pytest.raises(ModelSetupError, match="model 'model-c'"):

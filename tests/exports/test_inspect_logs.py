@@ -106,15 +106,6 @@ def test_an_export_that_cannot_be_written_is_an_error(made_audit: SyntheticDatab
         export_inspect(made_audit.db, "population", tmp_path / "file")
 
 
-def test_without_inspect_the_extra_is_named(
-    made_audit: SyntheticDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
-    with pytest.raises(UsageError, match=r"auditor\[inspect\]"):
-        export_inspect(made_audit.db, "population", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.slow
 def test_inspect_view_lists_and_opens_the_logs(inspect_logs: Path) -> None:
     with viewer(inspect_logs) as url:

@@ -199,20 +199,6 @@ def test_a_fixed_departure_is_never_marked_same() -> None:
     assert (mark, departure.id) == ("other_definition", "log-probability-sum")
 
 
-def test_departures_that_figures_name_are_declared() -> None:
-    paper = load_paper("evalmoraal")
-    declared = {departure.id for departure in experiment().departures}
-    named = {
-        departure
-        for table in paper.tables
-        for figures in (table.figures, *(row.figures for row in table.rows))
-        for sources in figures.values()
-        for source in sources
-        for departure in source.departures
-    }
-    assert named == declared
-
-
 def departure(audit: str, measured: str, published: str = "5") -> Departure:
     entry = Departure(
         id="samples", description="", subject="samples", measured=measured, published=published, is_wording=False,

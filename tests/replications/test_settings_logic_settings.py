@@ -162,14 +162,6 @@ def test_a_models_own_temperature_counts_for_repeats() -> None:
     assert departures_of(setting, audit)[0] == "other_definition"
 
 
-def test_departures_that_figures_name_are_declared() -> None:
-    declared = {departure.id for departure in experiment().departures}
-    named = {
-        name for table in load_paper("logic").tables for source in table.list_sources() for name in source.departures
-    }
-    assert named == declared
-
-
 def test_every_pooled_figure_says_so() -> None:
     sources = [source for table in load_paper("logic").tables for source in table.list_sources()]
     pooled = [source for source in sources if source.model_figure.endswith(".pooled")]
