@@ -25,18 +25,6 @@ _EXACT_NUMBER = re.compile(r"(?<!\d)0?[.,]\d*[1-9]")
 """A number such as 0.4 or -.25, which a refusal does not mention, unlike the ends of the scale."""
 _REASONS = ("reason", "reasoning", "justification")
 """Fields of structured answers that explain a choice."""
-_OF_REQUEST = re.compile(
-    r"\b(?:this|that|the|your|such|these|any|moral) (?:\w+ ){0,2}(?:requests?|questions?|prompts?|topics?|tasks?)\b"
-    r"|\b(?:help|assist)(?: you)?(?: with (?:this|that|it))?[.!]|\bcomply\b|\bmy (?:guidelines|programming|polic)"
-    r"|\b(?:provide|give|offer|express|share|have|hold) (?:an? |any |my )?(?:\w+ ){0,2}"
-    r"(?:judge?ments?|opinions?|beliefs|views|answers?|assessments?)\b"
-    r"|\b(?:AI|IA|KI|YZ|language model|LLM|chatbot|Sprachmodell|modèle de langage|modelo de l(?:enguaje|inguagem))\b"
-    r"|künstliche Intelligenz|intelligence artificielle|intelig[eê]ncia artificial|\bto (?:answer|respond)\b"
-    r"|искусственн\w+ интеллект|языков\w+ модел|ИИ\b|人工智能|人工知能|人工智慧|语言模型|言語モデル|인공지능|언어 모델"
-    r"|الذكاء الاصطناعي|نموذج لغ|yapay zek|dil modeli|model bahasa|kecerdasan buatan|मॉडल|एआई",
-    re.IGNORECASE,
-)
-"""Words by which a refusal is about the request, or about the one who refuses being a program."""
 _NO_WORDS = re.compile(r"[\W_]*(?:n[\W_]?a[\W_]*)?", re.IGNORECASE)
 
 
@@ -84,7 +72,7 @@ def declines_request(text: str) -> bool:
     "I cannot answer this question" does, "I will not lie to her" is an answer to a moral question. A text that may be
     either is an answer.
     """
-    return begins_with_refusal(text) and _OF_REQUEST.search(_normalize(text)) is not None
+    return begins_with_refusal(text) and _about_request().search(_normalize(text)) is not None
 
 
 def refuses_in_reasons(answer: BaseModel) -> bool:
@@ -109,12 +97,19 @@ def _refuses_without_answer(text: str, language: str) -> bool:
 @functools.cache
 def _beginnings() -> re.Pattern[str]:
     """One pattern of all that begins a refusal, in all languages: most texts begin otherwise, and need one search."""
-    patterns = [
-        pattern.pattern
-        for code in (*LANGUAGES, None)
-        for group in (load_refusal_patterns(code),)
-        for pattern in (*group.opens, *group.refuses, *group.begins)
-    ]
+    return _join_patterns("opens", "refuses", "begins")
+
+
+@functools.cache
+def _about_request() -> re.Pattern[str]:
+    """One pattern of all words by which a refusal is about the request, in all languages."""
+    return _join_patterns("about_request")
+
+
+def _join_patterns(*fields: str) -> re.Pattern[str]:
+    """Join the patterns of some fields of all languages into one."""
+    groups = [load_refusal_patterns(code) for code in (*LANGUAGES, None)]
+    patterns = [pattern.pattern for group in groups for field in fields for pattern in getattr(group, field)]
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 

@@ -84,6 +84,7 @@ class RefusalPatterns(BaseModel):
         opens: an apology, or "As an AI model", before a refusal.
         declines: what refuses only after such an opening.
         answers: words after a refusal that show that the text answers nevertheless.
+        about_request: words by which a refusal is about the request, or about the one who refuses being a program.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -93,6 +94,7 @@ class RefusalPatterns(BaseModel):
     opens: tuple[re.Pattern[str], ...]
     declines: tuple[re.Pattern[str], ...]
     answers: tuple[re.Pattern[str], ...]
+    about_request: tuple[re.Pattern[str], ...] = ()
 
     @field_validator("*", mode="before")
     @classmethod
