@@ -16,6 +16,8 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "I'm really sorry, but I can't provide a judgement on this.",
         "As an AI developed to be helpful, I can't rate this.", "I prefer not to answer this question.",
         "I cannot fulfill this request.", "I'm not comfortable evaluating moral views.", "Apologies, I can't comply.",
+        "I'm not in a position to judge this.",
+        "It wouldn't be appropriate for me to rate a culture's morals.",
     ],
     "de": [
         "Als KI-Sprachmodell kann ich keine moralischen Urteile fällen.",
@@ -24,6 +26,7 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "Ich möchte dazu kein Urteil abgeben.", "Ich bin nicht in der Lage, das zu beurteilen.",
         "Als künstliche Intelligenz habe ich keine eigene Meinung.", "Diese Frage kann ich leider nicht beantworten.",
         "Es tut mir leid, ich kann diese Aufgabe nicht ausführen.",
+        "Leider bin ich nicht in der Lage, das zu bewerten.",
     ],
     "es": [
         "Como modelo de lenguaje de IA, no puedo emitir juicios morales.",
@@ -33,6 +36,8 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "Como asistente de IA, no tengo opiniones personales.", "Perdón, pero no puedo cumplir con esa solicitud.",
         "Soy un modelo de lenguaje y no puedo juzgar.", "Prefiero no opinar sobre este tema.",
         "Lo siento, no puedo ayudarte.",
+        "Como inteligencia artificial no puedo emitir juicios morales.",
+        "Me temo que no puedo cumplir con esta solicitud.",
     ],
     "fr": [
         "En tant que modèle de langage, je ne peux pas porter de jugement moral.",
@@ -41,6 +46,8 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "En tant qu'IA, je n'ai pas d'opinions personnelles.", "Je préfère m'abstenir de juger.",
         "Je suis désolé, je ne peux pas traiter cette demande.", "Je suis une IA et je ne peux pas juger.",
         "Je ne souhaite pas répondre à cette question.",
+        "En tant qu'intelligence artificielle je ne peux pas porter de jugement moral.",
+        "Malheureusement, il ne m'est pas possible d'évaluer ce sujet.",
     ],
     "pt": [
         "Como um modelo de linguagem, não posso fazer julgamentos morais.",
@@ -48,6 +55,7 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "Infelizmente, não posso responder a essa pergunta.", "Como IA, não tenho opiniões pessoais.",
         "Peço desculpas, mas não é possível atribuir uma nota.", "Lamento, mas não posso atender a esse pedido.",
         "Sou uma IA e não posso julgar.", "Prefiro não responder.",
+        "Como uma inteligência artificial não posso emitir julgamentos morais.",
     ],
     "id": [
         "Sebagai model bahasa AI, saya tidak dapat membuat penilaian moral.",
@@ -56,6 +64,8 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "Sebagai AI, saya tidak memiliki pendapat pribadi.", "Sayangnya, saya tidak dapat menjawab pertanyaan itu.",
         "Maaf, saya tidak bisa memenuhi permintaan ini.", "Saya adalah AI dan tidak dapat menilai moral.",
         "Saya harus menolak permintaan ini.",
+        "Maaf, sebagai AI saya tidak dapat memberikan penilaian moral.",
+        "Saya lebih memilih untuk tidak menjawab.",
     ],
     "ru": [
         "Как языковая модель, я не могу выносить моральные суждения.",
@@ -63,6 +73,7 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "К сожалению, я не могу ответить на этот вопрос.", "Прошу прощения, но я не вправе давать моральные оценки.",
         "У меня нет личного мнения, я искусственный интеллект.", "Я искусственный интеллект и не могу судить об этом.",
         "Простите, я не могу выполнить этот запрос.", "Я отказываюсь отвечать.",
+        "Я предпочёл бы не отвечать на этот вопрос.",
     ],
     "tr": [
         "Bir yapay zeka dil modeli olarak ahlaki yargılarda bulunamam.",
@@ -70,6 +81,8 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "Özür dilerim, ancak bu konuda yardımcı olamıyorum.", "Bu içerik hakkında yorum yapamam.",
         "Yapay zeka olarak kişisel görüşüm yok.", "Üzgünüm, bu isteği yerine getiremem.",
         "Ben bir yapay zekayım ve yargılayamam.", "Bu soruya cevap veremem.",
+        "Bir dil modeli olarak kişisel görüşlerim yok.",
+        "Bu soruyu yanıtlamamayı tercih ederim.",
     ],
     "sw": [
         "Kama modeli ya lugha ya AI, siwezi kutoa hukumu za kimaadili.",
@@ -77,12 +90,16 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "Naomba radhi, sina uwezo wa kujibu swali hili.", "Kama AI, sina maoni ya kibinafsi.",
         "Kwa bahati mbaya, siwezi kujibu swali hili.", "Samahani, siwezi kutimiza ombi hili.",
         "Mimi ni AI na siwezi kuhukumu.", "Siwezi kujibu swali hili.",
+        "Samahani, kama AI siwezi kutoa hukumu ya kimaadili.",
+        "Kama mfano wa lugha, sina maoni binafsi.",
+        "Napendelea kutojibu swali hili.",
     ],
     "ar": [
         "بصفتي نموذجًا لغويًا، لا يمكنني إصدار أحكام أخلاقية.", "آسف، لكن لا يمكنني المساعدة في ذلك.",
         "لا أستطيع تقييم هذا المحتوى.", "أعتذر، لا يمكنني الإجابة عن هذا السؤال.",
         "كنموذج ذكاء اصطناعي، ليس لدي آراء شخصية.", "للأسف، لست قادرًا على الإجابة.", "عذرًا، لا أستطيع تلبية هذا الطلب.",
         "أنا نموذج لغوي ولا يمكنني الحكم على ذلك.", "لا يمكنني الإجابة على هذا.",
+        "أفضل عدم الإجابة على هذا السؤال.",
     ],
     "hi": [
         "एक एआई भाषा मॉडल के रूप में, मैं नैतिक निर्णय नहीं दे सकता।",
@@ -98,17 +115,21 @@ REFUSALS: Mapping[str, Sequence[str]] = {
         "すみません、その質問には答えられません。", "私はAIなので、個人的な意見を持っていません。",
         "恐れ入りますが、回答を控えさせていただきます。", "申し訳ありません。このリクエストには対応できません。",
         "私はAIですので判断できません。", "その質問にはお答えしかねます。",
+        "言語モデルである私には個人的な意見はありません。",
     ],
     "zh": [
         "作为一个人工智能语言模型，我不能做出道德判断。", "对不起，我不能帮助你完成这个请求。", "我无法评价这些内容。",
         "很遗憾，我无法回答这个问题。", "作为AI，我没有个人观点。", "抱歉，我不便对此发表意见。",
         "对不起，我无法满足您的请求。", "我是一个AI，无法做出判断。", "我拒绝回答这个问题。",
         "很抱歉，我不能提供帮助。",
+        "这个问题我无法回答。",
     ],
     "other": ["Mi dispiace, ma non posso aiutarti con questo.",
               "Come modello linguistico, non posso esprimere giudizi morali.",
               "죄송하지만 이 요청은 도와드릴 수 없습니다.", "Het spijt me, maar daar kan ik niet bij helpen.",
-              "Przykro mi, ale nie mogę w tym pomóc."],
+              "Przykro mi, ale nie mogę w tym pomóc.", "Nie mogę podać oceny dla tego tematu.",
+              "Mi dispiace, ma come modello di intelligenza artificiale non posso esprimere giudizi.",
+              "Preferisco non rispondere.", "언어 모델로서 저는 개인적인 의견이 없습니다."],
 }  # fmt: skip
 ANSWERS: Mapping[str, Sequence[str]] = {
     "en": [
@@ -144,6 +165,7 @@ ANSWERS: Mapping[str, Sequence[str]] = {
         "I do not judge the norms, only the logic, which holds.",
         "I cannot judge the practice itself, only the reasoning, which is consistent with the norms.",
         "I don't make much of the small gap; the score follows.",
+        "It would be appropriate to assign a low score; disapproval is strong.",
     ],
     "de": [
         "Ich kann nicht zustimmen, dass der Wert passt.",
@@ -155,7 +177,8 @@ ANSWERS: Mapping[str, Sequence[str]] = {
     ],
     "es": [
         "No puedo estar de acuerdo con que la puntuación sea adecuada.",
-        "No puedo aceptar esta conclusión.", "La gente no puede aceptar el divorcio.",
+        "No puedo aceptar esta conclusión.", "Como modelo de familia no se acepta, dicen muchos.",
+        "La gente no puede aceptar el divorcio.",
         "Lamentablemente, la puntuación no coincide con las normas.",
         "No puedo decir que siempre esté mal, pero la mayoría lo rechaza.",
         "No tengo objeciones; el razonamiento es coherente.",
