@@ -128,6 +128,19 @@ class AuditCost(NamedTuple):
     unpriced: int
 
 
+class Spending(NamedTuple):
+    """What the requests of an audit may have cost, in US dollars, as its budget counts them.
+
+    Attributes:
+        usd: all of it.
+        unreturned_usd: the part for requests without a recorded end, such as those in flight when a run was killed,
+            which may have been charged: each as the most expensive one to its model and for its purpose.
+    """
+
+    usd: float
+    unreturned_usd: float
+
+
 class MeanAnswerLength(NamedTuple):
     """Mean length of a model's recorded answers for one purpose, over all audits of the database.
 
@@ -219,6 +232,21 @@ def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
         .group_by(attempt.name)
     )
     return {name: cost for name, cost in fetch_rows(db, tuple, query) if name is not None and cost is not None}
+
+
+def sum_spending(db: Database, audit_id: int) -> Spending:
+    """Sum what an audit may have spent itself: answers that other audits of the database asked for are left out."""
+    attempt = table_of(StoredAttempt).c
+    group = (attempt.name, attempt.purpose)
+    query = sa.select(*group, sa.func.sum(attempt.cost_usd), sa.func.max(attempt.cost_usd)).group_by(*group)
+    rows = fetch_rows(db, tuple, query.where(attempt.audit_id == audit_id, attempt.cost_usd.is_not(None)))
+    largest_by_purpose = {(name, purpose): largest for name, purpose, _, largest in rows}
+    largest_by_model = find_largest_costs(db, audit_id)
+    unreturned_usd = math.fsum(
+        count.calls * largest_by_purpose.get((count.name, count.purpose), largest_by_model.get(count.name, 0.0))
+        for count in count_unreturned_calls(db, audit_id)
+    )
+    return Spending(math.fsum(total for *_, total, _ in rows) + unreturned_usd, unreturned_usd)
 
 
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:

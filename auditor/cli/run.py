@@ -36,9 +36,9 @@ from auditor.reports.number_format import format_usd, pluralize
 from auditor.reports.sections.cost import describe_lost_requests, describe_savings
 from auditor.reports.sections.forecast import build_forecast_document
 from auditor.reports.sections.run_summary import build_run_summary, describe_low_coverage
-from auditor.run import load_planned_survey, run_audit
+from auditor.run import load_planned_survey, open_stored_audit, run_audit
 from auditor.run.fingerprints import keep_earlier_defaults
-from auditor.storage import audits
+from auditor.storage import audits, costs
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -266,7 +266,9 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
         NoUsableAnswerError: there is no usable answer of some or all models.
     """
     audit_report = audit.report()
-    _print_summary(audit_report, progress, config.limits.budget_usd)
+    _print_summary(audit_report, progress)
+    if config.limits.budget_usd is not None and progress.outcomes[Outcome.OVER_BUDGET]:
+        print_message(_describe_spending(audit, config.limits.budget_usd))
     for warning in describe_low_coverage(audit_report, config.check.min_coverage):
         print_message(warning)
     if report_path is not None:
@@ -281,7 +283,7 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     report_run_failures(audit, config)
 
 
-def _print_summary(report: Report, progress: RunProgress, budget_usd: float | None) -> None:
+def _print_summary(report: Report, progress: RunProgress) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
     for table in build_run_summary(report):
         print_document_table(table, data=False)
@@ -290,7 +292,8 @@ def _print_summary(report: Report, progress: RunProgress, budget_usd: float | No
         f"{pluralize(progress.n_calls, 'call')} in {progress.elapsed_seconds:.1f} s{unsent}, {progress.n_recorded} "
         f"already recorded; cost {progress.cost_text}."
     )
-    _print_cost_notes(report, progress, budget_usd)
+    if lost_note := describe_lost_requests(report.cost):
+        print_message(lost_note)
     if n_unplanned := report.coverage.unplanned_cells:
         print_message(f"Not planned: {pluralize(n_unplanned, 'cell')} beyond --limit (limits.max_cells).")
     for saving in report.savings:
@@ -308,13 +311,17 @@ def _print_summary(report: Report, progress: RunProgress, budget_usd: float | No
         print_message(f"The audit is not complete, so `auditor check` leaves it undecided. {ASK_UNANSWERED_ADVICE}.")
 
 
-def _print_cost_notes(report: Report, progress: RunProgress, budget_usd: float | None) -> None:
-    """Print what an earlier run may have paid for without an answer, and what the budget still covers."""
-    if lost_note := describe_lost_requests(report.cost):
-        print_message(lost_note)
-    if budget_usd is not None and progress.outcomes[Outcome.OVER_BUDGET]:
-        print_message(
-            f"Budget: {format_usd(report.cost.total.usd or 0.0)} of {format_usd(budget_usd)} are spent. Before a "
-            "request is sent, its largest possible cost is reserved; what was left did not cover it beside those in "
-            "flight, so the same command may send more."
-        )
+def _describe_spending(audit: AuditHandle, budget_usd: float) -> str:
+    """Say what an audit has spent of its budget, and what the budget still covers."""
+    with open_stored_audit(audit.name, audit.storage) as (db, stored_audit):
+        spending = costs.sum_spending(db, stored_audit.id)
+    unreturned = (
+        f" {format_usd(spending.unreturned_usd)} of it is for requests without an answer, which may have been charged."
+        if spending.unreturned_usd
+        else ""
+    )
+    return (
+        f"Budget: {format_usd(spending.usd)} of {format_usd(budget_usd)} are spent.{unreturned} Before a request is "
+        "sent, its largest possible cost is reserved; what was left did not cover it beside those in flight, so the "
+        "same command may send more."
+    )

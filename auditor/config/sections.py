@@ -260,8 +260,9 @@ class LimitsSection(ConfigSection):
     """Limits on size, cost, retries and time."""
 
     budget_usd: Annotated[float, Field(gt=0)] | None = None
-    """Budget in US dollars: no call is sent once it is spent. If not set, there is no limit. Every answered request
-    counts, including retries. If a response has no usable token counts, its cost is estimated."""
+    """Budget in US dollars: no call is sent once it is spent. If not set, there is no limit. Every answered request of
+    this audit counts, including retries. If a response has no usable token counts, its cost is estimated. Requests in
+    flight when a run was killed count too, since they may have been charged."""
     max_cells: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of cells (a country and a topic), or of questions of a task, to ask about; all if not set. They
     are a random selection determined by `seed`, spread evenly over countries and topics. The other cells do not count

@@ -77,7 +77,7 @@ class Gateway:
         Args:
             models: all models that may be called, with unique names.
             limits: budget, attempts and deadline.
-            spent_usd: what this audit has cost before.
+            spent_usd: what this audit may have spent before.
             largest_usd: what its most expensive request to each model has cost before.
             seed: of the jitter of retries.
             stop_event: once set, no request is sent any more.

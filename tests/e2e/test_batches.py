@@ -32,7 +32,7 @@ from auditor.storage.records import load_records
 from auditor.storage.row_classes import table_of
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatches
+from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatch, FakeBatches
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.fake_vertex import BUCKET, FakeVertex
 from tests.support.forked_commands import RunningCommand, start
@@ -278,6 +278,33 @@ def test_result_lines_of_no_call_in_the_batch_are_ignored(server: BatchServer, s
     with open_database(storage) as db:
         assert not ledger.find_answered_keys(db, ["f" * 64])
         assert len(ledger.find_answered_keys(db, server.batches.keys)) == DIRECT_CALLS - DISCOVERIES
+
+
+def test_answers_under_ids_that_no_call_has_are_charged_by_estimate(server: BatchServer, storage: str) -> None:
+    def deliver(batch: FakeBatch, content: bytes) -> Reply:
+        return Reply(raw=content.replace(b'"custom_id": "', b'"custom_id": "x') if batch.number == 0 else content)
+
+    server.batches.deliver = deliver
+    audit = small(server, judges=[], batch=BATCH)
+    price = Price(input=10.0, output=100.0)
+    audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
+    progress = NoticeRecorder()
+    run_audit(audit, storage=storage, progress=progress)
+    n_lost = len(server.batches.batches[0].bodies)
+    assert any("answer none of its questions, and were ignored. As many unanswered" in note for note in progress.notes)
+    total = open_audit("scripted", storage=storage).report().cost.total
+    assert (total.sums.answers, total.sums.attempts) == (DIRECT_CALLS, DIRECT_CALLS + n_lost)
+    assert total.sums.estimated_attempts == n_lost > 0
+    answered_usd = DISCOVERIES * 0.003 + (DIRECT_CALLS - DISCOVERIES) * 0.0015
+    assert total.usd == pytest.approx(answered_usd + total.estimated_usd)
+    assert total.estimated_usd > n_lost * 0.0015
+
+
+def test_a_line_that_answers_a_call_a_second_time_is_ignored_with_a_notice(server: BatchServer, storage: str) -> None:
+    server.batches.deliver = lambda batch, content: Reply(raw=content + b"\n" + b"".join(content.splitlines()[:1]))
+    progress = NoticeRecorder()
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage, progress=progress)
+    assert any("of the batch batch_0, 1 line answers a question again" in note for note in progress.notes)
 
 
 def test_a_model_without_batches_is_asked_by_single_calls(server: BatchServer, storage: str, tmp_path: Path) -> None:

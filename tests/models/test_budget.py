@@ -181,7 +181,7 @@ def db(tmp_path: Path) -> Any:
 
 async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
     """Complete calls as a new run whose budget is reduced by the cost of earlier runs."""
-    spent_usd = costs.sum_audit_cost(db, audit_id).usd or 0.0
+    spent_usd = costs.sum_spending(db, audit_id).usd
     gateway = Gateway([section(server)], LimitsSection.model_validate(limits), spent_usd=spent_usd)
     recording_client = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))
     try:
@@ -206,6 +206,35 @@ async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     [over_budget_answer] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
     assert over_budget_answer.outcome is Outcome.OVER_BUDGET
     assert len(server.requests) == 18
+
+
+async def test_answers_that_another_audit_paid_for_do_not_count_against_the_budget(
+    server: FakeServer, db: Database
+) -> None:
+    server.script = lambda _: completion("hello")
+    paid, reusing = save_sample_audit(db, name="paid"), save_sample_audit(db, name="reusing")
+    await run(server, db, paid.id, *(call(i) for i in range(5)))
+    costs.record_calls(db, reusing.id, [("m", "direct", call(i).key) for i in range(6)])
+    assert costs.sum_audit_cost(db, reusing.id).usd == 5 * 140
+    [new_answer] = await run(server, db, reusing.id, call(5), budget_usd=2 * 140.0)
+    assert new_answer.outcome is Outcome.OK
+    assert costs.sum_spending(db, reusing.id) == (140, 0)
+    assert costs.sum_spending(db, paid.id) == (5 * 140, 0)
+
+
+async def test_requests_in_flight_when_a_run_was_killed_count_against_the_budget(
+    server: FakeServer, db: Database
+) -> None:
+    audit = save_sample_audit(db)
+    server.script = lambda _: completion("hello")
+    await run(server, db, audit.id, call(0))
+    for sample in (1, 2):
+        await ledger.record_dispatch(db, "killed", audit.id, call(sample))
+    assert costs.sum_spending(db, audit.id) == (3 * 140, 2 * 140)
+    answers = await run(server, db, audit.id, call(1), call(2), budget_usd=4.9 * 140)
+    assert [answer.outcome for answer in answers] == [Outcome.OK, Outcome.OVER_BUDGET]
+    await ledger.record_dispatch(db, "killed", audit.id, replace(call(3), purpose=Purpose.REVIEW))
+    assert costs.sum_spending(db, audit.id) == (5 * 140, 3 * 140)
 
 
 async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays_unknown(

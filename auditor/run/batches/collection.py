@@ -12,6 +12,7 @@ from typing import IO
 from auditor.domain import Answer, Attempt, Outcome
 from auditor.errors import ModelSetupError, pluralize
 from auditor.models.batches.provider import BatchCallResponse, BatchRequestFailed, BatchStatus, parse_batch_answer
+from auditor.models.budget import NO_CHARGE, RequestCharge, charge_estimate
 from auditor.models.failures import RequestFailure
 from auditor.models.provider_request import ProviderReply
 from auditor.models.responses import sanitize
@@ -159,22 +160,30 @@ async def _wait_for_late_calls(batch: OpenBatch, quiet_s: float) -> None:
 
 
 async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, status: BatchStatus) -> None:
-    """Download a batch's results, and resolve its pending calls; those without a result fail with a timeout."""
+    """Download a batch's results, and resolve its pending calls; those without a result fail with a timeout.
+
+    Each line that cannot be matched was an answer to one of them, and was charged.
+    """
     unanswered, n_unknown_lines, model_name = dict(batch.pending_calls), 0, queue.section.name
     n_pending, n_answered, batch_keys = len(unanswered), 0, set(batch.stored_batch.call_keys)
+    answered_keys, n_repeated_lines = set[str](), 0
     async for call_response in _iter_results(manager, batch, queue, status):
         if call_response is None or call_response.key not in batch_keys:
             n_unknown_lines += 1
-        elif (pending_call := unanswered.pop(call_response.key, None)) is not None:
+            continue
+        n_repeated_lines += call_response.key in answered_keys
+        answered_keys.add(call_response.key)
+        if (pending_call := unanswered.pop(call_response.key, None)) is not None:
             n_answered += call_response.http_status is not None
             await _resolve_call(manager, batch, queue, pending_call, call_response)
-    for pending_call in unanswered.values():
+    for number, pending_call in enumerate(unanswered.values()):
         await _resolve_call(
             manager,
             batch,
             queue,
             pending_call,
             BatchCallResponse(pending_call.call.key, None, not_sent_reason=f"the batch is {status.provider_status}"),
+            may_be_charged=number < n_unknown_lines,
         )
     manager.notify(
         f"The batch {batch.remote_id} of '{model_name}' is {status.provider_status}: the answers to "
@@ -183,7 +192,12 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
     if n_unknown_lines:
         manager.notify(
             f"{n_unknown_lines} lines that the provider returned for the batch {batch.remote_id} answer none of its "
-            "questions, and were ignored."
+            "questions, and were ignored. As many unanswered questions are charged by estimate."
+        )
+    if n_repeated_lines:
+        manager.notify(
+            f"In the results of the batch {batch.remote_id}, "
+            f"{pluralize(n_repeated_lines, 'line answers', 'lines answer')} a question again; the first answer counts."
         )
 
 
@@ -235,11 +249,19 @@ async def _resolve_call(
     queue: ModelBatchQueue,
     pending_call: PendingCall,
     call_response: BatchCallResponse,
+    *,
+    may_be_charged: bool = False,
 ) -> None:
-    """Resolve one call with its result, settle its share of the budget, and take it out of the batch."""
+    """Resolve one call with its result, settle its share of the budget, and take it out of the batch.
+
+    Args:
+        may_be_charged: whether a call without a result may have been answered in a line that cannot be matched.
+    """
     call, attempt_number = pending_call.call, pending_call.attempt_number
     if call_response.http_status is None:
-        reply = _not_sent_reply(pending_call, call_response.not_sent_reason)
+        price, capability = queue.endpoint.price, batch.stored_batch.capability
+        charge = charge_estimate(call, price, capability) if may_be_charged else NO_CHARGE
+        reply = _not_sent_reply(pending_call, call_response.not_sent_reason, charge)
     else:
         reply = await parse_batch_answer(
             queue.endpoint,
@@ -264,8 +286,8 @@ async def _resolve_call(
     await asyncio.sleep(0)  # lets the answer be recorded while the next line is read
 
 
-def _not_sent_reply(pending_call: PendingCall, reason: str) -> ProviderReply:
-    """A retryable timeout at no cost, for a call that the provider did not process."""
+def _not_sent_reply(pending_call: PendingCall, reason: str, charge: RequestCharge) -> ProviderReply:
+    """A retryable timeout for a call without a result."""
     reason = sanitize(reason)
     attempt = Attempt(
         pending_call.attempt_number,
@@ -273,10 +295,10 @@ def _not_sent_reply(pending_call: PendingCall, reason: str) -> ProviderReply:
         0.0,
         Outcome.TIMEOUT,
         error=reason,
-        cost_usd=0.0,
-        estimated=False,
+        cost_usd=charge.usd,
+        estimated=charge.estimated,
     )
-    answer = Answer(pending_call.call.key, Outcome.TIMEOUT, error=reason, attempts=(attempt,), cost_usd=0.0)
+    answer = Answer(pending_call.call.key, Outcome.TIMEOUT, error=reason, attempts=(attempt,), cost_usd=charge.usd)
     return ProviderReply(answer, RequestFailure(Outcome.TIMEOUT, True, False, reason))
 
 
