@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, get_type_hints
 
@@ -19,6 +20,7 @@ from auditor.console.options import (
     StorageOption,
     UncorrectedOption,
     output_file,
+    select_thresholds,
     split_names,
 )
 from auditor.console.output import print_json, print_message
@@ -48,6 +50,7 @@ ThresholdsOption: TypeAlias = Annotated[
     typer.Option(
         "--thresholds",
         metavar="CONFIG",
+        callback=select_thresholds,
         help="Take [check] of this configuration instead of the audit's, such as that of the base branch.",
     ),
 ]
@@ -69,20 +72,20 @@ def check(
 ) -> None:
     """Test if each model of an audit meets your thresholds.
 
-    Thresholds come from the section [check] of the audit's configuration, or of that named by --thresholds, and from
-    options, which take precedence. Each model is decided by itself; AUDIT:MODEL or --models selects some. Nothing
-    passes in an audit that is not complete, or with too few usable answers. No model is asked. Exit codes: 0 all models
-    passed, 3 a model failed, 4 undecided.
+    Thresholds come from the section [check] of the audit's configuration, as it is now if AUDIT is its file, else as of
+    the last run; or of that named by --thresholds; and from options, which take precedence. Each model is decided by
+    itself; AUDIT:MODEL or --models selects some. Nothing passes in an audit that is not complete, or with too few
+    usable answers. No model is asked. Exit codes: 0 all models passed, 3 a model failed, 4 undecided.
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     audit_name, _, model = audit.partition(":")
     selected_models = [*([model] if model else []), *split_names(models)]
-    requirements = load_config(thresholds_path).check.model_dump() if thresholds_path else {}
-    requirements |= {name: value for name, value in {**thresholds, "confident": confident}.items() if value is not None}
-    result = open_audit(audit_name, storage=storage).check(
-        models=selected_models, uncorrected=uncorrected, **requirements
-    )
+    options = {name: value for name, value in {**thresholds, "confident": confident}.items() if value is not None}
+    handle = open_audit(audit_name, storage=storage)
+    if thresholds_path is not None:
+        handle = replace(handle, thresholds=load_config(thresholds_path).check)
+    result = handle.check(models=selected_models, uncorrected=uncorrected, **options)
     _write_check(result, junit_path, markdown_path, as_json=as_json)
     raise typer.Exit(result.exit_code)
 

@@ -36,6 +36,8 @@ def label_kind_option(help_text: str) -> Any:
 AUDIT_HELP = "The audit's name, or its config file."
 _AUDIT_STORAGE = "auditor.audit_storage"
 """Key of a command's context: the database of an audit that was named by its config's path."""
+_AUDIT_CONFIG = "auditor.audit_config"
+"""Key of a command's context: the path of the config that named its audit last."""
 
 
 def select_audit(context: typer.Context, name: str) -> str:
@@ -59,6 +61,7 @@ def resolve_audit_name(context: typer.Context, name: str | None) -> str | None:
 
     audit_name, location = locate_audit(name, context.params.get("storage"))
     if audit_name != name:
+        context.meta[_AUDIT_CONFIG] = Path(name)
         _use_storage(context, location.url, name)
         if location.notice:
             print_message(location.notice)
@@ -90,6 +93,12 @@ def _use_storage(context: typer.Context, url: str, config: str) -> None:
 def _select_storage(context: typer.Context, url: str | None) -> str | None:
     """The value of --storage; without one, the database of the audit's config, if AUDIT is one. Audits come first."""
     selected: str | None = url or context.meta.get(_AUDIT_STORAGE)
+    return selected
+
+
+def select_thresholds(context: typer.Context, path: Path | None) -> Path | None:
+    """The value of --thresholds; without one, the config that names the audit: its file may be newer than the run."""
+    selected: Path | None = path or context.meta.get(_AUDIT_CONFIG)
     return selected
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.config import AuditConfig, load_config, load_stored_config
+from auditor.config import AuditConfig, CheckSection, load_config, load_stored_config
 from auditor.config.trust import require_trusted_storage
 from auditor.file_kinds import SETTINGS_SUFFIXES
 from auditor.lazy_imports import import_when_used
@@ -101,11 +101,15 @@ def locate_audit(name: str, storage: str | None = None) -> tuple[str, StorageLoc
     Raises:
         ConfigError: there is no config of that path, or it cannot be used.
     """
+    config = _load_named_config(name)
+    return (name if config is None else config.name), locate_storage(storage, config)
+
+
+def _load_named_config(name: str) -> AuditConfig | None:
+    """The config whose path an argument AUDIT is; None if it is an audit's name. Raises ConfigError."""
     path = Path(name)
-    if path.suffix in SETTINGS_SUFFIXES and (path.is_file() or path.parent != Path()):
-        config = load_config(path, keeps_missing_probes=True)
-        return config.name, locate_storage(storage, config)
-    return name, locate_storage(storage)
+    is_path = path.suffix in SETTINGS_SUFFIXES and (path.is_file() or path.parent != Path())
+    return load_config(path, keeps_missing_probes=True) if is_path else None
 
 
 def describe_database(db: Database, *, is_stored: bool) -> str:
@@ -153,6 +157,8 @@ class AuditHandle:
 
     name: str
     storage: str = field(repr=False)
+    thresholds: CheckSection | None = field(default=None, repr=False)
+    """Those of the config file that named the audit; None for those of its last run."""
 
     def report(self) -> Report:
         """The audit's report, as data."""
@@ -174,13 +180,16 @@ class AuditHandle:
     ) -> CheckResult:
         """Check the audit against the thresholds of its config, changed by arguments such as `min_pearson=0.6`.
 
+        A config file that named the audit has its present thresholds; else they are those of the last run.
+
         Each model is decided by itself; `models` selects some. Peer agreement is corrected by people's labels if each
         model has enough of them, unless `uncorrected`. The result is true if every gate passed, and its text names the
         others; see `CheckSection`.
         """
         with open_stored_audit(self.name, self.storage) as (db, audit):
             config = load_stored_config(audit.config)
-            thresholds = gates_check.resolve_thresholds(config, changes)
+            stored = config.check if config else CheckSection()
+            thresholds = gates_check.resolve_thresholds(self.thresholds or stored, changes)
             return gates_check.check_report(
                 build.build_report(db, audit.name), thresholds, use_corrections=not uncorrected, models=models
             )
@@ -210,6 +219,8 @@ def open_audit(name: str | Path, *, storage: str | None = None) -> AuditHandle:
         StorageError: no such database or audit.
         ConfigError: the config cannot be used.
     """
-    audit_name, location = locate_audit(str(name), storage)
-    with open_stored_database(location.url) as db:
-        return AuditHandle(audits.get_audit(db, audit_name).name, location.url)
+    config = _load_named_config(str(name))
+    url = resolve_storage_url(storage, config)
+    with open_stored_database(url) as db:
+        audit = audits.get_audit(db, str(name) if config is None else config.name)
+    return AuditHandle(audit.name, url, None if config is None else config.check)

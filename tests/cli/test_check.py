@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
+from auditor.run import open_audit
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.synthetic_audit import populate
@@ -51,3 +54,29 @@ def test_thresholds_of_another_configuration_replace_those_of_the_audit(tmp_path
     missing = auditor("check", "population", "--thresholds", "none.toml", "--storage", url, cwd=tmp_path)
     assert missing.returncode == 2
     assert "none.toml" in missing.stderr
+
+
+def test_a_configuration_that_names_the_audit_has_its_present_thresholds(tmp_path: Path) -> None:
+    """Whoever raises a threshold in the file would pass by that of the last run, also one of a probe that is gone."""
+    url = f"sqlite:///{tmp_path}/audit.db"
+    file = tmp_path / "audit.toml"
+    with open_database(url) as db:
+        populate(db, models=1, countries=3, topics=3, judges=0)
+    with contextlib.closing(sqlite3.connect(tmp_path / "audit.db")) as connection, connection:
+        thresholds = json.dumps({"max_mae": 0.0, "min_skill": 0.9})
+        connection.execute("UPDATE audit SET config = json_set(config, '$.check', json(?))", [thresholds])
+    file.write_text(CONFIG.format(max_mae=0.0))
+
+    def check(*words: str) -> dict[str, float]:
+        shown = auditor("check", *words, "--storage", url, "--json", cwd=tmp_path)
+        return {gate["name"]: gate["threshold"] for gate in json.loads(shown.stdout)["gates"]}
+
+    assert check("population")["max_mae"] == check("audit.toml")["max_mae"] == 0
+    file.write_text(CONFIG.format(max_mae=2.0))
+    assert check("population")["max_mae"] == 0, "a name means the last run"
+    assert "min_skill" in check("population")
+    assert check("audit.toml")["max_mae"] == check("audit.toml:alder")["max_mae"] == 2
+    assert "min_skill" not in check("audit.toml")
+    assert check("audit.toml", "--max-mae", "1")["max_mae"] == 1
+    gates = open_audit(file, storage=url).check().gates
+    assert {gate.name: gate.threshold for gate in gates}["max_mae"] == 2

@@ -185,7 +185,7 @@ def test_the_estimate_counts_the_calls_exactly_and_a_second_run_makes_none(
 
 def test_thresholds_test_every_mode_and_shifts_in_both_directions(sampled: Audit) -> None:
     overrides = {"min_skill": 0.0, "min_variance_ratio": 0.5, "max_order_effect": 0.1}
-    result = check_report(sampled.report, resolve_thresholds(sampled.config, overrides))
+    result = check_report(sampled.report, resolve_thresholds(sampled.config.check, overrides))
     failed = {(gate.name, gate.subject) for gate in result.gates if gate.verdict == "failed"}
     modes = ("verbalized", "sampled", "tokens")
     assert {("max_order_effect", f"first-option ({mode})") for mode in modes} <= failed

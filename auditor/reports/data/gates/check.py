@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pydantic
 
-from auditor.config import AuditConfig, CheckSection
+from auditor.config import CheckSection
 from auditor.config.sections import DEFAULT_MIN_COVERAGE
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import UsageError, did_you_mean
@@ -283,17 +283,12 @@ def _is_no_change(difference: Estimate) -> bool:
     )
 
 
-def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, object]) -> CheckSection:
-    """Apply overrides to a config's thresholds, or to the defaults if there is no config, as for imported scores.
-
-    Args:
-        config: None for imported scores.
-        overrides: new thresholds by name.
+def resolve_thresholds(base: CheckSection, overrides: Mapping[str, object]) -> CheckSection:
+    """Apply overrides, new thresholds by name, to the thresholds of a config.
 
     Raises:
         UsageError: a threshold is unknown, or its value is not allowed.
     """
-    base = config.check if config else CheckSection()
     known = [*CheckSection.model_fields, *CheckSection.list_further_fields()]
     if unknown := [name for name in overrides if name not in known]:
         hint = did_you_mean(unknown[0], known, f"Known: {', '.join(known)}.")

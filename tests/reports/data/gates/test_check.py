@@ -255,12 +255,12 @@ def test_options_override_the_config_and_unknown_options_suggest_the_nearest() -
         config("http://127.0.0.1:1").model_dump(mode="json") | {"check": {"min_pearson": 0.6, "max_mae": 0.3}}
     )
     assert audit_config.hash == config("http://127.0.0.1:1").hash
-    thresholds = resolve_thresholds(audit_config, {"min_pearson": 0.7})
+    thresholds = resolve_thresholds(audit_config.check, {"min_pearson": 0.7})
     assert (thresholds.min_pearson, thresholds.max_mae) == (0.7, 0.3)
     with pytest.raises(UsageError, match="Did you mean 'min_pearson'"):
-        resolve_thresholds(audit_config, {"min_person": 0.7})
+        resolve_thresholds(audit_config.check, {"min_person": 0.7})
     with pytest.raises(UsageError, match="'min_kappa'"):
-        resolve_thresholds(audit_config, {"min_kappa": 7})
+        resolve_thresholds(audit_config.check, {"min_kappa": 7})
 
 
 def test_a_minimum_coverage_stored_by_an_earlier_version_is_the_default_one() -> None:
