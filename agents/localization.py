@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from auditor.config import AuditConfig, DirectProbe
-from auditor.config.sections import Rephrasing, SurveySection
+from auditor.config.sections import Rephrasing, SurveySection, check_question_template
 from auditor.domain import ENGLISH, Cell, Phrasing, Survey
 from auditor.errors import ConfigError, did_you_mean
 from auditor.input_files import read_toml
@@ -243,10 +243,10 @@ def _read_wordings(path: Path, languages: Sequence[str]) -> dict[str, tuple[str,
                 f"{path}: there is no list of questions for the language '{language}'.", f'Add {language} = ["…"].'
             )
         for text in questions:
-            if missing := [name for name in ("{topic}", "{country}") if name not in text]:
-                raise ConfigError(
-                    f"{path}: “{text}” lacks {missing[0]}.", "Use {topic} and {country} in each question."
-                )
+            try:
+                check_question_template(text, ("never", "always"))
+            except ValueError as error:
+                raise ConfigError(f"{path}: “{text}”: {error}.") from None
     if len({len(tables[language]) for language in languages}) > 1:
         raise ConfigError(f"{path}: languages have different numbers of questions.", "Give each language equally many.")
     return {language: tuple(tables[language]) for language in languages}

@@ -80,7 +80,7 @@ def check(
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     audit_name, _, model = audit.partition(":")
-    selected_models = [*([model] if model else []), *split_names(models)]
+    selected_models = [*([model] if model else []), *split_names("--models", models)]
     options = {name: value for name, value in {**thresholds, "confident": confident}.items() if value is not None}
     handle = open_audit(audit_name, storage=storage)
     if thresholds_path is not None:

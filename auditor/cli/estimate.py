@@ -69,12 +69,18 @@ def estimate(
     resolve_page_format(output)
     if (config is None) == (audit_name is None):
         raise UsageError("estimate needs either a config file or --compare AUDIT.", "Give one of the two.")
+    overrides = list_overrides(settings, limit)
+    if audit_name is not None and overrides:
+        raise UsageError(
+            "--set and --limit change a config, and --compare is about an audit as it was run.",
+            "Leave them out, or name the config instead of --compare.",
+        )
     from auditor.reports.sections.forecast import build_forecast_document
 
     forecast = (
         _forecast_past_audit(audit_name, storage)
         if audit_name is not None
-        else forecast_config(load_config(config or Path(), list_overrides(settings, limit)), storage)
+        else forecast_config(load_config(config or Path(), overrides), storage)
     )
     present_document(forecast.model_dump(mode="json"), build_forecast_document(forecast), output, as_json)
 

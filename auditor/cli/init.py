@@ -324,7 +324,8 @@ def init(
             print_message(
                 f"Keys that are set: {names}. To use one: auditor init --provider {set_keys[0][0].name} --model …"
             )
-        print_message(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+        name = shlex.quote(str(file))
+        print_message(f"Wrote {file}. Next: auditor doctor {name}, then auditor run {name}")
         return
     setup = find_provider(provider)
     judge_setup = find_provider(judge_provider) if judge_provider else setup
@@ -344,6 +345,7 @@ def _print_next_steps(file: Path, setups: Sequence[Provider]) -> None:
         print_message(note)
     commands = [f"export {name}=…" for name in list_unset_variables(setups)]
     needs_trust = bool(list_new_bindings(required_bindings(load_config(file), ())))  # keys for servers it names
-    commands += [f"auditor trust {shlex.quote(str(file))}"] if needs_trust else []
-    commands += [f"auditor doctor {file} --ping", f"auditor run {file}"]
+    name = shlex.quote(str(file))
+    commands += [f"auditor trust {name}"] if needs_trust else []
+    commands += [f"auditor doctor {name} --ping", f"auditor run {name}"]
     print_message(f"Wrote {file}. Next: {', then '.join(commands)}")

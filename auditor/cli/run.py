@@ -177,6 +177,11 @@ def run(
     overrides = list_overrides(settings, limit)
     repeat_models = _select_repeat_models(ask_again, ask_again_models)
     audit_config = load_config(config, overrides).with_run(engine=engine, ray_address=ray_address)
+    if dry_run and ask_again is not None:
+        raise UsageError(
+            "--dry-run does not count the answers that --ask-again would repeat.",
+            "Leave out one of them; `auditor status` shows how many answers are not usable.",
+        )
     if dry_run:
         return print_dry_run(audit_config, storage)
     if report_path is not None:
@@ -204,7 +209,7 @@ def _select_repeat_models(ask_again: RepeatableOutcome | None, names: str | None
     """The names in the value of --models; raises UsageError without --ask-again."""
     if names is not None and ask_again is None:
         raise UsageError("--models is only used with --ask-again.", "Add --ask-again refused, truncated or unparsed.")
-    return split_names(names)
+    return split_names("--models", names)
 
 
 def run_with_progress(

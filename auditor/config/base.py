@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import date
 from functools import cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationInfo, field_validator
+from pydantic_core import PydanticKnownError
 
 PromptForm = Literal["standard", "paper"]
 """Prompts of this program, or in the form that a paper describes."""
@@ -41,6 +43,42 @@ class ConfigSection(DocumentedModel):
     """A table of the file: frozen, strict about its keys, and without infinite numbers, which JSON has not."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _require_no_boolean(cls, value: Any, info: ValidationInfo) -> Any:
+        """Reject true and false as numbers, and numbers as dates; pydantic reads true as 1, and 0 as 1970-01-01."""
+        if isinstance(value, (bool, int, float, dict, list, tuple)) and info.field_name is not None:
+            require_no_boolean(cls.model_fields[info.field_name].annotation, value)
+        return value
+
+
+def require_no_boolean(annotation: Any, value: Any) -> None:
+    """Raise a validation error if a value is true or false where a type has numbers, or a number where it has a date.
+
+    Of a list or table of numbers, its members are checked.
+    """
+    types = set(_leaf_types(annotation))
+    is_numeric = bool(types & {int, float}) and bool not in types and Any not in types
+    if isinstance(value, (int, float)) and date in types:
+        raise PydanticKnownError("date_type")
+    if isinstance(value, bool) and is_numeric:
+        raise PydanticKnownError("float_type")
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    if is_numeric and str not in types and any(isinstance(member, bool) for member in members):
+        raise ValueError("true and false are not numbers. How to fix: Write a number.")
+
+
+def _leaf_types(annotation: Any) -> Iterator[Any]:
+    """The types of the values within unions, lists and tables; sections and literals are left as they are."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        arguments = ()
+    elif origin is Annotated:
+        arguments = arguments[:1]
+    elif origin in (dict, Mapping):
+        arguments = arguments[1:]
+    yield from (leaf for argument in arguments for leaf in _leaf_types(argument)) if arguments else (annotation,)
 
 
 class Structure(BaseModel):

@@ -94,27 +94,28 @@ def _parse_keys(key_text: str) -> tuple[str, ...] | None:
 def _set_value(settings: dict[str, Any], override: Override) -> None:
     """Change one setting; the tables and lists that lead to it are changed in place."""
     node: Any = settings
-    for depth, key in enumerate(override.keys):
-        is_last = depth == len(override.keys) - 1
+    depth = 0
+    while depth < len(override.keys):
+        key: Any = override.keys[depth]
+        n_keys = 1
         if isinstance(node, list):
-            index = _find_item(node, key, override, depth)
-            if is_last:
-                node[index] = override.value
-            node = node[index]
+            key, n_keys = _find_item(node, override, depth)
         elif not isinstance(node, dict):
             _raise_no_table(node, override, depth)
-        elif is_last:
+        depth += n_keys
+        if depth == len(override.keys):
             node[key] = override.value
         else:
-            node = node.setdefault(key, {})
+            node = node.setdefault(key, {}) if isinstance(node, dict) else node[key]
 
 
-def _find_item(tables: Sequence[Any], name: str, override: Override, depth: int) -> int:
-    """Index of the table of this name in a list."""
+def _find_item(tables: Sequence[Any], override: Override, depth: int) -> tuple[int, int]:
+    """Index of the table in a list that the keys from `depth` on name, and how many of them: a name may have dots."""
     names = [str(table.get("name")) if isinstance(table, dict) else "" for table in tables]
-    if name in names:
-        return names.index(name)
-    path = ".".join(override.keys[:depth])
+    for n_keys in range(len(override.keys) - depth, 0, -1):
+        if (name := ".".join(override.keys[depth : depth + n_keys])) in names:
+            return names.index(name), n_keys
+    name, path = override.keys[depth], ".".join(override.keys[:depth])
     hint = did_you_mean(name, names, f"Names in it: {', '.join(filter(None, names)) or 'none'}.")
     raise ConfigError(f"--set {override.key_text}: the list '{path}' has no entry with the name '{name}'.", hint)
 
@@ -130,6 +131,8 @@ def _raise_no_table(value: Any, override: Override, depth: int) -> NoReturn:
 
 MODEL_PATH_KEYS = ("review_prompt", "weights", "answers", "verdicts")
 """Keys of a model whose values are paths of files."""
+PATH_KEYS = ("source", "regions", "wordings", *MODEL_PATH_KEYS)
+"""Last keys of settings whose values may be paths of files."""
 MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
 
 
@@ -150,7 +153,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, keeps_missin
             names the file, the key and, for a misspelt key, the nearest known one.
     """
     path = Path(path)
-    parsed_overrides = list(map(parse_override, overrides))
+    parsed_overrides = [_resolve_typed_path(parse_override(text), path.parent) for text in overrides]
     data = apply_overrides(read_config_file(path), parsed_overrides)
     try:
         config = AuditConfig.model_validate(data, context={KEEP_MISSING_PROBES: keeps_missing_probes})
@@ -171,16 +174,31 @@ def read_config_file(path: Path) -> dict[str, Any]:
     if path.suffix in (".yaml", ".yml"):
         from auditor.config.strict_yaml import parse_yaml  # loads yaml, which a TOML file does not need
 
-        return parse_yaml(text, str(path))
+        settings = parse_yaml(text, str(path))
+        if empty_key := next((key for key, value in iterate_leaves(settings) if value is None), None):
+            advice = "Write its value after the colon, or {} for a table with its defaults; or remove the key."
+            raise ConfigError(f"{path}: the key '{empty_key}' is empty.", advice)
+        return settings
     if path.suffix != ".toml":
         raise ConfigError(f"{path}: the file name must end in .toml, .yaml or .yml.", "Rename the file.")
     return parse_toml(text, str(path), ConfigError)
 
 
 def resolve_path(value: str, folder: Path) -> str:
-    """The absolute path of what exists in `folder`; any other value, such as a built-in name, unchanged."""
-    candidate = folder / value
-    return str(candidate.resolve()) if candidate.exists() else value
+    """The absolute path of what is in `folder`; any other value, such as a built-in name, unchanged.
+
+    What is only in the working folder gets the path that it would have in `folder`, so that it is not taken instead.
+    """
+    candidate, is_path = folder / value, os.sep in value
+    is_elsewhere = Path(value).exists() if is_path else Path(value).is_file()
+    return str(candidate.resolve()) if candidate.exists() or is_elsewhere else value
+
+
+def _resolve_typed_path(override: Override, folder: Path) -> Override:
+    """An override whose value is a path of the working folder, where it was typed, unless `folder` has it too."""
+    value = override.value
+    is_typed = override.keys[-1] in PATH_KEYS and isinstance(value, str) and Path(value).is_file()
+    return override._replace(value=os.path.abspath(value)) if is_typed and not (folder / value).exists() else override
 
 
 def resolve_model_paths(sections: Sequence[ModelSection], folder: Path) -> list[ModelSection]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import string
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Annotated, Any, Literal, NamedTuple
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic_core import PydanticKnownError
 
-from auditor.config.base import ConfigSection, DocumentedModel
+from auditor.config.base import ConfigSection, DocumentedModel, require_no_boolean
 from auditor.config.installed_probes import list_threshold_fields
 from auditor.config.value_checks import DEFAULT_ENCODER, check_base_url
 from auditor.domain import ENGLISH, LANGUAGES
@@ -18,25 +18,28 @@ from auditor.domain.labels import RaterKind
 from auditor.errors import did_you_mean
 
 PLACEHOLDERS = ("topic", "country")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
-def check_question_template(text: str) -> str:
-    """Return the text of a question if its placeholders are `{topic}` and `{country}`.
+def check_question_template(text: str, further: Sequence[str] = ()) -> str:
+    """Return the text of a question if it has the placeholders `{topic}` and `{country}`, and no other braces.
+
+    Args:
+        further: names of placeholders that it may have besides.
 
     Raises:
-        ValueError: a placeholder is missing or unknown; the message names it.
+        ValueError: a placeholder is missing or unknown, or a brace is not part of one; the message names it.
     """
-    placeholders = _find_placeholders(text)
+    advice = f"How to fix: Use {{topic}} and {{country}}{''.join(f', {{{name}}}' for name in further)}, and no others"
+    if set(_PLACEHOLDER.sub("", text)) & set("{}"):
+        raise ValueError(f"a brace is not closed or is doubled. {advice}")
+    names = _PLACEHOLDER.findall(text)
     for name in PLACEHOLDERS:
-        if name not in placeholders:
-            raise ValueError(
-                f"the placeholder {{{name}}} is missing. How to fix: Use {{topic}} and {{country}}, and no others"
-            )
-    unknown = next((name for name in placeholders if name not in PLACEHOLDERS), None)
-    if unknown is not None:
-        raise ValueError(
-            f"the placeholder {{{unknown}}} is unknown. How to fix: Use {{topic}} and {{country}}, and no others"
-        )
+        if name not in names:
+            raise ValueError(f"the placeholder {{{name}}} is missing. {advice}")
+    for name in names:
+        if name not in (*PLACEHOLDERS, *further):
+            raise ValueError(f"the placeholder {{{name}}} is unknown. {advice}")
     return text
 
 
@@ -63,21 +66,13 @@ def check_language(name: str, known: Sequence[str] = LANGUAGES) -> str:
     return name
 
 
-def _find_placeholders(text: str) -> list[str]:
-    """Names in braces in a text, in order; raises ValueError if a brace is not closed."""
-    try:
-        return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
-    except ValueError:
-        raise ValueError("a brace is not closed. How to fix: Close it, or write {{ or }} for a literal brace") from None
-
-
 def _default_to_english(value: Any) -> Any:
     """A text without a language becomes a table with that text for English; a table is returned unchanged."""
     return value if isinstance(value, dict) else {ENGLISH: value}
 
 
 LanguageCode = Annotated[str, AfterValidator(lambda name: check_language(name))]
-QuestionTemplate = Annotated[str, Field(min_length=1), AfterValidator(check_question_template)]
+QuestionTemplate = Annotated[str, Field(min_length=1), AfterValidator(lambda text: check_question_template(text))]
 PlainText = Annotated[str, Field(min_length=1), AfterValidator(check_plain_text)]
 EnglishByDefault = BeforeValidator(_default_to_english)
 """Converts a text without a language to a table that has it under English; a table stays as it is."""
@@ -368,6 +363,7 @@ def _validate_threshold(threshold: Any) -> Any:
     declared = list_threshold_fields().get(threshold.name)
     if declared is None:
         raise PydanticKnownError("extra_forbidden")
+    require_no_boolean(declared, threshold.value)
     return TypeAdapter(declared, config=ConfigDict(allow_inf_nan=False)).validate_python(threshold.value)
 
 

@@ -40,6 +40,7 @@ class _StrictLoader(yaml.SafeLoader):
             if key_node.value in seen_keys:
                 raise _yaml_error(f"the key '{key_node.value}' is used twice", key_node.start_mark)
             seen_keys.add(key_node.value)
+            key_node.tag = "tag:yaml.org,2002:str"  # as in TOML: a judge may be named 4
         return super().construct_mapping(node, deep=deep)
 
 
@@ -72,7 +73,9 @@ def parse_yaml(text: str, source_name: str) -> dict[str, Any]:
         data = yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{source_name}{line}: not YAML: {error.problem}.", "Correct that line.") from None
+        problem = error.problem or ""
+        problem = f"{error.context}, {problem}" if problem.startswith("but ") else problem
+        raise ConfigError(f"{source_name}{line}: not YAML: {problem}.", "Correct that line.") from None
     except yaml.reader.ReaderError as error:
         line = f"line {text.count(chr(10), 0, error.position) + 1}"
         character = f"the character U+{ord(text[error.position]):04X}"

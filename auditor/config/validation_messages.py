@@ -79,7 +79,7 @@ def explain_validation_error(
         syntax: format of the file, in which examples are written.
     """
     problems = _deduplicate_problems(
-        _explain_problem(error_details, location, data, syntax)
+        _explain_problem(error_details, location, data, syntax, root_model)
         for error_details, location in _locate_specific_errors(error, root_model)
     )
     n_unlisted = len(problems) - MAX_PROBLEMS
@@ -118,10 +118,17 @@ def _deduplicate_problems(problems: Iterable[str]) -> list[str]:
     return messages
 
 
-def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: Any, syntax: Syntax) -> str:
+def _explain_problem(
+    problem: dict[str, Any], location: _ErrorLocation, data: Any, syntax: Syntax, root_model: type[BaseModel]
+) -> str:
     """Explain one of pydantic's errors in a sentence: the key, what is wrong, and how to fix it."""
     path, error_type = _format_path(location.path, data), problem["type"]
     if error_type == "extra_forbidden":
+        if len(location.path) > 1 and location.path[-1] in root_model.model_fields:
+            return (
+                f"unknown key '{path}'. How to fix: '{location.path[-1]}' is a key of the whole file: move it to the "
+                "beginning, before the first section."
+            )
         known_keys = sorted(field_types(location.parent_type))
         install = " A probe of another package has to be installed." if location.path[:-1] == ("probes",) else ""
         return f"unknown key '{path}'. How to fix: {_suggest_key(str(location.path[-1]), known_keys)}{install}"

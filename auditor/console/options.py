@@ -72,8 +72,8 @@ def resolve_target_names(context: typer.Context, names: list[str] | None) -> lis
     """The names of audits, each with `:MODEL` or not, of which some may be paths of configs."""
     resolved: list[str] = []
     for name in names or ():
-        audit, colon, model = name.partition(":")
-        resolved.append(f"{resolve_audit_name(context, audit)}{colon}{model}")
+        audit, model = _split_target(name)
+        resolved.append(f"{resolve_audit_name(context, audit)}{model}")
     return resolved or names
 
 
@@ -124,8 +124,16 @@ def find_latest_audit(storage: str | None) -> str:
 
 def select_audit_model(context: typer.Context, name: str) -> str:
     """As `select_audit`, for an argument that may name a model of the audit too, as AUDIT:MODEL."""
-    audit, colon, model = name.partition(":")
-    return f"{select_audit(context, audit)}{colon}{model}"
+    audit, model = _split_target(name)
+    return f"{select_audit(context, audit)}{model}"
+
+
+def _split_target(text: str) -> tuple[str, str]:
+    """AUDIT and `:MODEL`, or nothing; raises UsageError for a colon alone, as an unset variable of a script leaves."""
+    audit, colon, model = text.partition(":")
+    if colon and not model:
+        raise UsageError(f"'{text}' names no model after the colon.", "Add one, or remove the colon for all models.")
+    return audit, colon + model
 
 
 def optional_audit(help_text: str) -> Any:
@@ -235,9 +243,16 @@ PageFileOption: TypeAlias = Annotated[
 ]
 
 
-def split_names(names: str | None) -> list[str]:
-    """The names in the value of an option, which separates them by commas."""
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
+def split_names(option: str, names: str | None) -> list[str]:
+    """The names in the value of an option, which separates them by commas; empty without the option.
+
+    Raises:
+        UsageError: the value has no name, as of an unset variable of a script; all would be taken.
+    """
+    parts = [name.strip() for name in (names or "").split(",") if name.strip()]
+    if names is not None and not parts:
+        raise UsageError(f"{option} names no model.", f"Add names, or leave out {option} for all models.")
+    return parts
 
 
 def list_overrides(settings: list[str] | None, limit: int | None) -> list[str]:

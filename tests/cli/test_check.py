@@ -51,6 +51,10 @@ def test_thresholds_of_another_configuration_replace_those_of_the_audit(tmp_path
     unknown = auditor("check", "population", "--models", "alder, elder", "--storage", url, cwd=tmp_path)
     assert unknown.returncode == 2
     assert "has no model 'elder'" in unknown.stderr
+    for words in (("check", "population:"), ("check", "population", "--models", ","), ("compare", "population:")):
+        unnamed = auditor(*words, "--storage", url, cwd=tmp_path)
+        assert unnamed.returncode == 2, "an unset variable of a script does not mean all models"
+        assert "no model" in unnamed.stderr
     missing = auditor("check", "population", "--thresholds", "none.toml", "--storage", url, cwd=tmp_path)
     assert missing.returncode == 2
     assert "none.toml" in missing.stderr

@@ -108,6 +108,13 @@ def test_a_dry_run_does_not_change_a_database(server: FakeServer, tmp_path: Path
     contents, n_requests = (tmp_path / "auditor.db").read_bytes(), len(server.requests)
     dry_run = auditor("run", path, "--dry-run", cwd=tmp_path)
     assert "3 direct calls will not be repeated" in dry_run.stdout
+    for words, problem in (
+        (("run", path, "--dry-run", "--ask-again", "refused"), "--dry-run does not count the answers that --ask-again"),
+        (("run", path, "--ask-again", "refused", "--models", ""), "--models names no model"),
+        (("estimate", "--compare", path, "--limit", "9"), "--set and --limit change a config"),
+    ):
+        refused = auditor(*words, cwd=tmp_path)
+        assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
     assert (tmp_path / "auditor.db").read_bytes() == contents
     assert len(server.requests) == n_requests
 

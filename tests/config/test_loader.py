@@ -64,6 +64,21 @@ def test_a_survey_path_is_relative_to_the_config(tmp_path: Path) -> None:
     assert Path(known(config.survey).source) == tmp_path / "mine.csv"
 
 
+def test_a_file_of_the_working_folder_does_not_replace_one_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another survey of the same name would be asked about; what is typed in --set is taken from where it is typed."""
+    folder, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    for path in (folder, elsewhere):
+        path.mkdir()
+    (elsewhere / "mine.csv").write_text("country,topic,score\n")
+    monkeypatch.chdir(elsewhere)
+    config = load_config(write(folder, GOOD.replace('"wvs7-sample"', '"mine.csv"')))
+    assert known(config.survey).source == str(folder / "mine.csv")
+    typed = load_config(write(folder, GOOD), ["survey.source=mine.csv"])
+    assert known(typed.survey).source == str(elsewhere / "mine.csv")
+
+
 def test_secrets_are_resolved_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=re.escape("export SOME_KEY=")):
         resolve_secret("os.environ/SOME_KEY")
@@ -172,6 +187,8 @@ def test_tables_are_added_and_list_items_are_found_by_name() -> None:
     assert changed["probes"] == {"direct": {"samples": 2}}
     assert changed["models"][0] == {"name": "gpt-4.1", "model": "openai/a", "temperature": 0.5}
     assert changed["judges"] == []
+    unquoted = apply_overrides(SETTINGS, [parse_override("models.gpt-4.1.temperature=0.5")])
+    assert unquoted["models"] == changed["models"]
     assert SETTINGS["limits"] == {"budget_usd": 1.0}
 
 

@@ -37,3 +37,17 @@ def test_a_yaml_value_may_be_marked_as_text(tmp_path: Path) -> None:
     for wrong in ("!!str [a]", "!!map a", "!!bool maybe"):
         with pytest.raises(ConfigError, match=r"line 1: not YAML"):
             load_config(write(tmp_path, text.replace("!!str 1.10", wrong), "b.yaml"))
+
+
+def test_an_empty_value_is_refused_and_keys_are_texts(tmp_path: Path) -> None:
+    """An audit whose `direct:` is followed by nothing would ask nothing, and `budget_usd:` would be no budget."""
+    text = "name: a\nsurvey: {source: wvs7-sample}\nmodels: [{name: m, model: openai/o}]\njudges: []\n"
+    for table, key in (("probes:\n  direct:\n", "probes.direct"), ("limits: {budget_usd: }\n", "limits.budget_usd")):
+        with pytest.raises(ConfigError, match=f"the key '{key}' is empty"):
+            load_config(write(tmp_path, text + table, "a.yaml"))
+    with pytest.raises(ConfigError, match=r"the key 'models\[m\].api_base' is empty"):
+        load_config(write(tmp_path, text.replace("openai/o", "openai/o, api_base: ~"), "a.yaml"))
+    with pytest.raises(ConfigError, match="unknown key '1'"):
+        load_config(write(tmp_path, text + "1: x\n", "a.yaml"))
+    with pytest.raises(ConfigError, match="expected a single document in the stream, but found another document"):
+        load_config(write(tmp_path, text + "---\nname: b\n", "a.yaml"))

@@ -226,3 +226,34 @@ def test_no_message_shows_a_key_or_an_address() -> None:
     assert holding_secrets == {"api_key", "api_base", "endpoint", "headers"}
     assert set(SECRET_KEYS) == holding_secrets | {"params", "storage"}
     assert types.keys() >= set(SECRET_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"probes": {"direct": {"samples": True}}}, "'probes.direct.samples' must be a whole number from 1"),
+        ({"probes": {"direct": {"samples": 5, "tolerance": True}}}, "'probes.direct.tolerance' must be a number"),
+        ({"probes": {"pressure": {"cells": True}}}, "'probes.pressure.cells' must be a whole number"),
+        ({"conflicts": {"threshold": True}}, "'conflicts.threshold' must be a number greater than 0"),
+        ({"check": {"min_pearson": True}}, "'check.min_pearson' must be a number from -1 to 1, not true"),
+        ({"check": {"min_skill": True}}, "'check.min_skill' must be a number"),
+        ({"panel": {"weights": {"j": True}}}, "'panel.weights': true and false are not numbers"),
+        ({"models": [{"name": "m", "model": "openai/a", "price": {"input": 1, "output": 1, "as_of": 0}}]},
+         "as_of' must be a date such as 2026-07-01, not 0"),
+    ],
+)  # fmt: skip
+def test_true_is_no_number_and_a_number_is_no_date(table: dict[str, Any], message: str) -> None:
+    """Pydantic reads true as 1: whoever switches early stopping on would stop each question at the minimum."""
+    data = {key: FULL[key] for key in ("name", "survey", "models", "judges")} | table
+    with pytest.raises(pydantic.ValidationError) as caught:
+        AuditConfig.model_validate(data)
+    assert message in explain_validation_error(caught.value, data, AuditConfig)
+
+
+def test_a_key_of_the_whole_file_in_a_section_has_to_move() -> None:
+    """In TOML, what is written below `[[models]]` belongs to the model."""
+    data = copy.deepcopy(FULL) | {"models": [{"name": "m", "model": "openai/a", "limits": {"budget_usd": 1}}]}
+    with pytest.raises(pydantic.ValidationError) as caught:
+        AuditConfig.model_validate(data)
+    message = explain_validation_error(caught.value, data, AuditConfig)
+    assert "unknown key 'models[1 'm'].limits'. How to fix: 'limits' is a key of the whole file: move it" in message

@@ -129,6 +129,8 @@ model = "openai/gpt-4o"
         ('question = "Is {topic} fine?"', "Use {topic} and {country}"),
         ('question = { de = "{topic} {land} {country}" }', "the placeholder {land} is unknown"),
         ('question = "{topic} {country"', "a brace is not closed"),
+        ('question = "{topic} {{really}} {country}"', "a brace is not closed or is doubled"),
+        ('question = "{topic} {country} {country!r}"', "the placeholder {country!r} is unknown"),
         ('question = { xx = "{topic} {country}" }', "there is no language 'xx'"),
         ('topics = { divorce = "leaving {country}" }', "braces are allowed only in the question"),
         ('scale = ["bad"]', "survey.rephrase.scale.en"),
@@ -182,7 +184,8 @@ def test_a_file_may_have_the_wordings(server: FakeServer, storage: str, tmp_path
     ("content", "message"),
     [
         ('de = ["{topic} {country}"]', "no list of questions for the language 'en'"),
-        ('en = ["Is {topic} right?"]', "lacks {country}"),
+        ('en = ["Is {topic} right?"]', "the placeholder {country} is missing"),
+        ('en = ["Is {topic} right in {country}, {people}?"]', "the placeholder {people} is unknown"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, content: str, message: str) -> None:
