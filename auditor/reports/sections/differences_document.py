@@ -25,7 +25,7 @@ from auditor.reports.sections.differences import (
     describe_verdicts,
 )
 from auditor.reports.sections.over_models import build_attributes_section
-from auditor.reports.sections.phrasing import tabulate
+from auditor.reports.sections.phrasing import join_with_and, tabulate
 
 SIDES = ("first", "second")
 TIERS_NOTE = (
@@ -116,7 +116,13 @@ def summarize_differences(differences: DifferenceReport) -> str:
 
 
 def list_cautions(differences: DifferenceReport) -> Iterator[str]:
-    """Yield reasons for caution: unfinished audits, unequal coverage, sampling settings, different scores of people."""
+    """Yield reasons for caution: models in one audit only, unfinished audits, losses, settings, scores of people."""
+    if differences.unpaired:
+        names = join_with_and([model.label for model in differences.unpaired])
+        yield (
+            f"Not compared: {names}, since no other audit has a model of this name. If a model has another name in the "
+            "later audit, add --map OLD=NEW."
+        )
     for series in differences.series:
         if not series.complete:
             yield f"The audit of {series.label} is not complete; its figures are provisional."

@@ -7,6 +7,7 @@ import pytest
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.schema import DifferenceReport, SeriesDifference
 from auditor.reports.data.differences.series_pairs import parse_target
+from auditor.reports.data.gates.check import decide_comparison
 from auditor.reports.document import CountShare, Document, Figure
 from auditor.reports.sections.differences_document import MAX_DETAILED_PAIRS, build_difference_document
 from auditor.storage.database import Database
@@ -146,3 +147,25 @@ def test_the_finding_does_not_say_that_no_model_is_closer_where_none_was_tested(
     ):
         document = build_document(comparison.model_copy(update={"pairs": changed}))
         assert finding in text_of(document.opening)
+
+
+def test_models_of_one_audit_only_are_named_and_leave_a_gate_undecided(db: Database) -> None:
+    save_imported_audit(db, "before", {"same": 0.1, "old": 0.1, "dropped": 0.1})
+    save_imported_audit(db, "after", {"same": 0.1, "renamed": 0.7})
+    comparison = compare(db, "before", "after")
+    text = text_of(build_document(comparison).opening)
+    assert "Not compared: before:dropped, before:old and after:renamed" in text
+    gate = decide_comparison(comparison, fail_if_worse=True)
+    assert gate.exit_code == 4
+    [reason] = gate.reasons
+    assert reason.startswith("after:renamed is not compared: the first audit has no model of this name.")
+    assert "--map OLD=renamed" in reason
+
+
+def test_models_that_a_later_audit_left_out_do_not_decide_a_gate(db: Database) -> None:
+    save_imported_audit(db, "before", {"same": 0.1, "dropped": 0.1})
+    save_imported_audit(db, "after", {"same": 0.1})
+    comparison = compare(db, "before", "after")
+    assert [model.label for model in comparison.unpaired] == ["before:dropped"]
+    assert decide_comparison(comparison, fail_if_worse=True).exit_code == 0
+    assert compare(db, "before:same", "after:same").unpaired == []

@@ -42,7 +42,13 @@ from auditor.reports.data.differences.schema import (
     SeriesDifference,
     SeriesPairDifferences,
 )
-from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesPair, SeriesTarget, match_series_pairs
+from auditor.reports.data.differences.series_pairs import (
+    MatchedSeries,
+    ScoreSeries,
+    SeriesPair,
+    SeriesTarget,
+    match_series_pairs,
+)
 from auditor.reports.data.differences.verdicts import (
     DEFAULT_MAX_LISTED,
     LabelFigures,
@@ -359,8 +365,8 @@ def compare_targets(
     """
     judge_differences = compare_two_judges(db, targets, judges, max_listed) if judges else []
     # With two judges and one audit only the judges are compared, no scores.
-    pairs = (
-        []
+    pairs, unpaired = (
+        MatchedSeries([], [])
         if judges and len(targets) == 1
         else match_series_pairs(db, targets, methods, all_pairs=all_pairs, renamed_models=renamed_models)
     )
@@ -385,6 +391,7 @@ def compare_targets(
                 pair_differences, zip(*overall_differences, strict=True), corrected, strict=True
             )
         ],
+        unpaired=unpaired,
         judges=judge_differences,
         settlements=compare_resolutions(db, pairs, renamed_models, max_listed),
         judge_drift=compare_judges_with_people(label_figures, pairs),

@@ -255,6 +255,20 @@ class NonInferiorityReport(ReportModel):
         return [*([self.overall] if self.overall else []), *self.regions]
 
 
+class UnpairedModel(ReportModel):
+    """A model of one of the audits that no other audit has, so that it is not compared."""
+
+    audit: str
+    model: str
+    is_reference: bool
+    """Whether it is of the first audit, with which the others are compared."""
+
+    @property
+    def label(self) -> str:
+        """The model as users name it: `AUDIT:MODEL`."""
+        return f"{self.audit}:{self.model}"
+
+
 class DifferenceReport(ReportModel):
     """Differences between series of scores."""
 
@@ -262,6 +276,8 @@ class DifferenceReport(ReportModel):
     survey: str
     series: list[ComparedSeries]
     pairs: list[SeriesPairDifferences]
+    unpaired: list[UnpairedModel] = Field(default_factory=list)
+    """Models that are not compared, since no other of the audits has one of this name."""
     judges: list[VerdictDifferences]
     """Differences between two judges on the same traces; empty unless judges were named."""
     settlements: list[ResolutionDifferences]

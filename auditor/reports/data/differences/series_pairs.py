@@ -15,6 +15,7 @@ from auditor.config import load_stored_config
 from auditor.domain import Cell, Method, Survey
 from auditor.errors import UnfinishedAuditError, UsageError
 from auditor.reports.data.coverage.lost_samples import SampleCounts
+from auditor.reports.data.differences.schema import UnpairedModel
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
 from auditor.reports.data.requests import SamplingSettingsRow, build_sampling_rows
 from auditor.storage import audits, results
@@ -89,6 +90,17 @@ class ScoreSeries:
         )
 
 
+class MatchedSeries(NamedTuple):
+    """Pairs of series to compare; the first series of a pair is the reference.
+
+    Attributes:
+        unpaired: models of audits that were named without a model, of which no series is in a pair.
+    """
+
+    pairs: list[SeriesPair]
+    unpaired: list[UnpairedModel]
+
+
 def parse_target(text: str) -> SeriesTarget:
     """Parse `AUDIT` or `AUDIT:MODEL`; an audit's name has no colon, a model's may have some."""
     audit, _, model = text.partition(":")
@@ -150,8 +162,8 @@ def match_series_pairs(
     *,
     all_pairs: bool = False,
     renamed_models: Mapping[str, str] = MappingProxyType({}),
-) -> list[SeriesPair]:
-    """Find the pairs of series to compare; the first series of a pair is the reference.
+) -> MatchedSeries:
+    """Find the pairs of series to compare.
 
     One target gives all pairs of its audit's models. With several, each is compared with the first, pairing models of
     the same name. If there are none, and each side has a single model, these two are paired.
@@ -181,7 +193,7 @@ def match_series_pairs(
     for name, series in series_by_audit.items():
         _require_scores(audits.get_audit(db, name), series)
     if len(targets) == 1:
-        return _pair_within_audit(series_by_audit, targets[0])
+        return MatchedSeries(_pair_within_audit(series_by_audit, targets[0]), [])
     target_pairs = itertools.combinations(targets, 2) if all_pairs else ((targets[0], target) for target in targets[1:])
     pairs = [
         pair
@@ -197,7 +209,25 @@ def match_series_pairs(
                 "compare it with.",
                 "Write --map OLD=NEW with the names of the models that `auditor report` shows.",
             )
-    return pairs
+    return MatchedSeries(pairs, _find_unpaired(series_by_audit, targets, pairs))
+
+
+def _find_unpaired(
+    series_by_audit: Mapping[str, Sequence[ScoreSeries]], targets: Sequence[SeriesTarget], pairs: Sequence[SeriesPair]
+) -> list[UnpairedModel]:
+    """Find the models that were named with their whole audit, and are in no pair."""
+    paired = {(series.audit, series.model) for pair in pairs for series in pair}
+    models = dict.fromkeys(
+        (target.audit, series.model)
+        for target in targets
+        if target.model is None
+        for series in series_by_audit[target.audit]
+    )
+    return [
+        UnpairedModel(audit=audit, model=model, is_reference=audit == targets[0].audit)
+        for audit, model in models
+        if (audit, model) not in paired
+    ]
 
 
 def _pair_within_audit(series_by_audit: dict[str, list[ScoreSeries]], target: SeriesTarget) -> list[SeriesPair]:

@@ -18,7 +18,7 @@ from auditor.reports.data.coverage.counts import (
     count_versions_by_model,
     describe_unanswered,
 )
-from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences, UnpairedModel
 from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
     EXIT_CODES,
@@ -231,9 +231,9 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
         fail_if_worse: whether a pair fails whose mean absolute error is larger by its test, corrected for the number of
             pairs. It is undecided without a test, unless all errors are equal; if an audit has not finished; or if the
             losses of its samples could hide a change. Without it, only margins count, which are undecided for the last
-            two reasons too.
+            two reasons too. A model of a later audit that the first one does not have leaves both undecided.
     """
-    failed, undecided = [], []
+    failed, undecided = [], [_describe_unpaired(model) for model in differences.unpaired if not model.is_reference]
     unfinished = {series.label for series in differences.series if not series.complete}
     for pair in differences.pairs if fail_if_worse else ():
         is_unfinished = bool({pair.first, pair.second} & unfinished)
@@ -259,6 +259,14 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
             )
     verdict = GateStatus.FAILED if failed else GateStatus.UNDECIDED if undecided else GateStatus.PASSED
     return ComparisonGate(verdict=verdict, reasons=[*failed, *undecided])
+
+
+def _describe_unpaired(model: UnpairedModel) -> str:
+    """Why a model of a later audit is not compared, and how to compare it or to leave it out."""
+    return (
+        f"{model.label} is not compared: the first audit has no model of this name. Add --map OLD={model.model} if it "
+        "has another one there, or name the models to compare (AUDIT:MODEL)"
+    )
 
 
 UNFINISHED_REASON = "an audit has not finished"
