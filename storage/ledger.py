@@ -125,7 +125,9 @@ async def record_answer(
         audit_id: audit to which the attempts are charged.
 
     Returns:
-        The answer as recorded. An answer that the database cannot store is turned into a failure of the call.
+        The answer as recorded. If an audit that runs meanwhile has recorded one to the same call, this is the answer
+        of both, so that their figures follow from what is recorded. An answer that the database cannot store is turned
+        into a failure of the call.
 
     Raises:
         StorageError: the database cannot be written to.
@@ -135,7 +137,10 @@ async def record_answer(
         answer_row = coerce_values(StoredAnswer, _answer_columns(call, answer)) if answer.outcome.is_answer else None
         update = make_update(answer, answer_row)
         attempts = [coerce_values(StoredAttempt, attempt) for attempt in update.attempts]
-        await db.writer.write(replace(update, attempts=attempts))
+        is_known = await db.writer.write(replace(update, attempts=attempts))
+        if is_known or answer_row is None:
+            recorded_answer = load_answers(db, [call.key]).get(call.key, answer)
+            return replace(recorded_answer, attempts=answer.attempts)
         return answer
     except UnstorableError as error:
         failure = _unstorable_answer(answer, error)
@@ -194,8 +199,8 @@ class _LedgerUpdate(GroupedJob):
         return f"{attempt['model']} {attempt['purpose']} {attempt['key'][:12]}"
 
     @classmethod
-    def run_group(cls, connection: sa.Connection, jobs: Sequence[_LedgerUpdate]) -> None:
-        """Write all updates with a fixed number of statements.
+    def run_group(cls, connection: sa.Connection, jobs: Sequence[_LedgerUpdate]) -> list[bool]:
+        """Write all updates with a fixed number of statements; return for each whether another answer is recorded.
 
         Returned calls are deleted before dispatches are inserted: a call in both was sent again after its return.
         """
@@ -217,6 +222,8 @@ class _LedgerUpdate(GroupedJob):
         new_answers = _select_new_rows(connection, StoredAnswer, "key", dict(reversed(answer_rows.items())))
         _insert_rows(connection, StoredAnswer, new_answers)
         hash_chain.append_links(connection, {"attempt": attempts, "answer": new_answers})
+        recorded_rows = {row["key"]: row for row in new_answers}
+        return [job.answer is not None and recorded_rows.get(job.answer["key"]) is not job.answer for job in jobs]
 
 
 def compress_payload(data: bytes) -> bytes:

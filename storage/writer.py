@@ -232,14 +232,15 @@ class GroupedJob(ABC):
         """Description of the answer that is lost if the job fails; None if the job records none."""
         return None
 
-    def __call__(self, connection: sa.Connection) -> None:
-        """Run this job alone."""
-        self.run_group(connection, [self])
+    def __call__(self, connection: sa.Connection) -> Any:
+        """Run this job alone, and return its result."""
+        [result] = self.run_group(connection, [self])
+        return result
 
     @classmethod
     @abstractmethod
-    def run_group(cls, connection: sa.Connection, jobs: Sequence[Any]) -> None:
-        """Run all jobs, with the same effect as one after another."""
+    def run_group(cls, connection: sa.Connection, jobs: Sequence[Any]) -> Sequence[Any]:
+        """Run all jobs, with the same effect as one after another; return their results in order."""
 
 
 class _QueuedJob(NamedTuple):
@@ -431,10 +432,12 @@ def _resolve_all(finished_jobs: list[_FinishedJob]) -> None:
 def _run_jobs(connection: sa.Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
     """Run the single jobs in their order, then the grouped ones by class; return the results in order of `jobs`."""
     results = [None if isinstance(job, GroupedJob) else job(connection) for job in jobs]
-    jobs_by_class: dict[type[GroupedJob], list[GroupedJob]] = {}
-    for job in jobs:
+    positions_by_class: dict[type[GroupedJob], list[int]] = {}
+    for position, job in enumerate(jobs):
         if isinstance(job, GroupedJob):
-            jobs_by_class.setdefault(type(job), []).append(job)
-    for job_class, grouped_jobs in jobs_by_class.items():
-        job_class.run_group(connection, grouped_jobs)
+            positions_by_class.setdefault(type(job), []).append(position)
+    for job_class, positions in positions_by_class.items():
+        group_results = job_class.run_group(connection, [jobs[position] for position in positions])
+        for position, result in zip(positions, group_results, strict=True):
+            results[position] = result
     return results

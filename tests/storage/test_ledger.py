@@ -100,6 +100,32 @@ async def test_unstorable_values_of_an_attempt_are_stored_as_null_or_escaped(db:
     )
 
 
+@pytest.mark.parametrize("is_together", [True, False])
+async def test_two_audits_that_ask_the_same_have_the_answer_that_is_recorded(db: Database, is_together: bool) -> None:
+    """Else the figures of one would follow from an answer that nobody finds again."""
+    audits = [save_sample_audit(db, name=name) for name in ("first", "second")]
+    call = make_call(0)
+    attempt = Attempt(1, datetime.now(UTC), 0.2, Outcome.OK, 200)
+    answers = [replace(make_answer(call), text=audit.name, attempts=(attempt,)) for audit in audits]
+    failure = replace(answers[1], outcome=Outcome.SERVER_ERROR, text=None)
+    if is_together:
+        gate, _ = block_writer(db)
+        jobs = [
+            asyncio.create_task(ledger.record_answer(db, call, answer, run_id=audit.name, audit_id=audit.id))
+            for audit, answer in zip(audits, answers, strict=True)
+        ]
+        await asyncio.sleep(0)
+        gate.set()
+        recorded = await asyncio.gather(*jobs)
+    else:
+        recorded = [await ledger.record_answer(db, call, answer) for answer in answers]
+    recorded.append(await ledger.record_answer(db, call, failure))
+    assert [answer.text for answer in recorded] == ["first"] * 3
+    assert [answer.outcome for answer in recorded] == [Outcome.OK] * 3
+    assert [answer.attempts for answer in recorded] == [(attempt,)] * 3
+    assert len(attempts_of(db, call)) == 3
+
+
 async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
     class UnstorableAnswerClient:
         async def complete(self, call: Call) -> Answer:

@@ -165,8 +165,9 @@ def test_answers_of_a_server_are_collected_between_transactions(
 
     class Answered(writer.GroupedJob):
         @classmethod
-        def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> None:
+        def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> Sequence[Any]:
             groups.append(len(jobs))
+            return jobs
 
     with open_database(postgres.schema()) as db:
         db.writer.submit(lambda connection: None).result(60)
