@@ -520,12 +520,14 @@ from auditor import run_audit
 from auditor.config import AuditConfig
 from auditor.errors import AuditorError
 audit = AuditConfig.model_validate_json(sys.argv[1])
-try:
-    run_audit(audit, storage=sys.argv[2])
-except AuditorError as error:
-    print(error)
-hosts = sorted({str(a[0] if isinstance(a, tuple) else a) for a in asked})
-print("ASKED", hosts, os.environ["AWS_EC2_METADATA_DISABLED"])
+for line in sys.argv[3:]:
+    os.environ["AUDITOR_TRUST"] = line
+    try:
+        run_audit(audit, storage=sys.argv[2])
+    except AuditorError as error:
+        print(error)
+    hosts = sorted({str(a[0] if isinstance(a, tuple) else a) for a in asked})
+    print("ASKED", hosts, os.environ["AWS_EC2_METADATA_DISABLED"])
 """
 )
 
@@ -535,10 +537,11 @@ def test_a_clouds_library_may_fetch_credentials_of_the_machine_once_they_are_tru
     audit = signing("bedrock/anthropic.claude-3-haiku-20240307-v1:0").model_copy(update={"judges": []})
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
     environment |= {"HOME": str(tmp_path), "AWS_REGION_NAME": "eu-central-1", "AWS_EC2_METADATA_DISABLED": "false"}
-    for line, hosts in (("", "[]"), ("AWS_CREDENTIALS@amazonaws.com", "['169.254.169.254']")):
-        process = subprocess.run(
-            [sys.executable, "-c", TRUSTED_NETWORK, audit.model_dump_json(), f"sqlite:///{tmp_path}/a.db"],
-            env=environment | {"AUDITOR_TRUST": line}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert process.returncode == 0, process.stderr
-        assert f"ASKED {hosts} false" in process.stdout, process.stdout
+    lines = ("", "AWS_CREDENTIALS@amazonaws.com")
+    process = subprocess.run(
+        [sys.executable, "-c", TRUSTED_NETWORK, audit.model_dump_json(), f"sqlite:///{tmp_path}/a.db", *lines],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    asked = [line for line in process.stdout.splitlines() if line.startswith("ASKED")]
+    assert asked == ["ASKED [] false", "ASKED ['169.254.169.254'] false"], process.stdout

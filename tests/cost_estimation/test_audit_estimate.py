@@ -16,7 +16,7 @@ from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 from auditor.run import load_planned_survey, run_audit, store_audit
 from auditor.storage.database import open_database
-from tests.support.audit_configs import THREE_SAMPLES, config
+from tests.support.audit_configs import FOUR_CELLS, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 URL = "http://127.0.0.1:1"
@@ -134,7 +134,7 @@ def test_preflight_counts_what_it_adds_to_the_planned_calls_until_all_is_known(
     as_text = priced(server.url, 2, probes={"direct": {"samples": 3, "mode": "text"}})
     assert preflight_calls(forecast_cost(as_text)) == {"model-a": (1, 1, 4), "model-b": (1, 1, 4)}
 
-    audit = priced(server.url, 2, judges=judges[:1])
+    audit = priced(server.url, 2, judges=judges[:1], survey=FOUR_CELLS, probes={"direct": {"samples": 1}})
     run_audit(audit, storage=storage)
     survey = load_planned_survey(audit)
     with open_database(storage) as db:
@@ -199,7 +199,7 @@ def test_a_budget_that_may_end_the_run_is_reported() -> None:
 
 
 def test_the_estimate_is_compared_with_what_the_run_cost(server: FakeServer, storage: str) -> None:
-    audit = priced(server.url, 2)
+    audit = priced(server.url, 2, probes={"direct": {"samples": 1}})
     run_audit(audit, storage=storage)
     with open_database(storage, create=False) as db:
         forecast = estimate_past_audit(db, audit.name)
@@ -209,16 +209,16 @@ def test_the_estimate_is_compared_with_what_the_run_cost(server: FakeServer, sto
     direct, review = asked["model-a", "direct"], asked["model-a", "review"]
     assert direct.actual is not None
     assert review.actual is not None
-    assert direct.actual.sums.answers == direct.calls.expected == 27
+    assert direct.actual.sums.answers == direct.calls.expected == 9
     assert review.calls.low <= review.actual.sums.answers <= review.calls.high
-    assert direct.actual.usd == pytest.approx(27 * (100 * 2e-6 + 20 * 10e-6))
+    assert direct.actual.usd == pytest.approx(9 * (100 * 2e-6 + 20 * 10e-6))
     assert asked["model-b", "direct"].actual is not None
-    assert asked["model-b", "direct"].actual.sums.unpriced == 27
+    assert asked["model-b", "direct"].actual.sums.unpriced == 9
     assert build_forecast_document(forecast).kind == "Estimate and outcome"
     # the storage knows them now: nothing direct is asked again, and answers have a known length
-    assert second_forecast.recorded == 54
-    assert second_forecast.rows[0].basis == "27 recorded answers"
-    assert second_forecast.rows[0].completion_tokens.expected == 27 * 20
+    assert second_forecast.recorded == 18
+    assert second_forecast.rows[0].basis == "9 recorded answers"
+    assert second_forecast.rows[0].completion_tokens.expected == 9 * 20
     assert second_forecast.remaining == ForecastRange.from_bounds(0)
     assert describe_forecast(second_forecast).endswith("None is left to send: all answers are recorded.")
 
@@ -234,7 +234,7 @@ def test_an_audit_without_an_answer_has_no_other_answers(storage: str) -> None:
 
 
 def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(server: FakeServer, storage: str) -> None:
-    audit = priced(server.url, 2)
+    audit = priced(server.url, 2, survey=FOUR_CELLS, probes={"direct": {"samples": 1}})
     survey = load_planned_survey(audit)
 
     def refuse_reviews(request: Request) -> Reply:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -32,11 +31,18 @@ def test_keys_of_decisions_differ() -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_a_declared_decision_works_everywhere(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "tests.domain.made_up_decisions", str(tmp_path)]
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What came of decisions and kinds that are declared at run time."""
+    program = [sys.executable, "-m", "tests.domain.made_up_members", str(tmp_path_factory.mktemp("made-up"))]
     completed = subprocess.run(program, check=False, capture_output=True, text=True)
     assert completed.returncode == 0, completed.stderr
-    shown = json.loads(completed.stdout)
+    figures: dict[str, Any] = json.loads(completed.stdout)
+    return figures
+
+
+def test_a_declared_decision_works_everywhere(made_up: dict[str, Any]) -> None:
+    shown = made_up["decisions"]
     for words in ("9 lean_left", "w later", "✓ saved: ~ left is rather right", "✓ saved: ~ the question is unclear"):
         assert words in shown["screens"]
     assert "w put off" in shown["screens"]
@@ -66,9 +72,8 @@ def test_the_kinds_that_the_metrics_distinguish_are_declared() -> None:
     assert kinds == [kind for kind in ConflictKind if kind.spec.sides is ConflictSides.SCORES]
 
 
-def test_a_declared_kind_shows_up_everywhere(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "tests.domain.made_up_kinds", str(tmp_path)]
-    shown = json.loads(subprocess.run(program, check=True, capture_output=True, text=True).stdout)
+def test_a_declared_kind_shows_up_everywhere(made_up: dict[str, Any]) -> None:
+    shown = made_up["kinds"]
     assert shown["filter"] == "kind:hair_splitting kind:moods"
     assert {line.split(": ")[1].split(",")[0] for line in shown["lines"]} == {"hair splitting", "moods"}
     kind_column = slice(shown["header"].index("kind"), shown["header"].index("country"))

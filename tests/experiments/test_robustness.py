@@ -28,7 +28,7 @@ from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.answer_forms import answer_all_forms
-from tests.support.audit_configs import config
+from tests.support.audit_configs import FOUR_CELLS, config
 from tests.support.fake_server import FakeServer, completion
 from tests.support.stored_rows import count_attempts
 
@@ -83,7 +83,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     path = tmp_path_factory.mktemp("asked") / "audits.db"
     messages: list[str] = []
     with FakeServer() as server:
-        audit = config(server.url, 2, judges=[])
+        audit = config(server.url, 2, survey=FOUR_CELLS, judges=[])
         run_audit(audit, storage=f"sqlite:///{path}")
         server.script = answer_all_forms
         before = len(server.requests)
@@ -101,14 +101,14 @@ def copied(asked: Asked, tmp_path: Path) -> str:
 def test_a_design_is_asked_once_and_resumed_without_a_request(asked: Asked, copied: str) -> None:
     audit, report = asked.config, asked.report
     assert any("32 runs: About" in message for message in asked.messages)  # before anything is asked
-    assert report.recorded == report.planned == 9 * 8 * 2
+    assert report.recorded == report.planned == 4 * 8 * 2
     assert asked.n_sent <= report.planned
     assert report.figures is not None
     with open_database(copied) as db:
         stored = audits.get_audit(db, audit.name)
         answers, runs = load_records(db, stored.id, DesignAnswer), load_records(db, stored.id, PlannedRun)
         assert not hash_chain.verify_chain(db).breaks
-    assert len(answers) == 9 * RUNS_PER_CELL * 2
+    assert len(answers) == 4 * RUNS_PER_CELL * 2
     assert {row.outcome for row in answers} == {Outcome.OK}
     standard = {run.number for run in runs if prepare_run(audit, load_planned_survey(audit), run.levels)
                 .presentation.has_standard_prompt}  # fmt: skip
@@ -203,7 +203,7 @@ def test_simulated_models_are_refused_with_a_way_on(storage: str) -> None:
 
 
 def test_refused_and_unread_answers_are_counted_and_are_no_scores(server: FakeServer, storage: str) -> None:
-    audit = config(server.url, 1, judges=[])
+    audit = config(server.url, 1, survey=ONE_COUNTRY, judges=[])
     run_audit(audit, storage=storage)
     server.script = lambda request: completion("I cannot answer that." if request.draw() < 0.5 else "Perhaps.")
     report = robustness(ExperimentContext(storage), audit.name, without=["scale", *FEW], ask=True).data

@@ -24,7 +24,7 @@ from tests.support.fake_server import FakeServer
 from tests.support.families_of_tests import run_checked
 from tests.support.synthetic_audit import populate
 
-CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[2:7]}
+CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[2:5]}
 
 
 def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
@@ -72,17 +72,17 @@ def test_a_variant_asks_only_what_is_not_recorded(server: FakeServer, storage: s
     before = len(server.requests)
     more = build_variant(audit, samples=5)
     run_audit(more, storage=storage)
-    assert len(server.requests) - before == 5 * 2 * 2  # two more samples a cell, no review
+    assert len(server.requests) - before == 3 * 2 * 2  # two more samples a cell, no review
     context = ExperimentContext(storage)
     experiment = samples(context, audit.name, [3, 5]).data
     assert {row.setting for row in experiment.rows} == {3, 5}
     assert experiment.missing == {}
     cold = direct_temperature(context, audit.name, [0.2, audit.direct.temperature]).data
-    assert cold.missing == {"0.2": 5 * 3 * 2}
+    assert cold.missing == {"0.2": 3 * 3 * 2}
     assert {row.setting for row in cold.rows} == {audit.direct.temperature}
     before = len(server.requests)
     warm = run_checked(direct_temperature, context, audit.name, [0.2, audit.direct.temperature], ask=True).data
-    assert len(server.requests) - before == 5 * 3 * 2
+    assert len(server.requests) - before == 3 * 3 * 2
     assert warm.missing == {}
     assert {row.setting for row in warm.rows} == {0.2, audit.direct.temperature}
 
@@ -141,7 +141,7 @@ def test_where_more_samples_stop_helping_depends_on_the_noise(noise: float, expe
 
 
 def test_each_temperature_is_asked_once_with_the_largest_number_of_samples(server: FakeServer, storage: str) -> None:
-    audit = config(server.url, 2, probes=THREE_SAMPLES, judges=[])
+    audit = config(server.url, 2, survey=CELLS, probes=THREE_SAMPLES, judges=[])
     run_audit(audit, storage=storage)
     messages: list[str] = []
     context = ExperimentContext(storage, print_message=messages.append)
@@ -149,13 +149,13 @@ def test_each_temperature_is_asked_once_with_the_largest_number_of_samples(serve
     before = len(server.requests)
     cold = samples(context, audit.name, [2, 4], [0.2, warm_temperature])
     assert len(server.requests) == before
-    assert cold.data.missing == {"0.2, 4 samples": 9 * 4 * 2, f"{warm_temperature:g}, 4 samples": 9 * 2}
+    assert cold.data.missing == {"0.2, 4 samples": 3 * 4 * 2, f"{warm_temperature:g}, 4 samples": 3 * 2}
     assert {(row.temperature, row.samples) for row in cold.data.rows} == {(warm_temperature, 2)}
     assert set(cold.data.forecasts) == {f"{audit.name}.k4.t0.2", f"{audit.name}.k4"}
-    assert "About 72 (72 to 78) calls" in cold.data.forecasts[f"{audit.name}.k4.t0.2"]
-    assert "About 72 (72 to 78) calls" in render_document(cold.document, "html")
+    assert "About 24 (24 to 30) calls" in cold.data.forecasts[f"{audit.name}.k4.t0.2"]
+    assert "About 24 (24 to 30) calls" in render_document(cold.document, "html")
     warm = samples(context, audit.name, [2, 4], [0.2, warm_temperature], ask=True)
-    assert len(server.requests) - before == 9 * 4 * 2 + 9 * 2  # four samples at 0.2, and one more at the audit's own
+    assert len(server.requests) - before == 3 * 4 * 2 + 3 * 2  # four samples at 0.2, and one more at the audit's own
     assert [message.split(":")[0] for message in messages] == [f"{audit.name}.k4.t0.2", f"{audit.name}.k4"]
     assert warm.data.missing == {}
     assert {(row.temperature, row.samples) for row in warm.data.rows} == {

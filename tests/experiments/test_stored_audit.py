@@ -12,7 +12,7 @@ from auditor.probes.semantic.experiments.runs import rules
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.support.audit_configs import config
+from tests.support.audit_configs import FOUR_CELLS, config
 from tests.support.fake_server import FakeServer
 from tests.support.synthetic_audit import populate
 
@@ -59,7 +59,7 @@ def test_an_audit_without_equal_samples_is_refused_before_a_model_is_asked(
 
 
 def test_an_audit_without_judges_is_refused(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url, 2, judges=[], probes={"direct": {"samples": 1}}), storage=storage)
+    run_audit(config(server.url, 2, judges=[], survey=FOUR_CELLS), storage=storage)
     n_requests = len(server.requests)
     with pytest.raises(UsageError, match=r"has no judges to ask\. Name one that was run with `judges`"):
         planted(ExperimentContext(storage), "scripted")

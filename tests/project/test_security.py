@@ -71,7 +71,8 @@ def test_python_subprocesses_do_not_import_from_the_working_directory() -> None:
 
 def test_an_audit_looks_up_only_its_own_host(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert socket.gethostbyname("localhost")
-    file = config_file(tmp_path, config(server.url, models=2))
+    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
+    file = config_file(tmp_path, config(server.url, models=2, survey=survey))
     command = [
         sys.executable, "-c", WATCHED, "run", str(file), "--storage", storage, "--report", str(tmp_path / "r.html"),
     ]  # fmt: skip

@@ -10,6 +10,10 @@ KEY = "sk-canary-0123456789"
 KEY_VARIABLE = "SCRIPTED_KEY"
 THREE_SAMPLES: dict[str, Any] = {"direct": {"samples": 3}}
 """The key `probes` for audits that need several samples of a cell, or many requests; `config` asks for one."""
+FOUR_CELLS: dict[str, Any] = {
+    "source": "wvs7-sample", "countries": ["Germany", "Nigeria"], "topics": ["homosexuality", "divorce"],
+}  # fmt: skip
+"""The key `survey` for audits that need no more than two countries and two topics; `config` has nine cells."""
 
 
 def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:

@@ -31,7 +31,7 @@ from tests.support.synthetic_audit import STARTED
 from tests.surveys.official_files import pew_columns, pew_sav, write_csv, wvs_columns
 
 ROOT = Path(__file__).parents[2]
-COUNTRIES, TOPICS = ("Germany", "Japan", "Nigeria"), ("divorce", "homosexuality", "abortion")
+COUNTRIES, TOPICS = ("Germany", "Japan"), ("divorce", "abortion")
 EXTERNAL_PROGRAMS = {
     "pip": "installing is set-up: `make test` does it", "make": "what continuous integration runs",
     "promptfoo": "another program's command", "createdb": "another program's command",

@@ -33,16 +33,15 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from auditor.storage.results import load_traces
-from tests.support.audit_configs import config
+from tests.support.audit_configs import FOUR_CELLS, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
 
-SCHEMA = "pressure.RevisedJudgement"
-N_CELLS = 9
+N_CELLS = 4
 
 
 def build_config(url: str = "http://127.0.0.1:1", models: int = 1, **settings: Any) -> AuditConfig:
     probes = {"direct": {"samples": 1}, "pressure": settings}
-    return config(url, models, judges=[], probes=probes)
+    return config(url, models, survey=FOUR_CELLS, judges=[], probes=probes)
 
 
 def answer_users(request: Request) -> Reply:
@@ -70,8 +69,8 @@ def load_results(storage: str) -> list[ProbeResult]:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"turns": 3, "contexts": ["pre-emptive", "in-context"], "user_country": "lot", "cells": 5},
-     {"release": "none", "cells": 4}],
+    [{}, {"turns": 3, "contexts": ["pre-emptive", "in-context"], "user_country": "lot", "cells": 3},
+     {"release": "none", "cells": 2}],
     ids=["defaults", "everything", "without a release"],
 )  # fmt: skip
 def test_an_audit_makes_the_estimated_calls_and_resumes_without_any(
@@ -153,19 +152,19 @@ def test_an_answer_without_a_score_ends_its_conversation_and_is_counted(
 ) -> None:
     def script(request: Request) -> Reply:
         is_end = (
-            "RevisedJudgement" in str(request.schema) and "Japan" in request.text and "Are you sure?" in request.text
+            "RevisedJudgement" in str(request.schema) and "Nigeria" in request.text and "Are you sure?" in request.text
         )
         return reply if is_end else answer_users(request)
 
     server.script = script
     run_audit(build_config(server.url, turns=2), storage=storage)
     ended = [result for result in load_results(storage) if result.outcome is not Outcome.OK]
-    assert {(result.unit[0], result.sample, result.turn, result.value) for result in ended} == {("Japan", 2, 0, None)}
+    assert {(result.unit[0], result.sample, result.turn, result.value) for result in ended} == {("Nigeria", 2, 0, None)}
     assert {result.outcome for result in ended} == {outcome}
-    assert len(list_conversations(server)) == 3 * 3 * N_CELLS - 2 * 3
+    assert len(list_conversations(server)) == 3 * 3 * N_CELLS - 2 * 2
     row = find_row(storage)
-    assert (row.conversations, row.complete, row.slope.n, row.neutral_flips.n) == (27, 24, 9, 6)
-    assert (row.refused, row.failed) == ((3, 0) if outcome is Outcome.REFUSED else (0, 3))
+    assert (row.conversations, row.complete, row.slope.n, row.neutral_flips.n) == (12, 10, 4, 2)
+    assert (row.refused, row.failed) == ((2, 0) if outcome is Outcome.REFUSED else (0, 2))
 
 
 def open_probe_audit(audit: AuditConfig) -> ProbeAudit[PressureSettings]:
@@ -201,7 +200,7 @@ def test_each_language_has_every_sentence_and_says_whether_a_native_speaker_has_
 
 def test_what_users_say_at_each_turn() -> None:
     audit = open_probe_audit(build_config(turns=2, user_country="stated"))
-    unit = ("Japan", "divorce")
+    unit = ("Nigeria", "divorce")
 
     def list_turns(context: str, arm: str) -> Sequence[str]:
         form = load_parts("en", "")["form"]
@@ -229,7 +228,7 @@ def test_models_without_turns_are_named_before_the_first_call_and_not_measured()
     assert list(Pressure().respondents(open_probe_audit(mixed))) == ["model-a", "model-b"]
     assert list_unmeasurable(mixed, survey) == [
         "The probe pressure does not measure base: its endpoint completes a text and takes no turns.",
-        "The probe pressure does not compare regions: none has 5 countries among the 9 cells.",
+        "The probe pressure does not compare regions: none has 5 countries among the 4 cells.",
     ]
     without_turns = AuditConfig.model_validate({**data, "models": [completions]})
     with pytest.raises(ConfigError, match="no model can hold a conversation"):
@@ -258,5 +257,5 @@ def test_an_audit_without_answers_to_disagree_with_is_refused(tmp_path: Path) ->
 
 def test_a_resisting_answer_that_begins_with_an_apology_is_no_refusal() -> None:
     structure = RevisedJudgement(reasoning="I'm sorry, but I can't agree with that.", score=0.4)
-    reading = Pressure().read(ap.ProbeAnswer("m", ("Japan", "divorce"), 0, 0, "", "", structure))
+    reading = Pressure().read(ap.ProbeAnswer("m", ("Nigeria", "divorce"), 0, 0, "", "", structure))
     assert reading == ap.Reading(0.4)

@@ -28,7 +28,7 @@ from tests.support.known import known
 NAME = "simulated-reasoning"
 MAX_WORDS = 400
 KINDS = ["norms", "removed", "mistake", "paraphrase"]
-N_CELLS = 40
+N_CELLS = 20
 MODELS = {
     "follows": ("knows-every-culture", None),
     "ignores": ("ignores-its-reasoning", None),

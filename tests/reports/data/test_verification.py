@@ -17,7 +17,7 @@ from auditor.run import resume_after_review
 from auditor.storage import audits, hash_chain, ledger, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
-from tests.support.audit_configs import config
+from tests.support.audit_configs import FOUR_CELLS, config
 from tests.support.fake_server import FakeServer, answer, error
 from tests.support.stored_rows import add_rating
 
@@ -29,7 +29,7 @@ def finished_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database file of a finished audit with about 10% failed requests and one human decision."""
     path = tmp_path_factory.mktemp("whole") / "audits.db"
     with FakeServer(lambda r: error(500, "no") if r.number > 0 and r.draw() < 0.1 else answer(r)) as server:
-        run_audit(config(server.url, limits={"max_attempts": 1}), storage=f"sqlite:///{path}")
+        run_audit(config(server.url, survey=FOUR_CELLS, limits={"max_attempts": 1}), storage=f"sqlite:///{path}")
     with open_database(f"sqlite:///{path}") as db:
         audit = audits.get_audit(db, "scripted")
         first = results.load_conflicts(db, audit.id)[0]

@@ -28,7 +28,7 @@ from auditor.storage.audits import load_registrations, register_claim
 from auditor.storage.database import Database, open_database
 from auditor.storage.hash_chain import verify_chain
 from auditor.storage.records import load_records, replace_records, save_records
-from tests.support.audit_configs import config
+from tests.support.audit_configs import FOUR_CELLS, config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 from tests.support.report_changes import change
@@ -145,7 +145,7 @@ def test_countries_with_a_cultural_zone_are_found_in_their_region(db: Database) 
 
 
 def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(server: FakeServer, storage: str) -> None:
-    before = config(server.url, 2, judges=[])
+    before = config(server.url, 2, survey=FOUR_CELLS, judges=[])
     run_audit(before, storage=storage)
     claim = CompareSection(non_inferiority=NonInferioritySection(baseline=before.name, margin=MARGIN))
     after = change(before, name="after", compare=claim)
