@@ -96,7 +96,7 @@ def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> Table:
 
 def _base(shown: Table) -> Table:
     base: Table = {
-        "survey": {"source": "wvs7-sample", "countries": list(COUNTRIES[:2]), "topics": list(TOPICS[:2])},
+        "survey": {"source": "wvs7-sample", "countries": list(COUNTRIES), "topics": list(TOPICS[:1])},
         "embedding": {"model": "none"},
         "models": [{"name": name, "model": f"openai/{name}"} for name in ("gpt", "mine", "third")],
         "probes": {"direct": {"samples": 1}, "review": {"traces": 1}},
@@ -106,7 +106,7 @@ def _base(shown: Table) -> Table:
     if "semantic" in shown.get("probes", {}) and "models" in shown:  # a whole configuration, with no survey
         return {"embedding": {"model": "letters"}}
     if shown.get("survey", {}).get("source") == "my_wvs.csv":
-        base["survey"] = {"countries": ["Germany", "Nigeria"], "topics": list(TOPICS[:2])}
+        base["survey"] = {"countries": ["Germany", "Nigeria"], "topics": list(TOPICS[:1])}
     panel = shown.get("panel", {})
     if "weights" in panel:  # keep only the judges with weights
         base["models"] = [m for m in base["models"] if m["name"] in panel["weights"]]

@@ -31,7 +31,7 @@ from tests.support.synthetic_audit import STARTED
 from tests.surveys.official_files import pew_columns, pew_sav, write_csv, wvs_columns
 
 ROOT = Path(__file__).parents[2]
-COUNTRIES, TOPICS = ("Germany", "Japan"), ("divorce", "abortion")
+COUNTRIES, TOPICS = ("Germany", "Japan"), ("divorce", "homosexuality", "abortion")
 EXTERNAL_PROGRAMS = {
     "pip": "installing is set-up: `make test` does it", "make": "what continuous integration runs",
     "promptfoo": "another program's command", "createdb": "another program's command",
@@ -125,7 +125,7 @@ def create_workspace(folder: Path, url: str) -> None:
     shutil.copytree(ROOT / "examples", folder / "examples")
     for path in (folder / "examples").glob("*.toml"):
         path.write_text(scripted(path.read_text(encoding="utf-8"), url), encoding="utf-8")
-    direct = "\n[probes]\ndirect = { samples = 2 }\nreview = { traces = 1 }\n"
+    direct = "\n[conflicts]\nthreshold = 0.1\n[probes]\ndirect = { samples = 2 }\nreview = { traces = 1 }\n"
     for name in ("audit.toml", "mine.toml"):
         (folder / name).write_text(config(url, extra=direct), encoding="utf-8")
     (folder / "base").mkdir()
@@ -149,11 +149,11 @@ def create_workspace(folder: Path, url: str) -> None:
 
 
 def _decide(name: str) -> None:
-    """Rate four of five of an audit's conflicts as a blinded rater."""
+    """Rate most of an audit's conflicts as a blinded rater: judges' weights need decisions on ten answers of each."""
     with open_database("sqlite:///auditor.db", create=False) as db:
         audit = audits.get_audit(db, name)
         for number, c in enumerate(results.load_conflicts(db, audit.id)):
-            if number % 5 == 0:
+            if number % 9 == 0:
                 continue
             decision = Decision.LEFT if _draw(*c.cell, c.left) > 0 else Decision.RIGHT
             at = STARTED + timedelta(minutes=number)
