@@ -199,7 +199,8 @@ def test_a_budget_that_may_end_the_run_is_reported() -> None:
 
 
 def test_the_estimate_is_compared_with_what_the_run_cost(server: FakeServer, storage: str) -> None:
-    audit = priced(server.url, 2, probes={"direct": {"samples": 1}})
+    probes = {"direct": {"samples": 5}, "review": {"traces": 1}}
+    audit = priced(server.url, 2, survey=FOUR_CELLS, probes=probes)
     run_audit(audit, storage=storage)
     with open_database(storage, create=False) as db:
         forecast = estimate_past_audit(db, audit.name)
@@ -209,16 +210,16 @@ def test_the_estimate_is_compared_with_what_the_run_cost(server: FakeServer, sto
     direct, review = asked["model-a", "direct"], asked["model-a", "review"]
     assert direct.actual is not None
     assert review.actual is not None
-    assert direct.actual.sums.answers == direct.calls.expected == 9
+    assert direct.actual.sums.answers == direct.calls.expected == 20
     assert review.calls.low <= review.actual.sums.answers <= review.calls.high
-    assert direct.actual.usd == pytest.approx(9 * (100 * 2e-6 + 20 * 10e-6))
+    assert direct.actual.usd == pytest.approx(20 * (100 * 2e-6 + 20 * 10e-6))
     assert asked["model-b", "direct"].actual is not None
-    assert asked["model-b", "direct"].actual.sums.unpriced == 9
+    assert asked["model-b", "direct"].actual.sums.unpriced == 20
     assert build_forecast_document(forecast).kind == "Estimate and outcome"
     # the storage knows them now: nothing direct is asked again, and answers have a known length
-    assert second_forecast.recorded == 18
-    assert second_forecast.rows[0].basis == "9 recorded answers"
-    assert second_forecast.rows[0].completion_tokens.expected == 9 * 20
+    assert second_forecast.recorded == 40
+    assert second_forecast.rows[0].basis == "20 recorded answers"
+    assert second_forecast.rows[0].completion_tokens.expected == 20 * 20
     assert second_forecast.remaining == ForecastRange.from_bounds(0)
     assert describe_forecast(second_forecast).endswith("None is left to send: all answers are recorded.")
 

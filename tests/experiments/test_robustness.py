@@ -231,16 +231,16 @@ def test_the_budget_ends_the_asking(server: FakeServer, storage: str, tmp_path: 
 
 def test_the_audits_settings_are_run_0_with_the_audits_own_requests() -> None:
     for mode in ("structured", "text"):
-        audit = with_changes(config("http://127.0.0.1:1", 2), mode=mode, samples=2)
+        audit = with_changes(config("http://127.0.0.1:1", 2, survey=FOUR_CELLS), mode=mode, samples=2)
         survey = load_planned_survey(audit)
         runs = plan_design(audit, survey, choose(audit), 2)
-        assert sum(len(run.cells) for run in runs) == 9 * RUNS_PER_CELL
+        assert sum(len(run.cells) for run in runs) == 4 * RUNS_PER_CELL
         first = [request for request in list_requests(audit, survey, runs) if request.run == 0]
         assert first
         for request in first:
             model = audit.models_by_name[request.model]
             assert request.call.key == build_direct_call(audit, survey, model, request.cell, request.sample).key
-        assert len({request.call.key for request in list_requests(audit, survey, runs)}) == 9 * RUNS_PER_CELL * 2 * 2
+        assert len({request.call.key for request in list_requests(audit, survey, runs)}) == 4 * RUNS_PER_CELL * 2 * 2
 
 
 CELL = Cell("Germany", "divorce")

@@ -1,12 +1,10 @@
-"""Helpers of tests: forked commands have slow imports loaded, what hangs is ended, synthetic audits are as stated."""
+"""Helpers of tests: what hangs is ended, and synthetic audits are as stated."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,22 +15,6 @@ from auditor.storage import results
 from auditor.storage.database import open_database
 from tests.support.hang_limit import WorkHangs, hang_limit
 from tests.support.synthetic_audit import populate
-
-ROOT = Path(__file__).parents[2]
-SCRIPT = f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from tests.support.forked_commands import CONTEXT, start_fork_server
-start_fork_server()
-process = CONTEXT.Process(target=exec, args=("import sys; sys.exit('litellm' not in sys.modules)",))
-process.start()
-process.join()
-sys.exit(process.exitcode)
-"""
-
-
-def test_slow_imports_are_loaded_before_the_fork_in_any_folder(tmp_path: Path) -> None:
-    assert subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, check=False, timeout=300).returncode == 0
 
 
 def test_a_regular_expression_that_backtracks_is_interrupted() -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from auditor.cli.app import build_app
 from auditor.config import AuditConfig, load_config
 from auditor.config.installed_probes import load_probe
 from auditor.cost_estimation.planned_calls import plan_calls
@@ -18,17 +16,20 @@ from auditor.domain import Outcome
 from auditor.errors import ConfigError
 from auditor.probe_interface import ProbeAudit
 from auditor.probes.reasoning.figures import ReasoningFigures
+from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Code, Document, Figure, Paragraph, Table
 from auditor.reports.document.blocks import iterate_blocks
+from auditor.reports.output import render_report
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
 from auditor.run.survey_plan import check_probe_input, list_unmeasurable
+from tests.support.cli_runner import succeed
 from tests.support.known import known
 
 NAME = "simulated-reasoning"
 MAX_WORDS = 400
 KINDS = ["norms", "removed", "mistake", "paraphrase"]
-N_CELLS = 20
+N_CELLS = 40
 MODELS = {
     "follows": ("knows-every-culture", None),
     "ignores": ("ignores-its-reasoning", None),
@@ -46,13 +47,6 @@ CONFIG = {
 N_CALLS = N_CELLS * (len(KINDS) + 1 + 3) * 3
 
 
-def call(*arguments: str, exit_code: int = 0) -> str:
-    """Run a command; returns what it prints."""
-    result = CliRunner().invoke(build_app(arguments[0]), [*arguments], catch_exceptions=False)
-    assert result.exit_code == exit_code, result.output
-    return result.output
-
-
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The database of the audit."""
@@ -62,8 +56,13 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def figures(storage: str) -> ReasoningFigures:
-    figures = open_audit(NAME, storage=storage).report().probes["reasoning"]
+def report(storage: str) -> Report:
+    return open_audit(NAME, storage=storage).report()
+
+
+@pytest.fixture(scope="module")
+def figures(report: Report) -> ReasoningFigures:
+    figures = report.probes["reasoning"]
     assert isinstance(figures, ReasoningFigures)
     return figures
 
@@ -145,20 +144,21 @@ def test_the_report_has_both_forms_apart_the_link_and_at_most_400_words(figures:
     assert "Hidden reasoning comes before the stated steps of notes." in str(changed)
 
 
-def test_every_part_of_the_program_has_the_figures(storage: str, tmp_path: Path) -> None:
-    page = call("report", NAME, "--storage", storage, "--format", "markdown")
+def test_every_part_of_the_program_has_the_figures(storage: str, report: Report, tmp_path: Path) -> None:
+    page = render_report(report, "markdown")
     start = page.index("## Does the stated reasoning carry the score?")
     section = page[start : page.index("\n## ", start + 5)]
     words = [word for word in section.split() if any(char.isalpha() for char in word)]
     assert len(words) <= MAX_WORDS
     assert page.index("Scores follow the stated norms") < start
-    report: dict[str, Any] = json.loads(call("report", NAME, "--storage", storage, "--format", "json"))
-    assert [row["model"] for row in report["probes"]["reasoning"]["rows"]] == list(MODELS)
-    call("export", "tables", NAME, "--storage", storage, "-o", str(tmp_path))
+    rows = json.loads(render_report(report, "json"))["probes"]["reasoning"]["rows"]
+    assert [row["model"] for row in rows] == list(MODELS)
+    succeed("export", "tables", NAME, "--storage", storage, "-o", tmp_path)
     assert (tmp_path / "report_reasoning_cells.csv").exists()
     gates = {gate.name: gate for gate in open_audit(NAME, storage=storage).check().gates}
     assert {"reasoning.min_slope", "reasoning.min_area"} <= set(gates)
-    assert f"reasoning: {4 * N_CALLS} answers were read again, and 0 say" in call("verify", NAME, "--storage", storage)
+    verified = succeed("verify", NAME, "--storage", storage)
+    assert f"reasoning: {4 * N_CALLS} answers were read again, and 0 say" in verified.stdout + verified.stderr
 
 
 def change(**changes: Any) -> AuditConfig:
