@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from typing import TypeVar
 from auditor.agents.background_consistency import BackgroundConsistency
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.config import load_stored_config, require_audit_name
+from auditor.config.cross_table_rules import SIMULATED_NAME_START
 from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.domain import Method
 from auditor.domain.audit_records import AnswerSelection, Exclusion
-from auditor.errors import UsageError
+from auditor.errors import ConfigError, UsageError
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.coverage.build import measure_coverage
 from auditor.reports.data.report_source import load_source
@@ -64,11 +66,21 @@ def _rename_config(audit: Audit, new_name: str) -> tuple[str | None, str | None]
     """The stored configuration with another name, as JSON, and its hash; (None, None) for imported scores.
 
     A hash of other prompts stays as it is: the next run then computes the results again in any case.
+
+    Raises:
+        UsageError: the models are simulated, and the new name does not say so; the audit could not be opened again.
     """
-    config = load_stored_config(audit.config)
-    if config is None:
+    if audit.config is None:
         return None, audit.config_hash
-    renamed_config = config.model_copy(update={"name": new_name})
+    try:
+        renamed_config = load_stored_config(json.dumps(json.loads(audit.config) | {"name": new_name}))
+    except ConfigError:
+        load_stored_config(audit.config)  # raises, if the configuration cannot be read under any name
+        raise UsageError(
+            f"models of '{audit.name}' are simulated, so its name must start with '{SIMULATED_NAME_START}'.",
+            f"Name it {SIMULATED_NAME_START}-{new_name}.",
+        ) from None
+    config = renamed_config.model_copy(update={"name": audit.name})
     return renamed_config.model_dump_json(), (
         fingerprint(renamed_config) if was_run_with(audit, config) else audit.config_hash
     )

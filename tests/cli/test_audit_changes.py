@@ -152,3 +152,17 @@ def test_an_imported_audit_can_be_renamed_and_deleted(tmp_path: Path) -> None:
     assert auditor("rename", "mine", "theirs", cwd=tmp_path).returncode == 0
     assert auditor("delete", "theirs", "--yes", cwd=tmp_path).returncode == 0
     assert json.loads(auditor("status", "--json", cwd=tmp_path).stdout) == []
+
+
+def test_an_audit_of_simulated_models_keeps_a_name_that_says_so(tmp_path: Path) -> None:
+    """Under another one its configuration would be refused, and no command could open the database again."""
+    (tmp_path / "audit.toml").write_text(
+        'name = "simulated-a"\njudges = []\n'
+        'survey = { source = "wvs7-sample", countries = ["Japan"], topics = ["divorce"] }\n'
+        '[[models]]\nname = "west"\nmodel = "simulated/western-everywhere"\n[probes]\ndirect = { samples = 1 }\n'
+    )
+    assert auditor("run", "audit.toml", cwd=tmp_path).returncode == 0
+    refused = auditor("rename", "simulated-a", "mine", cwd=tmp_path)
+    assert (refused.returncode, "Name it simulated-mine" in refused.stderr) == (2, True), refused.stderr
+    assert auditor("rename", "simulated-a", "simulated-mine", cwd=tmp_path).returncode == 0
+    assert json.loads(auditor("status", "--json", cwd=tmp_path).stdout)[0]["audit"] == "simulated-mine"
