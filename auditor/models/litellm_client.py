@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib.util
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from auditor.config import EMBEDDED, REPLAY, SIMULATED, ModelSection
 from auditor.config.providers import provider_of
 from auditor.domain.terms import split_model_id
 from auditor.models import litellm_client
+from auditor.models.priced_params import has_fee, iter_params, read_tier
 
 ROUTING_PARAMS = frozenset({"base_url", "model", "messages", "timeout", "stream", "deployment_id"})
 CREDENTIAL_PARAM_PREFIXES = ("aws_", "vertex_", "azure_", "s3_", "use_")
@@ -164,22 +166,29 @@ def _listed_entry(model: str) -> dict[str, Any]:
     return price_list.get(model) or price_list.get(split_model_id(model)[1]) or {}
 
 
-@functools.cache
-def listed_token_price(model: str) -> TokenPrice | None:
-    """Price of a model's tokens in litellm's list; None if it is not listed.
+SEARCHING_MODELS = re.compile(r"(?:^|[/-])(?:sonar|search|deep-research|online)(?:[/-]|$)")
+"""Names of models that search the web by themselves, for a fee for each search."""
 
-    Cached tokens cost as much as other prompt tokens if the list has no price for them.
+
+@functools.cache
+def listed_token_price(model: str, tier: str | None = None) -> TokenPrice | None:
+    """Price of a model's tokens in litellm's list; None if it is not listed, or if there is more to pay than these.
+
+    That is a fee for each request or search, or another price of hidden reasoning. Cached tokens cost as much as other
+    prompt tokens if the list has no price for them.
+
+    Args:
+        tier: in which requests are processed, such as `flex`; None for the usual one.
     """
-    entry = _listed_entry(model)
-    if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
+    entry, suffix = _listed_entry(model), f"_{tier}" if tier else ""
+    prompt_usd, completion_usd = (entry.get(f"{side}_cost_per_token{suffix}") for side in ("input", "output"))
+    if prompt_usd is None or completion_usd is None or entry.get("input_cost_per_request"):
         return None
-    # US dollars per token.
-    prompt_price, cached_price = entry["input_cost_per_token"], entry.get("cache_read_input_token_cost")
-    return TokenPrice(
-        float(prompt_price),
-        float(entry["output_cost_per_token"]),
-        float(prompt_price if cached_price is None else cached_price),
-    )
+    has_reasoning_price = entry.get("output_cost_per_reasoning_token") not in (None, entry["output_cost_per_token"])
+    if has_reasoning_price or SEARCHING_MODELS.search(model):
+        return None
+    cached_usd = entry.get(f"cache_read_input_token_cost{suffix}")
+    return TokenPrice(float(prompt_usd), float(completion_usd), float(prompt_usd if cached_usd is None else cached_usd))
 
 
 @functools.cache
@@ -298,7 +307,7 @@ def token_price(section: ModelSection) -> TokenPrice | None:
     """US dollars per token: the config's or litellm's listed price; None if unknown.
 
     It is 0 for an embedded, replayed or simulated model. The listed price is that of `base_model` if the config names
-    one.
+    one, in the tier of `params`; it does not hold with a parameter for which a fee is charged.
     """
     if section.provider in (EMBEDDED, REPLAY, SIMULATED):
         return TokenPrice(0.0, 0.0, 0.0)
@@ -306,7 +315,10 @@ def token_price(section: ModelSection) -> TokenPrice | None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input
         # The config's prices are per million tokens.
         return TokenPrice(price.input / 1e6, price.output / 1e6, cached_input_usd / 1e6)
-    if section.base_model is not None:
-        return litellm_client.listed_token_price(section.base_model)
     # The user's own server may serve any model under a listed name, so its price is not known.
-    return None if section.api_base else litellm_client.listed_token_price(section.model)
+    listed_model = section.base_model or (None if section.api_base else section.model)
+    params = [(path[-1], value) for path, value in iter_params(section.params)]
+    if listed_model is None or any(has_fee(name) for name, _ in params):
+        return None
+    tier = next((tier for name, value in params if (tier := read_tier(name, value))), None)
+    return litellm_client.listed_token_price(listed_model, tier)

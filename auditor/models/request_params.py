@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.endpoint import Endpoint
+from auditor.models.priced_params import CHEAPER_TIERS, has_fee, iter_params, normalize_name, read_tier
 from auditor.models.reasoning import EFFORT_PARAMETERS, EFFORT_ROOM_TOKENS, SENT_OUTPUT_LIMITS, thinking_room
 
 ANSWER_COUNTS = frozenset(
@@ -49,29 +50,6 @@ REASONING_LIMITS = frozenset(
 """Providers' names of the limit on hidden reasoning, in the same form."""
 REASONING_TABLES = frozenset({"reasoning", "reasoningconfig", "thinking", "thinkingconfig"})
 """Providers' names of objects in which a limit on tokens is one on hidden reasoning, in the same form."""
-FEES = frozenset(
-    {
-        "audio",
-        "container",
-        "enablesearch",
-        "functions",
-        "inferencegeo",
-        "mcpservers",
-        "modalities",
-        "performanceconfig",
-        "plugins",
-        "prediction",
-        "searchparameters",
-        "tools",
-        "websearch",
-        "websearchoptions",
-    }
-)
-"""Parameters for which providers charge more than the tokens of one prompt and one answer, in the same form."""
-TIERS = frozenset({"servicetier", "speed"})
-"""Providers' names of the tier in which a request is processed, in the same form; a text, or a table with its type."""
-PRICED_TIERS = frozenset({"priority", "fast"})
-"""Tiers at another price than the listed one."""
 NON_PARAMETER_FIELDS = frozenset(
     {"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"}
 )
@@ -91,21 +69,13 @@ def check_params(models: Iterable[ModelSection], limits: LimitsSection) -> None:
     """
     for model in models:
         refuse_literal_secrets(model)
-        for path, value in _iter_params(model.params):
+        for path, value in iter_params(model.params):
             _check_param(model, path, value, has_budget=limits.budget_usd is not None)
-
-
-def _iter_params(params: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the path of names and the value of each parameter, at any depth."""
-    for name, value in params.items():
-        yield (*path, name), value
-        if isinstance(value, Mapping):
-            yield from _iter_params(value, (*path, name))
 
 
 def _check_param(model: ModelSection, path: tuple[str, ...], value: Any, *, has_budget: bool) -> None:
     """Raise ConfigError if a parameter at this path is not allowed."""
-    name, key = ".".join(path), _normalize(path[-1])
+    name, key = ".".join(path), normalize_name(path[-1])
     if len(path) == 1 and litellm_client.is_routing_param(name):
         raise _refusal(model, name, "Remove the parameter; set the URL in api_base and the key in api_key.")
     if path[0] in BODY_FIELDS or (path[0] == "extra_body" and len(path) == 2 and path[1] in BODY_FIELDS):
@@ -122,8 +92,8 @@ def _check_param(model: ModelSection, path: tuple[str, ...], value: Any, *, has_
             f"model '{model.name}': params.{name} must be a whole number of tokens of at least 1, and is {value!r}.",
             "Without a limit, an answer may be as long as the model likes, and cost as much.",
         )
-    tier = value.get("type") if isinstance(value, Mapping) else value
-    if has_budget and (key in FEES or (key in TIERS and tier in PRICED_TIERS)):
+    tier = read_tier(path[-1], value)
+    if has_budget and (has_fee(path[-1]) or (tier is not None and tier not in CHEAPER_TIERS)):
         raise ConfigError(
             f"model '{model.name}': limits.budget_usd cannot be enforced with params.{name}: the provider charges "
             "more for it than the price of tokens.",
@@ -141,19 +111,14 @@ def _is_count(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 1 and value == int(value)
 
 
-def _normalize(name: str) -> str:
-    """A parameter's name in lower case without underscores and hyphens."""
-    return name.replace("_", "").replace("-", "").lower()
-
-
 def max_output_tokens(call: Call, capability: Capability) -> int | None:
     """Highest number of tokens that a call's answer and its hidden reasoning may have; None if no limit is sent.
 
     A limit on reasoning is added, since some servers do not count it towards the limit on output tokens.
     """
     limits, reasoning_limits = [], [thinking_room(call, capability)]
-    for path, value in _iter_params(call.params):
-        key, parent = _normalize(path[-1]), _normalize(path[-2]) if len(path) > 1 else ""
+    for path, value in iter_params(call.params):
+        key, parent = normalize_name(path[-1]), normalize_name(path[-2]) if len(path) > 1 else ""
         if key in REASONING_LIMITS or (key in OUTPUT_LIMITS and parent in REASONING_TABLES):
             reasoning_limits.append(int(value) if _is_count(value) else 0)
         elif key in OUTPUT_LIMITS and _is_count(value):
@@ -182,7 +147,7 @@ async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) 
         for name in section.params
         if not (
             name in ALWAYS_SENT | litellm_client.ALLOWED_ROUTING_PARAMS
-            or _normalize(name) in (EFFORT_PARAMETERS | OUTPUT_LIMITS)
+            or normalize_name(name) in (EFFORT_PARAMETERS | OUTPUT_LIMITS)
         )
     ]
     if not unsure or section.used_credentials is not None:

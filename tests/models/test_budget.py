@@ -292,6 +292,36 @@ def test_the_listed_price_of_the_base_model_holds_for_a_deployment_of_any_name()
     require_prices([with_base_model], BUDGET)
 
 
+@pytest.mark.parametrize(
+    "model", ["perplexity/sonar", "openai/gpt-4o-search-preview", "perplexity/pplx-7b-online", "dashscope/qwen-turbo"]
+)
+def test_a_listed_price_that_is_not_all_there_is_to_pay_is_unknown(model: str) -> None:
+    assert listed_token_price(model) is None
+    with pytest.raises(ConfigError, match="the price of 's' is unknown"):
+        require_prices([ModelSection(name="s", model=model)], BUDGET)
+
+
+def test_the_listed_price_is_that_of_the_tier_and_unknown_with_a_fee() -> None:
+    usual = ModelSection(name="g", model="openai/gpt-5")
+    flex, priority, searching, fast = (
+        usual.model_copy(update={"params": params})
+        for params in (
+            {"service_tier": "flex"},
+            {"extra_body": {"service_tier": "priority"}},
+            {"web_search_options": {}},
+            {"service_tier": "unheard-of"},
+        )
+    )
+    price, flex_price, priority_price = map(token_price, (usual, flex, priority))
+    assert price is not None
+    assert price == token_price(usual.model_copy(update={"params": {"service_tier": "default"}}))
+    assert flex_price is None or flex_price.prompt_usd < price.prompt_usd
+    assert priority_price is None or priority_price.prompt_usd > price.prompt_usd
+    assert token_price(searching) is token_price(fast) is None
+    declared = {"price": Price(input=1e6, output=2e6)}
+    assert token_price(searching.model_copy(update=declared)) == TokenPrice(1.0, 2.0, 1.0)
+
+
 def test_the_configs_price_comes_before_that_of_the_base_model() -> None:
     priced = DEPLOYMENT.model_copy(update={"base_model": "azure/gpt-4o", "price": Price(input=1e6, output=2e6)})
     assert token_price(priced) == TokenPrice(1.0, 2.0, 1.0)
