@@ -147,6 +147,8 @@ class _Spelling(dict[str, str]):
 
 def _spell_sample(text: str) -> str:
     """The name of a sample: a number without leading zeros and point, as 1 for 1.0; 0 without one."""
+    if text.isascii() and text.isdigit():  # an id of 17 digits is no float
+        return text.lstrip("0") or "0"
     number = parse_number(text)
     return format_number(number) if text and number == number else text or "0"
 

@@ -179,6 +179,16 @@ def test_numbers_of_samples_are_compared_as_numbers(tmp_path: Path, storage: str
         import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
 
 
+def test_ids_of_samples_with_many_digits_differ(tmp_path: Path, storage: str) -> None:
+    """As numbers with a point they would be the same sample."""
+    rows = ["a,Germany,divorce,direct,0.5,9007199254740992", "a,Germany,divorce,direct,-0.5,9007199254740993"]
+    (tmp_path / "s.csv").write_text("\n".join(["model,country,topic,method,score,sample", *rows]) + "\n")
+    import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+    with open_database(storage, create=False) as db:
+        [score] = results.load_scores(db, audits.get_audit(db, "b").id)
+    assert (score.score, score.n_ok) == (0.0, 2)
+
+
 def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_path: Path) -> None:
     exclude_answers("old", AnswerSelection(model="b"), "Wrong prompt.", storage=imported)
     rows = ["a,Germany,abortion", "a,Japan,divorce", "a,Japan,abortion", "b,Germany,divorce", "a,Germany,divorce"]

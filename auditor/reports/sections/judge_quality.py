@@ -368,7 +368,7 @@ def _list_remarks(quality: JudgeQualityReport) -> list[str]:
         highest = ceiling.max_accuracy
         limit = (
             ""
-            if highest.value is None
+            if highest.value is None or highest.value > 0.99
             else f" So no judge is expected to agree with a random rater on more than {format_share(highest.value)} "
             f"({describe_interval(highest, 0, 'percent')})."
         )
