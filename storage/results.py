@@ -250,6 +250,11 @@ def load_rulings(db: Database, audit_id: int, cells: Iterable[Cell] | None = Non
     return load_columns(db, audit_id, Verdict, JudgeRuling, cells)
 
 
+def load_missing_votes(db: Database, audit_id: int) -> list[JudgeRuling]:
+    """Load the verdicts without a ruling: of judges that failed, or abstained in an imported file."""
+    return [row for row in load_rulings(db, audit_id) if row.ruling is None]
+
+
 def load_conflicts(db: Database, audit_id: int) -> list[Conflict]:
     """Load an audit's conflicts of all kinds."""
     return load_records(db, audit_id, Conflict)

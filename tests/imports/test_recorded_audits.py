@@ -189,6 +189,18 @@ def test_ids_of_samples_with_many_digits_differ(tmp_path: Path, storage: str) ->
     assert (score.score, score.n_ok) == (0.0, 2)
 
 
+def test_a_judge_that_abstained_counts_as_assigned_and_leaves_a_trace_without_majority(
+    imported: str, tmp_path: Path
+) -> None:
+    (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
+    import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    panel = open_audit("old", storage=imported).report().panel
+    assert panel is not None
+    majority = panel.votes[0]
+    assert (majority.valid, majority.invalid, majority.open) == (0, 1, 1)
+    assert any("finds 0% of 2 traces VALID and 50% INVALID" in sentence for sentence in panel.certificate)
+
+
 def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_path: Path) -> None:
     exclude_answers("old", AnswerSelection(model="b"), "Wrong prompt.", storage=imported)
     rows = ["a,Germany,abortion", "a,Japan,divorce", "a,Japan,abortion", "b,Germany,divorce", "a,Germany,divorce"]

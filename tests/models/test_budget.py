@@ -303,15 +303,13 @@ def test_a_listed_price_that_is_not_all_there_is_to_pay_is_unknown(model: str) -
 
 def test_the_listed_price_is_that_of_the_tier_and_unknown_with_a_fee() -> None:
     usual = ModelSection(name="g", model="openai/gpt-5")
-    flex, priority, searching, fast = (
-        usual.model_copy(update={"params": params})
-        for params in (
-            {"service_tier": "flex"},
-            {"extra_body": {"service_tier": "priority"}},
-            {"web_search_options": {}},
-            {"service_tier": "unheard-of"},
-        )
-    )
+    settings: list[dict[str, Any]] = [
+        {"service_tier": "flex"},
+        {"extra_body": {"service_tier": "priority"}},
+        {"web_search_options": {}},
+        {"service_tier": "unheard-of"},
+    ]
+    flex, priority, searching, fast = (usual.model_copy(update={"params": params}) for params in settings)
     price, flex_price, priority_price = map(token_price, (usual, flex, priority))
     assert price is not None
     assert price == token_price(usual.model_copy(update={"params": {"service_tier": "default"}}))

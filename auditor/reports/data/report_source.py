@@ -165,6 +165,8 @@ class ReportSource:
     reviewed_conflicts: Sequence[ReviewedConflict] = field(default=(), repr=False)
     sentence_pair_counts: Sequence[OutcomeCount] = ()
     votes: VoteArrays = field(default_factory=VoteArrays.empty, repr=False)
+    missing_votes: Sequence[results.JudgeRuling] = field(default=(), repr=False)
+    """Of an imported audit, whose configuration does not say which judges were assigned."""
     author_guesses: Sequence[Guess] = field(default=(), repr=False)
     judge_tests: Sequence[AlteredTraceVerdict] = field(default=(), repr=False)
     position_tests: Sequence[Contest] = field(default=(), repr=False)
@@ -484,7 +486,9 @@ def load_source(db: Database, audit_name: str, left_out: Collection[str] = ()) -
         queries["sample_scores"] = results.load_sample_scores
     if config and config.review_varies_by_trace:
         queries["scored_traces"] = results.load_scored_trace_keys
-    if config:
+    if config is None:
+        queries["missing_votes"] = results.load_missing_votes
+    else:
         max_trace_chars = config.probes.review.max_trace_chars
         queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
             db, audit_id, max_trace_chars

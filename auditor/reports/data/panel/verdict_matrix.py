@@ -33,12 +33,14 @@ class VerdictMatrix:
         judges: names, in the order of the rows.
         votes: verdicts; its `traces` are the columns.
         assignments: the judges assigned to each trace; None where all judges that may judge its author are.
+        missing_votes: judge and trace of the verdicts of an import without a ruling.
     """
 
     config: AuditConfig | None
     judges: list[str]
     votes: VoteArrays
     assignments: Mapping[TraceKey, Sequence[str]] | None = None
+    missing_votes: Sequence[tuple[str, TraceKey]] = ()
 
     @property
     def traces(self) -> Sequence[TraceKey]:
@@ -68,14 +70,18 @@ class VerdictMatrix:
 
     @cached_property
     def is_assigned(self) -> NDArray[np.bool_]:
-        """Whether each judge is assigned to each trace, shape (judges, traces); for imports, whether it has a verdict.
+        """Whether each judge is assigned to each trace, shape (judges, traces); for imports, whether the file says so.
 
         For traces of no configured model, the judges with a verdict are taken as assigned.
         """
         is_assigned = ~np.isnan(self.all_verdicts)
-        if self.config is None:
-            return is_assigned
         row_by_judge = {name: row for row, name in enumerate(self.judges)}
+        if self.config is None:
+            column_by_trace = {key: column for column, key in enumerate(self.traces)}
+            for judge, key in self.missing_votes:
+                if key in column_by_trace:
+                    is_assigned[row_by_judge[judge], column_by_trace[key]] = True
+            return is_assigned
         judges_by_author = {
             model.name: [judge.name for judge in self.config.judges_of(model.name)] for model in self.config.models
         }
@@ -151,7 +157,8 @@ def build_verdict_matrix(source: ReportSource) -> VerdictMatrix:
         if source.judges_by_trace is None
         else {(trace.model, *trace.cell, trace.sample): judges for trace, judges in source.judges_by_trace.items()}
     )
-    return VerdictMatrix(source.config, source.judge_names, source.votes, assignments)
+    missing_votes = [(row.judge, (row.model, *row.cell, row.sample)) for row in source.missing_votes]
+    return VerdictMatrix(source.config, source.judge_names, source.votes, assignments, missing_votes)
 
 
 @dataclass(frozen=True)
