@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
@@ -29,9 +29,7 @@ def render_csv(table: Table) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     two_intervals = _columns_with_two_intervals(table)
-    writer.writerow(
-        [name for i, column in enumerate(table.columns) for name in _column_names(column, i, i in two_intervals)]
-    )
+    writer.writerow(_make_header(table, two_intervals))
     for row in iterate_rows(table):
         values: list[CsvValue] = []
         column_index = 0
@@ -42,6 +40,25 @@ def render_csv(table: Table) -> str:
             column_index += n_columns
         writer.writerow(["" if value is None else escape_csv_cell(value) for value in values])
     return buffer.getvalue()
+
+
+def _make_header(table: Table, two_intervals: Collection[int]) -> list[str]:
+    """Names of the CSV columns; one that the header has already, such as a second p-value, begins with the figure's.
+
+    Readers of CSV keep one of two columns with the same name, or rename them.
+    """
+    names: dict[str, None] = {}
+    figure = ""
+    for i, column in enumerate(table.columns):
+        if column.kind == "estimate":
+            figure = column_key(column, i)
+        for name in _column_names(column, i, i in two_intervals):
+            unique, number = (f"{figure}_{name}" if name in names and figure else name), 1
+            while unique in names:
+                number += 1
+                unique = f"{name}_{number}"
+            names[unique] = None
+    return list(names)
 
 
 def column_key(column: Column, index: int) -> str:

@@ -51,6 +51,19 @@ def test_the_interval_of_shares_for_the_measured_cells_has_columns() -> None:
     assert header == ["model", "share", "share_low", "share_high", "share_n"]
 
 
+def test_no_two_columns_have_one_name() -> None:
+    columns = [
+        Column("Model", "name"), Column("MAE", "estimate", show_n=False), Column("p", "number", "adjusted_p_value"),
+        Column("Bias", "estimate", show_n=False), Column("p of bias", "number", "adjusted_p_value"),
+        Column(Name("model"), "number"), Column(Name("model"), "number"),
+    ]  # fmt: skip
+    [header, _] = read_csv(Table("t", "t", "", columns, [["a", None, 0.5, None, 0.1, 1, 2]]))
+    assert header == [
+        "model", "mae", "mae_low", "mae_high", "adjusted_p_value", "bias", "bias_low", "bias_high",
+        "bias_adjusted_p_value", "bias_model", "model_2",
+    ]  # fmt: skip
+
+
 def test_shares_are_fractions_and_bars_are_left_out() -> None:
     columns = [Column("Model", "name"), Column("Usable", "share"), Column("Bar", "bar"), Column("USD", "number")]
     rows: list[Row | Sequence[Cell]] = [
