@@ -78,7 +78,9 @@ def sessions_end(review: Review) -> bool:
     return wait_until(lambda: not review.session_ids())
 
 
-def test_conflicts_are_decided_by_keys_and_by_mouse(review: Review, storage: str, browser: Chromium) -> None:
+def test_conflicts_are_decided_by_keys_and_by_mouse_until_the_server_ends(
+    review: Review, storage: str, browser: Chromium
+) -> None:
     browser.open(review.address, 1280)
     wait_for_text(browser, "1 of 20")
     assert urlsplit(browser.evaluate("location.href")).query == "", "the token is in no address that is shown"
@@ -99,6 +101,9 @@ def test_conflicts_are_decided_by_keys_and_by_mouse(review: Review, storage: str
     browser.open("about:blank", 1280)
     assert sessions_end(review)
     assert review.process.poll() is None
+    browser.open(review.address, 1280)
+    wait_for_text(browser, "5 decided by people")
+    assert_ends_with_server(review, browser, signal.SIGINT)
 
 
 def test_a_tablet_shows_eighty_columns_and_a_conflict_opens_by_mouse(
@@ -112,12 +117,6 @@ def test_a_tablet_shows_eighty_columns_and_a_conflict_opens_by_mouse(
     wait_for_text(browser, "not decided by you")
     decide(storage, 1, lambda _: click_cell(browser, 2, -1))
     assert_ends_with_server(review, browser, signal.SIGKILL)
-
-
-def test_a_review_ends_with_its_server(review: Review, browser: Chromium) -> None:
-    browser.open(review.address, 1280)
-    wait_for_text(browser, "1 of 20")
-    assert_ends_with_server(review, browser, signal.SIGINT)
 
 
 def assert_ends_with_server(review: Review, browser: Chromium, number: signal.Signals) -> None:

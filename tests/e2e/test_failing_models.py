@@ -121,7 +121,7 @@ def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
 
 def test_a_run_whose_answers_are_all_rate_limited_exits_with_4_and_resumes(server: FakeServer, tmp_path: Path) -> None:
     server.script = lambda _: error(429, "slow down", headers={"retry-after": "0"})
-    audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 3}}, limits={"deadline_s": 4})
+    audit = config(server.url, 2, judges=[], limits={"deadline_s": 4})
     output = run(tmp_path, audit)
     assert output.returncode == 4
     *_, last_line = output.stderr.strip().splitlines()
@@ -137,7 +137,7 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4_and_resumes(serve
     server.requests.clear()
     server.script = answer
     assert run(tmp_path, audit).returncode == 0
-    assert len(server.requests) == 2 * 9 * 3
+    assert len(server.requests) == 2 * 9
 
 
 def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.support.stored_rows import find_part, load_stored
 
 FEW_TOPICS = TOPICS[:5]
 PAIRS = len(FEW_TOPICS) * (len(FEW_TOPICS) - 1) // 2
-ONE_COUNTRY = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:6]}
+ONE_COUNTRY = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:5]}
 
 
 def config_of_comparisons(
@@ -38,12 +38,10 @@ def config_of_comparisons(
 
 
 def stored(storage: str) -> list[Comparison]:
-    """All recorded comparisons of the audit."""
     return load_stored(storage, load_records, Comparison)
 
 
 def section(storage: str) -> LogicReport:
-    """The report's section on logic."""
     logic_report = find_part(open_audit("scripted", storage=storage).report(), LogicReport)
     return logic_report
 
@@ -227,11 +225,11 @@ def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, s
     logic = find_part(report, LogicReport)
     assert [row.weight for row in logic.ledger] == [1.0, 1.0, 0.0, 0.0]
     assert [row.reason for row in logic.ledger[2:]] == [
-        "30 of its 30 answers are ties",
+        "20 of its 20 answers are ties",
         "it names the same side in 100% of its decisions, whatever the items",
     ]
     excluded = (
-        "Excluded from voting: model-c (30 of its 30 answers are ties), model-d (it names the same side in 100% of its "
+        "Excluded from voting: model-c (20 of its 20 answers are ties), model-d (it names the same side in 100% of its "
         "decisions, whatever the items)."
     )
     markdown = render_report(report, "markdown")

@@ -26,7 +26,6 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, comple
 
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
-    """All verdicts and conflicts of the audit."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
         return results.load_verdicts(db, audit.id), results.load_conflicts(db, audit.id)
@@ -83,7 +82,7 @@ def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
 
 
 def test_no_judge_is_of_the_authors_family(server: FakeServer, storage: str) -> None:
-    audit = config(server.url, models=4, panel={"exclude_family": True})
+    audit = config(server.url, models=4, survey=JAPAN, panel={"exclude_family": True})
     family_by_letter = dict(zip("abcd", ("one", "one", "two", "two"), strict=True))
     models = [{**m.model_dump(), "family": family_by_letter[m.name[-1]]} for m in audit.models]
     run_audit(AuditConfig.model_validate(audit.model_dump() | {"models": models}), storage=storage)

@@ -126,7 +126,9 @@ def test_verdicts_that_follow_accuracy_and_those_that_do_not(
         monkeypatch.setitem(SKILL, name, skill)
     server.script = judge_by_truth(follows=follows)
     task, probes = sum_task(tmp_path, items=20), {"direct": {"samples": 1}}
-    run_audit(config(server.url, len(MODELS), survey=None, task=task, name="sums", probes=probes), storage=storage)
+    audit = config(server.url, len(MODELS) + 2, survey=None, task=task, name="sums", probes=probes)
+    audit = audit.model_copy(update={"models": audit.models[:-2], "judges": audit.models[-2:]})
+    run_audit(audit, storage=storage)
     context = ExperimentContext(storage)
     result = run_checked(validity, context, "sums")
     within = result.data.within

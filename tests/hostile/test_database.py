@@ -27,7 +27,7 @@ from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
 from auditor.storage.sqlite_file import copy_database
-from tests.e2e.test_run import CALLS, config_file, stored
+from tests.e2e.test_run import CALLS, JAPAN, config_file, stored
 from tests.support.audit_configs import THREE_SAMPLES, config
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
@@ -275,7 +275,7 @@ def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finish
 
 @pytest.mark.parametrize("umask", [0o000, 0o277])
 def test_all_files_of_a_new_database_are_private_to_their_owner(server: FakeServer, tmp_path: Path, umask: int) -> None:
-    file = config_file(tmp_path, config(server.url))
+    file = config_file(tmp_path, config(server.url, survey=JAPAN))
     folder = tmp_path / "audits"
     folder.mkdir()
     path = folder / "audits.db"
@@ -286,7 +286,7 @@ def test_all_files_of_a_new_database_are_private_to_their_owner(server: FakeServ
             {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.rglob("*") if file.is_file()}
         )
 
-    server.script = with_event(40, record_modes)
+    server.script = with_event(15, record_modes)
     previous_umask = os.umask(umask)
     try:
         assert auditor("run", file, "--storage", url(path)).returncode == 0

@@ -29,8 +29,9 @@ def run_scripted_audit(storage: str) -> list[dict[str, Any]]:
     from tests.support.audit_configs import config
     from tests.support.fake_server import FakeServer
 
+    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["homosexuality", "divorce", "abortion"]}
     with FakeServer() as server:
-        run_audit(config(server.url, conflicts={"threshold": 0.05}), storage=storage)
+        run_audit(config(server.url, survey=survey, conflicts={"threshold": 0.05}), storage=storage)
         return [request.body for request in server.requests if request.schema == decisions.SURVEY_REVIEW]
 
 
