@@ -104,7 +104,6 @@ def find_place(study: Study, world: str, design: str) -> tuple[Any, Any]:
 
 @cache
 def measure_place(study_name: str, world: str, design: str) -> list[Result]:
-    """The results of a place of the sample."""
     [(study, n_runs)] = [(row[0], row[3]) for row in SAMPLE if (row[0].name, *row[1:3]) == (study_name, world, design)]
     naive_runs = N_CONTROL_RUNS if (study_name, world, design) in CONTROLS else 1
     return measure(study, *find_place(study, world, design), [n_runs], naive_runs)

@@ -104,7 +104,6 @@ class CountingConnection(sqlite3.Connection):
     is_writing = False
 
     def cursor(self, factory: Any = None) -> Any:
-        """Make a cursor."""
         return super().cursor(factory or CountingCursor)
 
 

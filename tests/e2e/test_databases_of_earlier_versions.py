@@ -66,7 +66,6 @@ def run(storage: str) -> None:
 
 
 def stage(storage: str) -> str:
-    """The stage at which the audit is."""
     with open_database(storage, create=False) as db:
         return audits.get_audit(db, NAME).stage
 

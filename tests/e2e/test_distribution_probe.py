@@ -55,12 +55,10 @@ class Audit:
 
     @property
     def distribution(self) -> DistributionReport:
-        """The part of the report on distributions."""
         distribution = find_part(self.report, DistributionReport)
         return distribution
 
     def row(self, model: str, mode: str) -> DistributionModelRow:
-        """The row of a model."""
         return next(row for row in self.distribution.models if (row.model, row.mode) == (model, mode))
 
     def group(self, model: str) -> DistributionGroupRow:
@@ -103,7 +101,6 @@ def sampled(survey: Path, tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 
 def value_of(row: object, name: str) -> float:
-    """The value of a figure."""
     value = getattr(row, name).value
     assert value is not None, name
     return float(value)

@@ -43,7 +43,6 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture(scope="module")
 def finished(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of the finished audit."""
     path = tmp_path_factory.mktemp("finished") / "audits.db"
     run_audit(audit(server), storage=f"sqlite:///{path}")
     return path

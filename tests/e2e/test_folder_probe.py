@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import auditor.probes
-from auditor.cli.app import build_app
 from auditor.config import AuditConfig, installed_probes, load_config
 from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.prompts import loader
 from auditor.reports.data.report_schema import render_json_schema
 from auditor.run import load_planned_survey, open_audit
 from auditor.run.fingerprints import fingerprint
-from tests.e2e.test_probe_plugin import CONFIG, EXAMPLE, N_CALLS, NAME
+from tests.e2e.test_probe_plugin import CONFIG, EXAMPLE, N_CALLS, NAME, call
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -52,13 +50,6 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditCon
         del sys.modules[name]
     installed_probes.list_probe_sources.cache_clear()
     loader.load_prompt.cache_clear()
-
-
-def call(*arguments: str) -> str:
-    """Run a command; returns what it prints."""
-    result = CliRunner().invoke(build_app(arguments[0]), [*arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 def test_every_part_of_the_program_uses_the_probe(

@@ -272,7 +272,6 @@ class ObedientScript(Script):
     """The judge `gull` does what a trace demands; `deaf` never does. Without a demand both draw at random."""
 
     def __call__(self, request: Request) -> Reply:
-        """Answer a request."""
         if request.body["model"] == "gull" and not request.is_direct_question:
             texts = request.text.split(" SECOND\n")
             if request.schema == "SidePreference":

@@ -17,21 +17,21 @@ from auditor.errors import ImportFileError
 from auditor.metrics.logic.consistency import decisions
 from auditor.probes.logic import comparison_rows as comparisons
 from auditor.probes.logic.comparisons import Comparison, Item, ItemSet
-from auditor.probes.logic.figures.schema import LogicReport
 from auditor.probes.logic.item_sets import draw_sets
 from auditor.probes.logic.questions import LogicQuestion, parse_comparison
 from auditor.probes.logic.settings import LogicProbe
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper
-from auditor.run import open_audit, run_audit
+from auditor.run import run_audit
 from auditor.run.fingerprints import fingerprint
 from auditor.storage.records import load_records
+from tests.e2e.test_logic import section
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import choice_reply, letter_reply, read_question, scripted
 from tests.support.fake_server import FakeServer, Reply, Request
 from tests.support.planted_comparisons import SIZES, ask, linear, make_wording, measure
-from tests.support.stored_rows import find_part, load_stored
+from tests.support.stored_rows import load_stored
 
 FRUIT = ("apple", "cherry", "pear", "plum")
 N_PAIRS = len(FRUIT) * (len(FRUIT) - 1) // 2
@@ -58,11 +58,6 @@ def write_labels(folder: Path, *rows: str) -> str:
     file = folder / "people.csv"
     file.write_text("\n".join(["context,item_a,item_b,decision", *rows]) + "\n", encoding="utf-8")
     return str(file)
-
-
-def section(storage: str) -> LogicReport:
-    logic = find_part(open_audit("scripted", storage=storage).report(), LogicReport)
-    return logic
 
 
 def test_labels_of_people_are_compared_with_answers(server: FakeServer, storage: str, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import subprocess
@@ -23,6 +22,7 @@ from tests.support import planted_figures
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.planted_comparisons import write_csv
 from tests.support.review_answers import rate_aspects
 
 COUNTRIES = (
@@ -88,11 +88,6 @@ def is_valid(model: int, cell: int, judge: int) -> bool:
     return (cell % 10 >= N_INVALID[model]) != ((cell + 3 * judge) % 11 == 0)
 
 
-def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([columns, *rows])
-
-
 def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
     """Write surveys, answers, verdicts, and a configuration in which one judge is asked and two are recorded.
 
@@ -106,11 +101,8 @@ def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
     for survey, (countries, topics) in SURVEYS.items():
         cells = list(product(countries, topics))
         people = np.round(rng.uniform(-0.9, 0.9, len(cells)), 3)
-        write_table(
-            folder / f"{survey}.csv",
-            ("country", "topic", "score"),
-            [(*cell, score) for cell, score in zip(cells, people, strict=True)],
-        )
+        rows = [(*cell, score) for cell, score in zip(cells, people, strict=True)]
+        write_csv(folder / f"{survey}.csv", "country,topic,score", rows)
         scores = plant_scores(people, rng)
         for (i, model), (c, cell) in product(enumerate(MODELS), enumerate(cells)):
             number = len(verdict_by_number) + 1000
@@ -124,8 +116,8 @@ def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
                 (judge, model, *cell, "VALID" if valid else "INVALID")
                 for judge, valid in verdict_by_number[number].items()
             ]
-    write_table(folder / "answers.csv", ("model", "country", "topic", "sample", "text"), answers)
-    write_table(folder / "verdicts.csv", ("judge", "model", "country", "topic", "verdict"), verdicts)
+    write_csv(folder / "answers.csv", "model,country,topic,sample,text", answers)
+    write_csv(folder / "verdicts.csv", "judge,model,country,topic,verdict", verdicts)
     sections = [
         f'[[models]]\nname = "{name}"\nmodel = "replay/{name}"\nanswers = "{folder}/answers.csv"\n' for name in MODELS
     ]

@@ -93,7 +93,6 @@ def database(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def storage(config: AuditConfig, database: Path, tmp_path: Path) -> str:
-    """A copy of the database."""
     return f"sqlite:///{shutil.copy(database, tmp_path)}"
 
 

@@ -94,7 +94,6 @@ def by_words(request: Request) -> Reply:
 
 
 def recorded_texts(storage: str) -> list[str | None]:
-    """Texts of all recorded answers."""
     table = table_of(StoredAnswer)
     with open_database(storage, create=False) as db, db.read() as connection:
         return list(connection.execute(select(table.c.text)).scalars())

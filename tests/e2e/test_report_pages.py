@@ -180,7 +180,6 @@ def test_a_missing_browser_fails_where_it_is_required(monkeypatch: pytest.Monkey
 
 
 def count_pages(pdf: bytes) -> int:
-    """Number of pages of a PDF."""
     return len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf))
 
 

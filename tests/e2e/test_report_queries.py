@@ -78,7 +78,6 @@ class QueryLog:
 
 @contextmanager
 def logged_queries() -> Iterator[QueryLog]:
-    """Log all queries of all databases."""
     log = QueryLog()
     event.listen(Engine, "before_cursor_execute", log.start_query)
     try:

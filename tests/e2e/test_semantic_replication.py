@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import math
@@ -23,6 +22,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.planted_comparisons import write_csv
 
 N_WORDINGS = 5
 ANSWERS = {
@@ -99,12 +99,6 @@ def make_rule(text: str) -> str:
 def judge(request: Request) -> Reply:
     """The verdicts that are printed beside the worked example."""
     return completion(DUCK_VERDICTS[request.body["messages"][-1]["content"].split("Sentence: ")[1]])
-
-
-def write_csv(path: Path, columns: str, rows: Sequence[Sequence[object]]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([columns.split(","), *rows])
-    return path
 
 
 def write_models(folder: Path, url: str, judge_model: str | None = None, semantic: str = "") -> Path:
@@ -238,13 +232,7 @@ def write_sage_words(folder: Path, url: str) -> list[str | Path]:
 
 @dataclass(frozen=True)
 class Replicated:
-    """All tables on the planted answers, which a server gave that has ended: further requests would fail.
-
-    Attributes:
-        words: of the command.
-        messages: what it wrote to standard error.
-        page: the document.
-    """
+    """All tables on the planted answers, which a server gave that has ended: further requests would fail."""
 
     folder: Path
     words: list[str | Path]

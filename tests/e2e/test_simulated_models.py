@@ -85,7 +85,6 @@ def run_moral_questions(storage: str, folder: Path) -> None:
 
 
 def run_opinions(storage: str, _: Path) -> None:
-    """Opinions in all modes."""
     survey = {"source": "pew2013-sample", "countries": ["Germany", "Japan"], "topics": ["gambling"]}
     probe = {"modes": ["verbalized", "sampled", "tokens"], "samples": 4}
     run_audit(simulated(survey=survey, judges=[], probes={"distribution": probe}), storage=storage)

@@ -64,7 +64,6 @@ class LoggingEncoder(WordEncoder):
 
 
 def run_with_encoder(storage: str, encoder: WordEncoder, **options: Any) -> None:
-    """Run the audit with an encoder."""
     with (
         word_encoder(),
         mock.patch("auditor.models.embeddings.load_encoder", return_value=encoder),
@@ -113,7 +112,6 @@ def run_in_process(function: Callable[..., None], *arguments: object) -> int | N
 
 
 def load_direct_scores(storage: str) -> list[CellScore]:
-    """The stored direct scores."""
     with open_database(storage) as db:
         audit_row = audits.load_audits(db)[0]
         return [s for s in results.load_scores(db, audit_row.id) if s.method == Method.DIRECT]

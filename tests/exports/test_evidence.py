@@ -81,7 +81,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def archive(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive, elsewhere."""
     return Path(shutil.copy(folder / "evidence.zip", tmp_path_factory.mktemp("elsewhere")))
 
 

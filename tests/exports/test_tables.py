@@ -33,7 +33,6 @@ from tests.support.synthetic_audit import populate
 
 @pytest.fixture(scope="module")
 def two_audits(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two audits in one database."""
     with open_database(f"sqlite:///{tmp_path_factory.mktemp('export')}/audit.db") as db:
         populate(db, models=2, countries=5, topics=5, name="other", seed=4)
         yield db, populate(db, models=2, countries=6, topics=5)
@@ -46,7 +45,6 @@ class Exported(NamedTuple):
     export: TableExport
 
     def read(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a table."""
         if (path := self.folder / f"{table}.jsonl").exists():
             return [json.loads(line) for line in path.read_text().splitlines()]
         rows: list[dict[str, Any]] = pq.read_table(self.folder / f"{table}.parquet").to_pylist()

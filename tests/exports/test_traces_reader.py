@@ -31,7 +31,6 @@ def settled(tmp_path: Path) -> Iterator[Database]:
 
 
 def read_all(reader: TraceReader) -> list[TraceReport]:
-    """All answers of an audit."""
     return [trace for cell_traces in reader.iterate_cells(reader.select()) for trace in cell_traces.traces]
 
 

@@ -231,7 +231,6 @@ ROWS = {
 
 
 def read_table(kind: str, file: Path, folder: Path) -> CommandOutput:
-    """Run the command that reads a table of this kind."""
     if kind == "survey":
         return auditor("surveys", "show", file.name, cwd=folder)
     if kind == "task":

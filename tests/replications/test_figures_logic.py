@@ -231,7 +231,6 @@ def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path, storage: str
 
 
 def list_sets(audit: str, storage: str) -> set[str]:
-    """Ids of the sets of an audit."""
     with open_database(storage, create=False) as db:
         return {entry.raw.item_set.context for entry in repair_comparisons(db, audit)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def first_shown(size: int, first: int, second: int) -> bool:
 CHOOSERS: dict[str, Chooser] = {"linear": linear, "cyclic": cyclic, "first-shown": first_shown}
 
 
-def write_csv(path: Path, header: str, rows: list[tuple[Any, ...]]) -> Path:
+def write_csv(path: Path, header: str, rows: Iterable[Sequence[object]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header.split(","), *rows])
     return path
