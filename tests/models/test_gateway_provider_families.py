@@ -123,7 +123,6 @@ async def test_a_redirect_is_not_followed(server: FakeServer, family: str) -> No
         _, answer = await ask_family(server, family, lambda _: Reply(307, headers={"location": f"{elsewhere.url}/x"}))
         assert elsewhere.requests == []
     assert (answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
-    assert "redirect" in (answer.error or "")
 
 
 @pytest.mark.parametrize("reply", [Reply(drop=True), Reply(500, {"error": {"message": "oops"}})])

@@ -1,11 +1,26 @@
-"""Connecting has a limit; families of providers test redirects, and what is too large or compressed."""
+"""Redirects are refused, and connecting has a limit; families of providers test what is too large or compressed."""
 
 from __future__ import annotations
 
 import httpx
 import pytest
 
+from auditor.domain import Outcome
 from auditor.models import transport
+from tests.models.test_gateway import call
+from tests.support.fake_server import FakeServer, Reply, answer
+from tests.support.gateway_calls import ask, model_section
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> None:
+    with FakeServer() as elsewhere:
+        redirect = Reply(status, headers={"location": f"{elsewhere.url}/chat/completions"})
+        server.script = lambda r: redirect if r.number else answer(r)
+        _, failed_answer = await ask(model_section(server), call(0), call(1))
+        assert elsewhere.requests == []
+    assert (failed_answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
+    assert "redirect" in (failed_answer.error or "")
 
 
 @pytest.mark.parametrize(

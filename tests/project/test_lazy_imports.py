@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +32,7 @@ NEEDED_BY_NO_QUICK_COMMAND = {
     "pandas", "torch", "textual", "ray", "httpx",
 }  # fmt: skip
 NEEDED_BY_GRAPHS = {"langgraph", "langchain_core", "langsmith", "httpx"}
-"""Loaded by `verify` of an audit with probes, which runs the audit's graph on the recorded answers."""
+"""Loaded by a run, and by `verify` of an audit with probes: both run the audit's graph on the recorded answers."""
 RUN_COMMANDS = """
 import json, sys
 from auditor.__main__ import main
@@ -73,10 +74,12 @@ EVERY_PROBE: dict[str, Any] = {
     "reasoning": {"cells": 4, "interventions": ["norms", "filler"]},
     "memory": {"cells": 4, "made_up": 2},
 }  # fmt: skip
-TOPICS_OF_EVERYTHING = ("divorce", "suicide", "abortion", "euthanasia", "homosexuality")
+TOPICS_OF_EVERYTHING = ("divorce", "suicide", "abortion")
 LABELLED_TRACES = 20
 EVERYTHING = ("--storage", "sqlite:///everything.db")
 MARKDOWN_REPORT = ("report", "--format", "md", "-o", "report.md")
+RECORDED_RUN = ("run", "finished.toml", "--storage", "sqlite:///finished.db")
+"""Of an audit all of whose answers are recorded: it loads no client."""
 PROCESSES: list[dict[tuple[str, ...], set[str]]] = [
     {
         ("report", "--format", "json", "-o", "report.json"): set(), MARKDOWN_REPORT: set(),
@@ -87,7 +90,10 @@ PROCESSES: list[dict[tuple[str, ...], set[str]]] = [
         ("report", "--brief", "--format", "text", *EVERYTHING): set(),
         ("report", "-o", "report.html", *EVERYTHING): {"vl_convert"},
     },
-    {("verify", "--storage", "sqlite:///cells.db"): set(), ("verify", *EVERYTHING): NEEDED_BY_GRAPHS},
+    {
+        ("verify", "--storage", "sqlite:///cells.db"): set(), ("verify", *EVERYTHING): NEEDED_BY_GRAPHS,
+        RECORDED_RUN: NEEDED_BY_GRAPHS,
+    },
 ]  # fmt: skip
 """Commands that one process each runs one after another, with the heavy modules that each loads first."""
 
@@ -124,9 +130,25 @@ def make_audit_of_everything(storage: str) -> None:
             session.save(sampled.unit, "VALID")
 
 
+def write_finished_config(server: FakeServer, folder: Path) -> Path:
+    """The config of two providers' models, with the scripted server in their place."""
+    config = CONFIG.replace("estimated", "finished").replace("anthropic/claude-haiku-4-5", "openai/other")
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        config = config.replace(key, KEY_VARIABLE)
+    config = config.replace("\nmodel =", f'\napi_base = "{server.url}"\nprice = {{ input = 1, output = 1 }}\nmodel =')
+    (folder / "finished.toml").write_text(config)
+    return folder / "finished.toml"
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with databases: of an audit that lacks answers, of one with everything, and of one without probes.
+def recording_server() -> Iterator[FakeServer]:
+    with FakeServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def folder(recording_server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with databases: of an audit that lacks answers, one with everything, one without probes and a run one.
 
     Besides, a config of two providers' models.
     """
@@ -138,6 +160,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_audit_of_everything(f"sqlite:///{path}/everything.db")
     run_audit(AuditConfig.model_validate(SIMULATED_CONFIG), storage=f"sqlite:///{path}/cells.db")
     (path / "estimated.toml").write_text(CONFIG)
+    run_audit(write_finished_config(recording_server, path), storage=f"sqlite:///{path}/finished.db")
     return path
 
 
@@ -174,19 +197,11 @@ def test_the_audit_of_everything_has_embeddings_answers_of_all_its_probes_and_la
     assert report.judge_quality.labels == LABELLED_TRACES
 
 
-def test_a_run_whose_answers_are_recorded_imports_no_client(server: FakeServer, tmp_path: Path) -> None:
-    config = CONFIG.replace("estimated", "finished").replace("os.environ/OPENAI_API_KEY", f"os.environ/{KEY_VARIABLE}")
-    config = config.replace("os.environ/ANTHROPIC_API_KEY", f"os.environ/{KEY_VARIABLE}")
-    config = config.replace("anthropic/claude-haiku-4-5", "openai/other")
-    config = config.replace("\nmodel =", f'\napi_base = "{server.url}"\nprice = {{ input = 1, output = 1 }}\nmodel =')
-    (tmp_path / "finished.toml").write_text(config)
-    run_audit(tmp_path / "finished.toml", storage=f"sqlite:///{tmp_path}/auditor.db")
-    n_requests = len(server.requests)
+def test_a_run_whose_answers_are_recorded_asks_nothing(folder: Path, recording_server: FakeServer) -> None:
+    n_requests = len(recording_server.requests)
     assert n_requests > 0
-    command = ("run", "finished.toml", "--storage", f"sqlite:///{tmp_path}/auditor.db")
-    modules = modules_after(tmp_path, command)[0]
-    assert len(server.requests) == n_requests
-    assert not modules & {"litellm", "openai", "instructor", "scipy.stats", "scipy.optimize", "pandas", "torch"}
+    modules_of(folder, *RECORDED_RUN)
+    assert len(recording_server.requests) == n_requests
 
 
 def test_the_price_list_is_litellms() -> None:

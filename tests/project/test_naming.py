@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,13 @@ import pytest
 from auditor.config.installed_probes import list_built_in_names, list_folder_probes
 from tests.project import naming
 from tests.project.product_sources import ROOT, iterate_modules
-from tests.project.user_strings import MARK, SAMPLE_SIZE, collect_strings, draw_sample
+from tests.project.user_strings import (
+    MARK,
+    draw_sample,
+    iterate_docs_sentences,
+    iterate_help,
+    iterate_settings,
+)
 
 RULES = naming.load_rules()
 
@@ -76,11 +83,13 @@ def test_core_names_no_probe() -> None:
 
 
 def test_the_sample_has_every_kind_and_depends_only_on_the_seed() -> None:
-    strings = collect_strings()
-    assert all(len(texts) > SAMPLE_SIZE for texts in strings.values()), {k: len(texts) for k, texts in strings.items()}
-    sample = draw_sample(strings, 1)
-    assert (len(sample), len(set(sample))) == (SAMPLE_SIZE, SAMPLE_SIZE)
-    assert {kind for kind, _ in sample} == set(strings)
-    assert draw_sample(strings, 1) == sample != draw_sample(strings, 2)
-    assert any("Judges reviewed each trace without knowing its author" in text for text in strings["report"])
-    assert any(text.startswith(f"auditor run --dry-run{MARK}Show the calls") for text in strings["help"])
+    help_texts = sorted({*iterate_help()})
+    assert any(text.startswith(f"auditor run --dry-run{MARK}Show the calls") for text in help_texts)
+    strings = {
+        "help": help_texts, "configuration": sorted({*iterate_settings()}),
+        "documentation": sorted({*iterate_docs_sentences()}),
+    }  # fmt: skip
+    sample = draw_sample(strings, 1, size=30)
+    assert len(set(sample)) == 30
+    assert Counter(kind for kind, _ in sample) == dict.fromkeys(strings, 10)
+    assert draw_sample(strings, 1, size=30) == sample != draw_sample(strings, 2, size=30)
