@@ -141,13 +141,13 @@ MAX_SAMPLED_CELLS = 5
 """Cells whose recorded answers are read, to find the reviews of them."""
 
 
-def estimate_remaining_calls(
+def estimate_recorded_shares(
     db: Database, config: AuditConfig, survey: Survey, cells: Sequence[Cell], planned: Sequence[PlannedCalls]
-) -> ForecastRange | None:
-    """Estimate the calls without a recorded answer, by a sample of the calls of each model and stage.
+) -> list[float] | None:
+    """Estimate the share of calls with a recorded answer, by a sample of the calls of each model and stage.
 
     Returns:
-        None if no call of the samples has an answer.
+        The shares in the order of `planned`; None if no call of the samples has an answer.
     """
     traces_by_cell = _load_recorded_traces(db, config, survey, cells)
     shares = [
@@ -156,15 +156,18 @@ def estimate_remaining_calls(
         else _share_answered(db, calls.examples)
         for calls in planned
     ]
-    if not any(shares):
-        return None
-    remaining = [
-        ForecastRange.from_bounds(
-            *((1 - share) * end for end in (calls.calls.low, calls.calls.expected, calls.calls.high))
-        )
-        for calls, share in zip(planned, shares, strict=True)
-    ]
-    return sum_ranges(remaining)
+    return shares if any(shares) else None
+
+
+def _sum_remaining(ranges: Sequence[ForecastRange | None], recorded_shares: Sequence[float]) -> ForecastRange:
+    """Sum numbers or costs of calls, without the shares that are recorded; unknown costs are left out."""
+    return sum_ranges(
+        [
+            ForecastRange.from_bounds(1 - share) * amount
+            for amount, share in zip(ranges, recorded_shares, strict=True)
+            if amount is not None
+        ]
+    )
 
 
 def _share_answered(db: Database, calls: Sequence[Call]) -> float:
@@ -319,7 +322,7 @@ def estimate_audit(
     ]
     known_costs = [row.usd for row in rows if row.usd is not None]
     counted = count_remaining_calls(db, config, rows) if db else None
-    estimated = estimate_remaining_calls(db, config, survey, cells, planned_calls) if db and counted is None else None
+    shares = estimate_recorded_shares(db, config, survey, cells, planned_calls) if db and counted is None else None
     return CostForecast(
         audit=config.name,
         cells=len(cells),
@@ -330,8 +333,9 @@ def estimate_audit(
         not_estimated=list(describe_unestimated_probes(config)),
         budget_usd=config.limits.budget_usd,
         recorded=count_recorded_calls(db, config, survey, cells) if db else None,
-        remaining=counted or estimated,
-        is_remaining_sampled=estimated is not None,
+        remaining=counted or (shares and _sum_remaining([calls.calls for calls in planned_calls], shares)),
+        is_remaining_sampled=shares is not None,
+        remaining_usd=_sum_remaining([row.usd for row in rows], shares) if shares and not experiment_calls else None,
         detectable=plan_detectable_differences(config, survey, cells, db),
     )
 

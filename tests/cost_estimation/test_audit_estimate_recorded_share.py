@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, Price
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.reports.data.cost import CostForecast
-from auditor.reports.sections.forecast import describe_forecast
+from auditor.reports.render.plain_text import render_text
+from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 from auditor.run import load_planned_survey, run_audit
 from auditor.storage.database import open_database
 from auditor.storage.sqlite_file import copy_database
@@ -69,6 +70,20 @@ def test_a_larger_audit_has_about_its_further_cells_left(server: FakeServer, fir
     assert estimate.remaining is not None
     assert 0.3 * estimate.calls.expected < estimate.remaining.expected < 0.7 * estimate.calls.expected
     assert " seem to be left to send: by a sample" in describe_forecast(estimate)
+
+
+def test_answers_that_other_audits_paid_for_are_no_reason_to_expect_the_budget_to_end(
+    server: FakeServer, first: AuditConfig, storage: str
+) -> None:
+    price = Price(input=10.0, output=100.0)
+    more = config(server.url, name="more", judges=[], probes={"direct": first.direct.model_dump() | {"samples": 2}})
+    priced = more.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in more.models]})
+    estimate = forecast(priced, storage)
+    assert estimate.usd is not None
+    assert estimate.remaining_usd is not None
+    assert estimate.remaining_usd.expected == pytest.approx(estimate.usd.expected / 2, rel=0.3)
+    document = build_forecast_document(estimate.model_copy(update={"budget_usd": estimate.remaining_usd.high}))
+    assert "budget" not in render_text(document, width=200)
 
 
 def test_an_audit_with_more_samples_has_the_further_ones_left(

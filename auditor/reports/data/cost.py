@@ -165,12 +165,14 @@ TOKEN_ESTIMATE_CAVEAT = (
     "Numbers of tokens are estimates. Tokens in come from the length of the real prompts, at 4.6, 4 and 3 bytes of "
     "UTF-8 per token (low, expected and high). Tokens out come from the requested number of words, or from recorded "
     "answers of the same model if there are enough. Their high end is the token limit of the request. Hidden reasoning "
-    "that a provider charges for may come close to it."
+    "that a provider charges for may come close to it. Not counted are failed requests that are sent again, and second "
+    "requests for answers to questions that cannot be read."
 )
 
 
 class ForecastRange(ReportModel):
-    """An estimate with a low and a high end; `high` is an upper limit if the prompts are as planned."""
+    """An estimate with a low and a high end; `high` is an upper limit if the prompts are as planned and no request is
+    sent again."""
 
     low: float
     expected: float
@@ -262,6 +264,8 @@ class CostForecast(ReportModel):
     is_remaining_sampled: bool = False
     """Whether `remaining` is an estimate: the audit was not begun, or with other settings, but other audits have
     answers to some of its calls."""
+    remaining_usd: ForecastRange | None = None
+    """Cost of such estimated calls, over the models whose price is known; null if `remaining` is no such estimate."""
     caveat: str = TOKEN_ESTIMATE_CAVEAT
     actual_usd: float | None = None
     """Recorded cost, as far as prices are known."""

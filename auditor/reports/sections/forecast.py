@@ -118,7 +118,8 @@ def _list_cautions(forecast: CostForecast) -> Iterator[str]:
         names = ", ".join(forecast.unknown_prices)
         yield f"Unknown price: {names}. How to fix: set price = {{ input = …, output = … }} in the config."
     yield from forecast.not_estimated
-    budget, cost = forecast.budget_usd, forecast.usd
+    budget = forecast.budget_usd
+    cost = forecast.usd if forecast.remaining_usd is None else forecast.remaining_usd  # other audits paid for the rest
     if budget is not None and cost is not None and cost.high > budget:
         verb_phrase = "will" if cost.low > budget else "is expected to" if cost.expected > budget else "may"
         yield f"The budget of {format_usd(budget)} {verb_phrase} end the run before it is complete."
