@@ -184,6 +184,8 @@ def import_labels(
         units = load_labelable_units(db, stored_audit.id, kind)
         reader = _LabelReader(db, stored_audit, kind, file.name, {unit.unit for unit in units})
         rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)
+        in_force = {(label.unit, label.rater): label for label in labels.load_labels(db, stored_audit.id, kind)}
+        _require_one_spelling(rows, {rater for _, rater in in_force})
         if hash_text is not None:
             _require_labelled_texts(partial(hash_text, db, stored_audit), rows, audit)
         if not rows:
@@ -192,7 +194,6 @@ def import_labels(
             )
         drawable_units = select_drawable_units(units)
         sampled = _find_new_sample(db, stored_audit, kind, rows, {unit.unit: unit for unit in drawable_units})
-        in_force = {(label.unit, label.rater): label for label in labels.load_labels(db, stored_audit.id, kind)}
         new = [row.label for row in rows if not _is_same(row.label, in_force.get((row.label.unit, row.label.rater)))]
         labels.append_labels(db, stored_audit.id, new)
         if sampled:
@@ -306,6 +307,22 @@ def _collect_rows(
             )
         by_rater[unit, rater] = row
     return list(by_rater.values()), n_empty
+
+
+def _require_one_spelling(rows: Sequence[_LabelRow], raters: Collection[str]) -> None:
+    """Raise ImportFileError if a rater's name differs from another one, of the file or stored, in capitals only.
+
+    One person would be two raters, who agree with each other.
+    """
+    spellings = {rater.casefold(): rater for rater in raters}
+    for row in rows:
+        rater = row.label.rater
+        other = spellings.setdefault(rater.casefold(), rater)
+        if other != rater and rater not in raters:
+            raise ImportFileError(
+                f"{row.location}: the raters '{rater}' and '{other}' differ in capital letters only.",
+                "Write each rater's name in one way; give two people names that differ in more.",
+            )
 
 
 def _require_labelled_texts(hash_text: Callable[[Label], str], rows: Sequence[_LabelRow], audit: str) -> None:

@@ -396,6 +396,14 @@ def test_labels_that_replace_others_of_the_rater_are_counted(storage: str) -> No
     assert "unchanged: 1 label" in again.stderr
 
 
+def test_a_rater_whose_name_is_written_in_two_ways_is_not_two_raters(storage: str) -> None:
+    refused = import_file(write_csv([make_row(TRACES[0], rater="Ada"), make_row(TRACES[1], rater="ada")]))
+    assert "labels.csv: line 3: the raters 'ada' and 'Ada' differ in capital letters only." in refused.stderr
+    import_file(write_csv([make_row(TRACES[0], rater="Ada")]))
+    assert import_file(write_csv([make_row(TRACES[0], rater="ADA")])).returncode == 1
+    assert {label.rater for label in load(storage)[0]} == {"Ada"}
+
+
 def test_a_model_whose_name_is_written_in_two_unicode_forms_gets_its_labels(storage: str, tmp_path: Path) -> None:
     with sqlite3.connect(storage.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE trace SET model = 'mode\u0300le' WHERE model = 'alder'")

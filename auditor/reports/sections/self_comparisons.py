@@ -117,7 +117,9 @@ def _compare_with_chance(report: Report) -> str:
     if not compared:
         return ""
     if not not_above:
-        return " Samples of a cell are more alike than reasonings about other countries and topics."
+        is_partial = any(row.cosine.value is not None for row in report.self_consistency if row not in compared)
+        names = f"of {join_with_and(list(map(labels.label, compared)))}" if is_partial else "of a cell"
+        return f" Samples {names} are more alike than reasonings about other countries and topics."
     return (
         f" Samples of {join_with_and(not_above)} are not shown to be more alike than reasonings about other countries "
         "and topics, so this figure says nothing about how stable the answers are."

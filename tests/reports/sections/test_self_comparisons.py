@@ -36,6 +36,17 @@ def test_samples_above_chance_have_a_sentence(report: Report) -> None:
     assert "Samples of a cell are more alike than reasonings about other countries and topics." in text
 
 
+def test_models_that_were_not_compared_with_chance_are_not_said_to_be_above_it(report: Report) -> None:
+    missing = Estimate(None, 0, reason="none of about the same length")
+    first, *others = report.self_consistency
+    partial = [first.model_copy(update={"chance": missing, "above_chance": missing}), *others]
+    text = text_of(build_consistency_section(report.model_copy(update={"self_consistency": partial})))
+    [sentence] = [part for part in text.split(". ") if "are more alike than reasonings" in part]
+    assert others
+    assert first.model not in sentence
+    assert all(row.model in sentence for row in others)
+
+
 DIFFERENCE = LanguageDifferenceRow(model="m", first="en", second="native", difference=Estimate(0.1, 9, 0.0, 0.2))
 LANGUAGES = LanguagesReport(
     configured=["en", "native"],
