@@ -53,6 +53,11 @@ def clean_name(name: str) -> str:
     return name if name.isascii() else unicodedata.normalize("NFC", name).strip(_INVISIBLE_AT_ENDS) or name
 
 
+def fold_name(name: str) -> str:
+    """A name in the form in which those are equal that readers take for one: without capitals, and spaces once."""
+    return " ".join(unicodedata.normalize("NFKC", clean_name(name)).casefold().split())
+
+
 def make_name_speller(names: Iterable[str]) -> Callable[[str], str]:
     """Build a function that gives a name as one of `names` spells it, or else as `clean_name` does.
 

@@ -198,7 +198,9 @@ def doctor(
 
     overrides = list_overrides(settings, limit)
     if target is None and (ping or overrides):
-        raise UsageError(f"{'--ping' if ping else '--set'} needs a config.", "Name it: auditor doctor CONFIG")
+        raise UsageError(
+            f"{'--ping' if ping else '--set or --limit'} needs a config.", "Name it: auditor doctor CONFIG"
+        )
     if roles:
         print_data(build_roles_sql())
         return

@@ -377,14 +377,15 @@ REMOVED_KEYS = (("run", "processes"), ("probes", "review", "schema_version"))
 
 
 @overload
-def load_stored_config(text: str) -> AuditConfig: ...
+def load_stored_config(text: str, *, new_name: str | None = None) -> AuditConfig: ...
 @overload
-def load_stored_config(text: str | None) -> AuditConfig | None: ...
-def load_stored_config(text: str | None) -> AuditConfig | None:
+def load_stored_config(text: str | None, *, new_name: str | None = None) -> AuditConfig | None: ...
+def load_stored_config(text: str | None, *, new_name: str | None = None) -> AuditConfig | None:
     """Read the stored configuration of an audit.
 
     Args:
         text: JSON of the configuration, as in `Audit.config`; None for an audit of imported scores.
+        new_name: a name that replaces the audit's.
 
     Returns:
         None without a text.
@@ -395,7 +396,8 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
     if text is None:
         return None
     try:
-        config = AuditConfig.model_validate_json(_drop_removed_keys(text), context={KEEP_MISSING_PROBES: True})
+        settings = _drop_removed_keys(text, new_name)
+        config = AuditConfig.model_validate_json(settings, context={KEEP_MISSING_PROBES: True})
         return _restore_default_coverage(_restore_first_schema(config))
     except ValidationError as error:
         raise ConfigError(
@@ -405,9 +407,11 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
         ) from None
 
 
-def _drop_removed_keys(text: str) -> str:
-    """The JSON of a stored configuration without `REMOVED_KEYS`."""
+def _drop_removed_keys(text: str, new_name: str | None) -> str:
+    """The JSON of a stored configuration without `REMOVED_KEYS`, under another name if there is one."""
     settings = _parse_json(text)
+    if isinstance(settings, dict) and new_name is not None:
+        settings["name"] = new_name
     for *tables, key in REMOVED_KEYS:
         table = settings
         for name in tables:

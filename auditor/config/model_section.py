@@ -11,7 +11,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from auditor.config.base import ConfigSection
 from auditor.config.credential_hosts import is_private_address
 from auditor.config.providers import EMBEDDED, Credentials, Prefill, Provider, provider_of
-from auditor.config.value_checks import check_attributes, check_base_url, check_json_serializable, check_unique
+from auditor.config.value_checks import (
+    check_attributes,
+    check_base_url,
+    check_json_serializable,
+    check_name,
+    check_unique,
+)
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.calls import TokenLimitParam
 from auditor.domain.terms import family_of, split_model_id
@@ -104,7 +110,7 @@ class Price(ConfigSection):
 class ModelSection(ConfigSection):
     """One model: its name, endpoint, rate limits and parameters."""
 
-    name: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(check_name)]
     """The name that reports show for this model; choose any."""
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
     """Provider and model, as the package litellm names them, such as `openai/gpt-4o`, or `embedded/smollm2-135m` for a

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -73,7 +72,7 @@ def _rename_config(audit: Audit, new_name: str) -> tuple[str | None, str | None]
     if audit.config is None:
         return None, audit.config_hash
     try:
-        renamed_config = load_stored_config(json.dumps(json.loads(audit.config) | {"name": new_name}))
+        renamed_config = load_stored_config(audit.config, new_name=new_name)
     except ConfigError:
         load_stored_config(audit.config)  # raises, if the configuration cannot be read under any name
         raise UsageError(

@@ -23,7 +23,7 @@ from auditor.surveys.description import (
 )
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT, NA
-from auditor.text_safety import truncate_text
+from auditor.text_safety import fold_name, truncate_text
 
 REQUIRED_COLUMNS = ("country", "topic", "score")
 SHARE_COLUMNS = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
@@ -184,7 +184,10 @@ def _require_certain_na(path: Path, survey: Survey) -> None:
 
 
 def _require_unique_cells(path: Path, survey: Survey) -> None:
-    """Raise ImportFileError if a cell occurs twice, or a country in two spellings."""
+    """Raise ImportFileError if a cell occurs twice, or a country or a topic in two spellings.
+
+    A topic in two spellings would be asked twice, and count as two in all intervals.
+    """
     seen_cells: set[Cell] = set()
     for cell in (survey_cell.cell for survey_cell in survey.cells):
         if cell in seen_cells:
@@ -192,6 +195,16 @@ def _require_unique_cells(path: Path, survey: Survey) -> None:
                 f"{path}: the cell {cell.country} × {cell.topic} occurs twice.", "Keep one of the rows."
             )
         seen_cells.add(cell)
+    for kind, names in (("country", survey.countries), ("topic", survey.topics)):
+        name_by_folded: dict[str, str] = {}
+        for name in names:
+            first = name_by_folded.setdefault(fold_name(name), name)
+            if first != name:
+                raise ImportFileError(
+                    f"{path}: '{first}' and '{name}' are the same {kind}, but for capital letters, spaces or the form "
+                    "of characters.",
+                    f"Use one spelling for the {kind}.",
+                )
     country_by_code: dict[str, str] = {}
     for country in survey.countries:
         code = country_code(country)

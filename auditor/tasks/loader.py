@@ -8,7 +8,7 @@ from pathlib import Path
 
 from auditor.config import TaskSection
 from auditor.domain import OPTION_LETTERS, AnswerKind, Survey, SurveyCell, Task, TaskItem, canonical_hash
-from auditor.errors import ConfigError, ImportFileError
+from auditor.errors import ConfigError, ImportFileError, pluralize
 from auditor.surveys.row_reader import TextRow, read_rows
 from auditor.tasks.answers import canonical_answer, parse_number
 
@@ -98,7 +98,7 @@ def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | Non
         return ()
     options = _split_options(row_options) or tuple(shared_options or ())
     if not 2 <= len(options) <= len(OPTION_LETTERS) or not all(options):
-        problem = "an option is empty" if not all(options) else f"the item has {len(options)} options"
+        problem = "an option is empty" if not all(options) else f"the item has {pluralize(len(options), 'option')}"
         how_to_fix = (
             f"Write 2 to {len(OPTION_LETTERS)} options, such as yes{OPTION_SEPARATOR}no, here or in task.options."
         )

@@ -61,7 +61,7 @@ def test_a_score_is_scaled_for_thresholds_alone(tmp_path: Path) -> None:
         ("id,question\n", "exact", "has no items"),
         ("id,question\na,\n", "exact", "line 2: the column 'question' is empty"),
         ("id,question\na,?\na,!\n", "exact", "line 3: the id 'a' occurs twice"),
-        ("id,question,truth\na,?,A\n", "choice", "the item has 1 options|the item has 0 options"),
+        ("id,question,truth\na,?,A\n", "choice", "the item has 0 options"),
         ("id,question,options\na,?,yes|\n", "choice", "an option is empty"),
         ("id,question,options\na,?,B|A\n", "choice", "is too similar to another option"),
         ("id,question,options\na,?,yes|Yes\n", "choice", "is too similar to another option"),
