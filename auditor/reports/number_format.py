@@ -17,6 +17,8 @@ NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
 """Format of a number: with decimals, with its sign, as a p-value, as a percentage of a fraction, or as US dollars."""
 
 MISSING_SYMBOL = "–"
+MIN_P_VALUE = 0.001
+"""Smaller p-values are only said to be below it, in all forms of a report."""
 MINUS_SIGN = "\u2212"
 
 
@@ -68,7 +70,7 @@ def format_p_value(value: float | None) -> str:
     """Format a p-value with three decimals, "< 0.001" if smaller; a dash for None."""
     if value is None:
         return MISSING_SYMBOL
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return f"< {MIN_P_VALUE}" if value < MIN_P_VALUE else f"{value:.3f}"
 
 
 def describe_p_value(value: float | None) -> str:

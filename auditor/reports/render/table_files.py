@@ -11,7 +11,7 @@ from typing import cast
 
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.reports.document import Cell, Column, CountShare, Footnoted, LowerBound, Name, Printed, Reason, Table, Text
-from auditor.reports.number_format import format_percent, format_usd
+from auditor.reports.number_format import MIN_P_VALUE, format_percent, format_usd
 from auditor.reports.render.plain_text import flatten_text
 from auditor.reports.render.tables import iterate_rows
 from auditor.text_safety import escape_csv_cell
@@ -231,10 +231,12 @@ def _format_number(value: float, column: Column) -> str:
         return str(value)
     if column.style == "usd":
         return escape_tex(format_usd(value))
+    if column.style == "p_value" and value < MIN_P_VALUE:
+        return f"$<{MIN_P_VALUE}$"
     unit = r"\%" if column.style == "percent" else ""
     figure = 100 * value if unit else value
     digits = 3 if column.style == "p_value" else column.digits
-    if column.style != "p_value" and 0 < abs(figure) < 0.5 * 10**-digits:
+    if 0 < abs(figure) < 0.5 * 10**-digits:
         digits += 1
     if 0 < abs(figure) < 0.5 * 10**-digits:
         return f"${'<' if figure > 0 else '>-'}{10**-digits:.{digits}f}{unit}$"

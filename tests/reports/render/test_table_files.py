@@ -116,6 +116,8 @@ def test_tex_commands_in_names_are_escaped() -> None:
         (-0.0, "decimal", 2, "$0.00$"),
         (3, "decimal", 2, "& 3 "),
         (0.0004, "p_value", 2, "$<0.001$"),
+        (0.0007, "p_value", 2, "$<0.001$"),
+        (0.0, "p_value", 2, "$<0.001$"),
         (0.2, "p_value", 2, "$0.200$"),
         (0.003, "percent", 0, r"$0.3\%$"),
         (0.25, "percent", 0, r"$25\%$"),
