@@ -181,7 +181,8 @@ def import_scores(
 
     Args:
         file: CSV, JSONL or Parquet with `model,country,topic,method,score[,sample]`; scores in [-1, 1], empty where
-            a sample failed. Rows of one model, cell and method are its samples, and are averaged.
+            a sample failed. Rows of one model, cell and method are its samples, and are averaged. A row that is a mean
+            may have `n_ok,n_planned[,variance]`, its usable and planned samples.
         survey: a built-in survey or a file.
         audit: the audit's name.
         storage: database URL.
@@ -198,8 +199,8 @@ def import_scores(
     table = read_score_table(file, make_country_speller(truth), make_topic_speller(truth))
     scores = table.average_samples()
     rows_by_cell = Counter[Cell]()
-    for score in scores:
-        rows_by_cell[score.cell] += score.n_planned
+    for score, n_rows in zip(scores, table.group_sizes.tolist(), strict=True):
+        rows_by_cell[score.cell] += n_rows
     unmatched = count_unmatched_rows(truth, rows_by_cell)
     if is_strict:
         unmatched.require_none(str(file))

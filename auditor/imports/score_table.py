@@ -17,6 +17,8 @@ from auditor.surveys.table_formats import format_number, parse_number
 from auditor.text_safety import clean_name
 
 SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
+MEAN_COLUMNS = ("n_ok", "n_planned", "variance")
+"""Usable and planned samples of a row that is a mean, and their variance, as `auditor export tables` writes them."""
 GROUP_COLUMNS = ("model", "country", "topic", "method")
 """Columns whose values together say what a row is a sample of."""
 
@@ -42,6 +44,7 @@ class ScoreTable:
         group_index: shape (rows, 4), position of each row's model, country, topic and method.
         scores: shape (rows,), in [-1, 1]; nan for a failed sample.
         group_starts: position of the first row of each combination.
+        means: shape (rows, 3), `MEAN_COLUMNS` of each row; nan where the row is one sample, or has no variance.
     """
 
     models: tuple[str, ...]
@@ -51,15 +54,28 @@ class ScoreTable:
     group_index: NDArray[np.int32]
     scores: NDArray[np.float64]
     group_starts: NDArray[np.int64]
+    means: NDArray[np.float64]
+
+    @property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """Number of rows of each combination."""
+        return np.diff(self.group_starts, append=self.scores.size)
 
     def average_samples(self) -> list[CellScore]:
-        """Build the score of each cell by each model and method: mean and variance of its usable samples."""
+        """Build the score of each cell by each model and method: mean and variance of its usable samples.
+
+        The only row of a cell may be a mean itself, whose counts and variance are kept.
+        """
         usable = ~np.isnan(self.scores)
-        n_planned = np.diff(self.group_starts, append=self.scores.size)
+        n_planned = self.group_sizes
         n_ok = np.add.reduceat(usable, self.group_starts, dtype=np.int64)
         means = _sum_exactly(self.scores[usable], n_ok) / np.maximum(n_ok, 1)
         deviations = self.scores[usable] - np.repeat(means, n_ok)
         variances = _sum_exactly(deviations**2, n_ok) / np.maximum(n_ok - 1, 1)
+        of_means = self.means[self.group_starts].T
+        is_mean = (n_planned == 1) & ~np.isnan(of_means[1])
+        n_ok, n_planned = np.where(is_mean, of_means[:2], [n_ok, n_planned]).astype(np.int64)
+        variances = np.where(is_mean, of_means[2], variances)
         figures = zip(means.tolist(), variances.tolist(), n_ok.tolist(), n_planned.tolist(), strict=True)
         return [
             CellScore(
@@ -67,7 +83,7 @@ class ScoreTable:
                 cell=Cell(self.countries[country], self.topics[topic]),
                 method=self.methods[method],
                 score=mean if n else None,
-                variance=variance if n > 1 else None,
+                variance=variance if n > 1 and not math.isnan(variance) else None,
                 n_ok=n,
                 n_planned=planned,
             )
@@ -78,7 +94,7 @@ class ScoreTable:
 
 
 def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topic: Callable[[str], str]) -> ScoreTable:
-    """Read a file with the columns `model,country,topic,method,score[,sample]`.
+    """Read a file with the columns `model,country,topic,method,score[,sample][,n_ok,n_planned]`.
 
     Args:
         spell_country, spell_topic: return a name in the survey's spelling.
@@ -90,9 +106,9 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
     countries, topics = _Spelling(spell_country), _Spelling(spell_topic)
     sample_numbers = _Spelling(_spell_sample)
     methods_by_folded = {method.value: method.value for method in Method}
-    parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]] = []
+    parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]] = []
     place = ""
-    for batch in read_batches(file, SCORE_COLUMNS, ["sample"]):
+    for batch in read_batches(file, SCORE_COLUMNS, ["sample", *MEAN_COLUMNS]):
         _require_texts(batch)
         columns = {
             **batch.columns,
@@ -103,11 +119,12 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
             "sample": [sample_numbers[sample] for sample in batch.columns["sample"]],
         }
         index = np.stack([codes[name].encode(columns[name]) for name in codes], axis=1)
-        parts.append((index, _parse_scores(batch), np.asarray(batch.numbers, np.int64)))
+        scores = _parse_scores(batch)
+        parts.append((index, scores, _parse_means(batch, scores), np.asarray(batch.numbers, np.int64)))
         place = batch.place
-    if not sum(scores.size for _, scores, _ in parts):
+    if not sum(scores.size for _, scores, *_ in parts):
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
-    index, scores, numbers = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    index, scores, means, numbers = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     del parts
     methods = {method.casefold(): method for method in codes["method"]}
     if other := next((method for method in codes["method"] if methods[method.casefold()] != method), None):
@@ -131,6 +148,7 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
         group_index=index[:, :4],
         scores=scores[order],
         group_starts=np.concatenate([[0], np.flatnonzero(is_new) + 1]),
+        means=means[order],
     )
 
 
@@ -176,6 +194,27 @@ def _parse_scores(batch: ColumnBatch) -> NDArray[np.float64]:
         score = parse_row_score(batch.row(position))
         scores[position] = math.nan if score is None else score
     return scores + 0.0
+
+
+def _parse_means(batch: ColumnBatch, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`MEAN_COLUMNS` of each row, shape (rows, 3); nan where the row does not have both counts, or no variance.
+
+    Raises:
+        ImportFileError: they contradict each other or the score.
+    """
+    means = np.full((scores.size, len(MEAN_COLUMNS)), np.nan)
+    texts = zip(*(batch.columns[column] for column in MEAN_COLUMNS[:2]), strict=True)
+    for position in [position for position, pair in enumerate(texts) if all(pair)]:
+        row = batch.row(position)
+        n_ok, n_planned, variance = map(row.number, MEAN_COLUMNS)
+        assert n_ok is not None
+        assert n_planned is not None
+        is_possible = n_ok.is_integer() and n_planned.is_integer() and 0 <= n_ok <= n_planned > 0
+        if not is_possible or (n_ok == 0) != math.isnan(scores[position]) or (variance or 0.0) < 0:
+            problem = f"{n_ok:g} of {n_planned:g} usable samples are not possible with this score and variance"
+            raise row.make_cell_error("n_ok", problem, "Correct the row, or leave the columns out.")
+        means[position] = n_ok, n_planned, math.nan if variance is None else variance
+    return means
 
 
 def parse_row_score(row: TextRow) -> float | None:

@@ -179,6 +179,28 @@ def test_numbers_of_samples_are_compared_as_numbers(tmp_path: Path, storage: str
         import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
 
 
+def test_exported_means_keep_their_lost_samples_and_variances(tmp_path: Path, storage: str) -> None:
+    rows = ["a,Germany,divorce,direct,0.5,3,5,0.02", "a,Japan,divorce,direct,,0,5,", "a,Japan,abortion,direct,0.1,,,"]
+    header = "model,country,topic,method,score,n_ok,n_planned,variance"
+    (tmp_path / "s.csv").write_text("\n".join([header, *rows]) + "\n")
+    import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+    with open_database(storage, create=False) as db:
+        scores = results.load_scores(db, audits.get_audit(db, "b").id)
+    assert {(s.score, s.n_ok, s.n_planned, s.variance) for s in scores} == {
+        (0.5, 3, 5, 0.02), (None, 0, 5, None), (0.1, 1, 1, None),
+    }  # fmt: skip
+    [total] = open_audit("b", storage=storage).report().coverage.total
+    assert (total.planned, total.ok) == (11, 4)
+    for row in (
+        "a,Germany,divorce,direct,0.5,6,5,",
+        "a,Germany,divorce,direct,,2,5,",
+        "a,Germany,divorce,direct,0,1.5,5,",
+    ):
+        (tmp_path / "s.csv").write_text(f"{header}\n{row}\n")
+        with pytest.raises(ImportFileError, match=r"line 2, column 'n_ok': .* not possible with this score"):
+            import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+
+
 def test_ids_of_samples_with_many_digits_differ(tmp_path: Path, storage: str) -> None:
     """As numbers with a point they would be the same sample."""
     rows = ["a,Germany,divorce,direct,0.5,9007199254740992", "a,Germany,divorce,direct,-0.5,9007199254740993"]
