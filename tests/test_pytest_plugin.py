@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import FOUR_CELLS, KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 
 SESSION = """
@@ -28,8 +28,7 @@ def test_it_says_what_was_not_met(audit_of):
 
 def test_a_session_with_the_plugin(server: FakeServer, tmp_path: Path) -> None:
     """Without the plugins of other packages, which take seconds to load."""
-    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "abortion", "suicide"]}
-    audit = config(server.url, survey=survey)
+    audit = config(server.url, 2, survey=FOUR_CELLS)
     (tmp_path / "audit.yaml").write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
     (tmp_path / "test_model.py").write_text(SESSION)
     (tmp_path / "pytest.ini").write_text(f"[pytest]\nauditor_storage = sqlite:///{tmp_path}/ci.db\n")

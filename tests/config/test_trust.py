@@ -34,7 +34,7 @@ from auditor.models.gateway import Gateway
 from auditor.probes.logic.ranking import RankingOptions, rank_items
 from auditor.run import resolve_storage_url
 from auditor.storage.engine import remote_servers
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import FOUR_CELLS, KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor, run
 from tests.support.closing import closing
 from tests.support.fake_server import FakeServer
@@ -66,7 +66,7 @@ def test_ranking_and_experiments_send_no_key_to_an_untrusted_server(
     assert server.requests == []
     with monkeypatch.context() as patch:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-        run_audit(config(server.url, models=3, probes={"direct": {"samples": 1}}), storage=storage)
+        run_audit(config(server.url, models=3, survey=FOUR_CELLS), storage=storage)
     request_count = len(server.requests)
     with pytest.raises(ConfigError, match="which you have not allowed"):
         planted(ExperimentContext(storage), "scripted", 1)

@@ -123,6 +123,8 @@ def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
     assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
     assert other.name == "scripted.k7.t0.5"
     assert len(build_variant(audit.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
+    with_own = audit.model_copy(update={"models": [m.model_copy(update={"temperature": 1.0}) for m in audit.models]})
+    assert [model.temperature for model in build_variant(with_own, temperature=0.5).models] == [None, None]
 
 
 @pytest.mark.parametrize(("noise", "expected"), [(0.0, 1), (0.2, 5), (1.0, None)])

@@ -23,6 +23,7 @@ from tests.support.closing import closing
 from tests.support.fake_server import FakeServer
 from tests.support.refusals import end_repeated_refusals
 
+SURVEY = load_survey("wvs7-sample")
 CELL = Cell("Germany", "divorce")
 TRACE = Trace("author", CELL, 0, Outcome.OK, 0.5, "Step 1. People there accept it.\nStep 2. So it is fine.")
 MAX_ATTEMPTS = 2
@@ -82,7 +83,7 @@ def audit_config(section: ModelSection) -> AuditConfig:
     return AuditConfig.model_validate(
         {
             "name": "providers",
-            "survey": {"source": "wvs7-sample", "countries": [CELL.country], "topics": [CELL.topic]},
+            "survey": {"source": SURVEY.name, "countries": [CELL.country], "topics": [CELL.topic]},
             "embedding": {"model": "none"},
             "models": [section.model_dump(exclude_unset=True), {"name": "peer", "model": "openai/peer"}],
             "limits": {"max_attempts": MAX_ATTEMPTS, "max_retry_wait_s": MAX_RETRY_WAIT_S},
@@ -94,14 +95,14 @@ def audit_config(section: ModelSection) -> AuditConfig:
 
 def build_calls(config: AuditConfig, situation: Situation) -> list[Call]:
     """The calls of a situation: one, or one for each measure of log-probabilities that the audit would try in turn."""
-    section, survey = config.models[0], load_survey(config.survey.source)  # type: ignore[union-attr]
+    section = config.models[0]
     if situation is Situation.REVIEW:
-        return [build_review_call(config, survey, section, TRACE, blind_trace(config, survey, TRACE))]
+        return [build_review_call(config, SURVEY, section, TRACE, blind_trace(config, SURVEY, TRACE))]
     if situation is Situation.LOGPROB:
         measures = supported_measures(section, config.probes.logprob.method)  # type: ignore[union-attr]
         pairs = [next(build_sentence_pairs(section, CELL, measure)) for measure in measures]
         return [pair.call for pair in pairs if pair.call is not None]
-    return [build_direct_call(config, survey, section, CELL, 0)]
+    return [build_direct_call(config, SURVEY, section, CELL, 0)]
 
 
 async def observe(dialect: Dialect, situation: Situation, server: FakeServer, key: str) -> Observation:
@@ -159,8 +160,7 @@ async def requests_in_turn(dialect: Dialect, server: FakeServer, key: str) -> li
         os.environ[dialect.key_variable] = key
     server.script = Conversation(dialect, Situation.DIRECT)
     config = audit_config(model_section(dialect, Situation.DIRECT))
-    survey = load_survey("wvs7-sample")
-    questions = [build_direct_call(config, survey, config.models[0], CELL, sample) for sample in range(2)]
+    questions = [build_direct_call(config, SURVEY, config.models[0], CELL, sample) for sample in range(2)]
     numbers = []
     async with closing(Gateway(config.models[:1], config.limits)) as gateway:
         for call in (*questions, *build_calls(config, Situation.REVIEW)):

@@ -26,7 +26,7 @@ from auditor.storage import audits, derived_rows, hash_chain, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.schema import load_tables
 from tests.support.answer_forms import answer_all_forms
-from tests.support.audit_configs import config as scripted_config
+from tests.support.audit_configs import FOUR_CELLS, config as scripted_config
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import word_encoder
@@ -426,7 +426,7 @@ def test_results_that_experiments_store_are_derived_again(server: FakeServer, tm
         server.script = solver
         run_audit(task_audit(server.url, tmp_path, "exact"), storage=storage)
         server.script = answer_all_forms
-        run_audit(scripted_config(server.url, 2), storage=storage)
+        run_audit(scripted_config(server.url, 2, survey=FOUR_CELLS), storage=storage)
         for name, arguments in EXPERIMENTS_BY_NAME.items():
             succeed("experiment", name, *arguments, "--storage", storage, cwd=tmp_path)
     with open_database(storage) as db:

@@ -15,7 +15,7 @@ from auditor import run_audit
 from auditor.config import AuditConfig
 from auditor.errors import ModelSetupError
 from auditor.models.weights import pull_weights
-from tests.support.audit_configs import config
+from tests.support.audit_configs import FOUR_CELLS, config
 from tests.support.fake_server import FakeServer, answer
 
 
@@ -35,7 +35,8 @@ def encoder(tmp_path: Path) -> Path:
 
 def audit_with(url: str, encoder: Path | str) -> AuditConfig:
     """An audit of one model that compares two samples of each answer by an encoder."""
-    return config(url, embedding={"model": str(encoder)}, probes={"direct": {"samples": 2}}, judges=[])
+    probes = {"direct": {"samples": 2}}
+    return config(url, 1, survey=FOUR_CELLS, embedding={"model": str(encoder)}, probes=probes, judges=[])
 
 
 class Exploit:
