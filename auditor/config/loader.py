@@ -164,6 +164,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, keeps_missin
         source = f"{path} with --set {keys}" if keys else path
         syntax: Syntax = "toml" if path.suffix == ".toml" else "yaml"
         raise ConfigError(f"{source}: {explain_validation_error(error, data, AuditConfig, syntax)}") from None
+    for name in config.models_by_name:
+        if name != name.strip() or not name.isprintable():
+            problem = "has a space at its beginning or end, a line break or another invisible character"
+            raise ConfigError(f"{path}: the name {name!r} of a model {problem}.", "Remove it.")
     return _resolve_paths(config, path.parent)
 
 

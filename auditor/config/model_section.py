@@ -15,7 +15,6 @@ from auditor.config.value_checks import (
     check_attributes,
     check_base_url,
     check_json_serializable,
-    check_name,
     check_unique,
 )
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
@@ -110,7 +109,7 @@ class Price(ConfigSection):
 class ModelSection(ConfigSection):
     """One model: its name, endpoint, rate limits and parameters."""
 
-    name: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(check_name)]
+    name: Annotated[str, Field(min_length=1, max_length=100)]
     """The name that reports show for this model; choose any."""
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
     """Provider and model, as the package litellm names them, such as `openai/gpt-4o`, or `embedded/smollm2-135m` for a

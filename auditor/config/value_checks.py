@@ -318,20 +318,6 @@ T = TypeVar("T")
 EXAMPLE_URL = "http://localhost:8000/v1"
 
 
-def check_name(name: str) -> str:
-    """Return the name of a model, which tables and files repeat.
-
-    Raises:
-        ValueError: it begins or ends with a space, or has a line break or another invisible character.
-    """
-    if name != name.strip() or not name.isprintable():
-        raise ValueError(
-            "the name has a space at its beginning or end, a line break or another invisible character. How to fix: "
-            "Remove it."
-        )
-    return name
-
-
 def check_base_url(url: str) -> str:
     """Return the URL of a server if requests can be sent to it.
 
