@@ -53,6 +53,12 @@ def print_label_plan(storage: str | None, audit: str | None, half_width: float, 
     rows = [[row.model, str(row.traces), str(row.labelled), str(row.needed)] for row in plan.models]
     print_table(["model", "traces", "labelled", "needed"], rows)
     print_data("\n".join(describe_plan(plan)) + "\n")
+    if source.label_records.is_imported:
+        command = format_command("import", "labels", "FILE", "--audit", name, storage=storage)
+        print_message(
+            f"The sample was imported. Choose further traces as it was chosen, and import their labels: {command}"
+        )
+        return
     print_message(
         "To draw this sample and label it: "
         f"{format_command('review', name, '--sample', str(plan.needed), storage=storage)}"
@@ -75,11 +81,14 @@ def print_label_progress(storage: str | None, audit: str) -> None:
 def describe_plan(plan: LabelPlan) -> list[str]:
     """The plan in sentences."""
     sd = f"standard deviation {plan.sd:.2f} of label minus verdict, {'measured' if plan.is_sd_measured else 'assumed'}"
+    n_traces = min((row.traces for row in plan.models), default=0)
+    is_too_many = plan.needed_for_difference > n_traces
+    too_many = f"; there are only {pluralize(n_traces, 'trace')} of a model" if is_too_many else ""
     lines = [
         f"{plan.needed} labels in all give each model's corrected share of VALID a 95% CI of ± "
         f"{100 * plan.half_width:.0f} points for these traces ({sd}).",
         f"{plan.needed_for_difference} labels of each model show a difference of {100 * plan.difference:.0f} points "
-        "between two models in 80% of samples, corrected for the number of pairs.",
+        f"between two models in 80% of samples, corrected for the number of pairs{too_many}.",
     ]
     if plan.floor_elsewhere is not None:
         lines.append(

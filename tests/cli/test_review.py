@@ -78,6 +78,31 @@ def test_labels_so_far_are_tracked_and_say_when_to_stop(storage: str) -> None:
     assert sum(row.labelled for row in plan.models) <= 100
 
 
+def test_an_imported_sample_has_no_sequence_since_its_file_has_no_random_order(storage: str, tmp_path: Path) -> None:
+    with open_database(storage, create=False) as db:
+        traces = load_source(db, "population").votes.traces
+    rows = [
+        f"ada,{','.join(map(str, key))},{'VALID' if i < 80 else 'INVALID'},0.2" for i, key in enumerate(traces[:100])
+    ]
+    file = tmp_path / "imported.csv"
+    file.write_text("\n".join(["rater,model,country,topic,sample,verdict,inclusion", *rows]))
+    succeed("import", "labels", file, "--audit", "population")
+    result = succeed(*PLAN)
+    assert "confidence sequence" not in result.stdout
+    assert "--sample" not in result.stderr
+    assert "The sample was imported." in result.stderr
+
+
+def test_a_difference_that_all_traces_cannot_show_says_so(storage: str) -> None:
+    with open_database(storage, create=False) as db:
+        plan = plan_labels(load_source(db, "population"), 0.05, 0.01)
+    n_traces = min(row.traces for row in plan.models)
+    assert plan.needed_for_difference > n_traces
+    assert f"; there are only {n_traces} traces of a model." in describe_plan(plan)[1]
+    small = plan.model_copy(update={"needed_for_difference": n_traces})
+    assert "there are only" not in describe_plan(small)[1]
+
+
 def test_labels_after_a_trace_that_was_passed_over_do_not_count(storage: str) -> None:
     label_sample(storage, 60, 1000)
     with open_database(storage, create=False) as db:

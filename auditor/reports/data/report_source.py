@@ -64,6 +64,11 @@ class LabelRecords:
     frame: Sequence[tuple[LabelUnit, tuple[str, ...]]] = ()
     reason: str | None = None
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether the sample was drawn elsewhere: then it has no strata."""
+        return any(row.stratum == () for row in self.sample)
+
 
 def load_label_records(db: Database, audit_id: int) -> LabelRecords:
     """Load the labels of traces. Of a sample that was drawn here, all traces must be as they were at the draw."""

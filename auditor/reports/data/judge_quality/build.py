@@ -473,12 +473,12 @@ def track_share(sample: Sequence[UnitToLabel], labels: Sequence[Label]) -> Seque
     Of each stratum the labels count up to the first trace without one: a rater who picks traces would bias the rest.
 
     Returns:
-        None without a sample, or if inclusion probabilities differ within a stratum, as an import may have them.
+        None without a sample, and for one that was imported: the order of its file is no random order.
     """
     by_stratum: dict[tuple[str, ...], list[UnitToLabel]] = {}
     for row in sorted(sample, key=lambda row: row.position):
         by_stratum.setdefault(row.stratum, []).append(row)
-    if not by_stratum or any(len({row.inclusion for row in rows}) > 1 for rows in by_stratum.values()):
+    if not by_stratum or () in by_stratum:  # an imported sample has no strata
         return None
     answers: dict[LabelUnit, list[float]] = {}
     for label in labels:
