@@ -391,9 +391,11 @@ def test_labels_of_the_reasoning_of_another_audit_are_refused(storage: str, samp
 
 def test_labels_that_replace_others_of_the_rater_are_counted(storage: str) -> None:
     import_file(write_csv([make_row(TRACES[0]), make_row(TRACES[1])]))
-    again = import_file(write_csv([make_row(TRACES[0], verdict="INVALID"), make_row(TRACES[1]), make_row(TRACES[2])]))
-    assert "1 label replaced another label of the rater on the same trace" in again.stderr
-    assert "unchanged: 1 label" in again.stderr
+    second_import = import_file(
+        write_csv([make_row(TRACES[0], verdict="INVALID"), make_row(TRACES[1]), make_row(TRACES[2])])
+    )
+    assert "1 label replaced another label of the rater on the same trace" in second_import.stderr
+    assert "unchanged: 1 label" in second_import.stderr
 
 
 def test_a_rater_whose_name_is_written_in_two_ways_is_not_two_raters(storage: str) -> None:

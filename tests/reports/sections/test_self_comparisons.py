@@ -36,7 +36,7 @@ def test_samples_above_chance_have_a_sentence(report: Report) -> None:
     assert "Samples of a cell are more alike than reasonings about other countries and topics." in text
 
 
-def test_models_that_were_not_compared_with_chance_are_not_said_to_be_above_it(report: Report) -> None:
+def test_models_that_were_not_compared_with_chance_are_not_called_better(report: Report) -> None:
     missing = Estimate(None, 0, reason="none of about the same length")
     first, *others = report.self_consistency
     partial = [first.model_copy(update={"chance": missing, "above_chance": missing}), *others]

@@ -219,7 +219,7 @@ def test_a_model_that_gives_the_same_answers_is_no_worse(db: Database, rise: flo
 
 
 @pytest.mark.parametrize(
-    ("lost_countries", "passes", "said"),
+    ("lost_countries", "passes", "sentence"),
     [
         (REGIONS[1].countries, [None, True, None], "1 of 2 regions (1 not tested)"),
         # 5% of all samples, which needs no bounds, are 10% of those of the region.
@@ -227,7 +227,7 @@ def test_a_model_that_gives_the_same_answers_is_no_worse(db: Database, rise: flo
     ],
 )
 def test_a_margin_that_lost_samples_could_hide_is_undecided(
-    db: Database, lost_countries: tuple[str, ...], passes: list[bool | None], said: str
+    db: Database, lost_countries: tuple[str, ...], passes: list[bool | None], sentence: str
 ) -> None:
     """A model that answers only where it is close to people is no worse on these cells, and says nothing of others."""
     store_audits(db, rise_in_south=0.0)
@@ -244,7 +244,7 @@ def test_a_margin_that_lost_samples_could_hide_is_undecided(
     [report] = differences.non_inferiority
     assert [row.passes for row in report.rows] == passes
     page = " ".join(render_document(build_difference_document(differences, is_brief=True), "text").split())
-    assert f"passes in {said}" in page
+    assert f"passes in {sentence}" in page
     gate = decide_comparison(differences, fail_if_worse=False)
     assert (gate.exit_code, "a change could be hidden" in gate.reasons[0]) == (4, True)
     audits.set_stage(db, audit_id, "direct")
