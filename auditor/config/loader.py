@@ -178,11 +178,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     if path.suffix in (".yaml", ".yml"):
         from auditor.config.strict_yaml import parse_yaml  # loads yaml, which a TOML file does not need
 
-        settings = parse_yaml(text, str(path))
-        if empty_key := next((key for key, value in iterate_leaves(settings) if value is None), None):
-            advice = "Write its value after the colon, or {} for a table with its defaults; or remove the key."
-            raise ConfigError(f"{path}: the key '{empty_key}' is empty.", advice)
-        return settings
+        return parse_yaml(text, str(path))
     if path.suffix != ".toml":
         raise ConfigError(f"{path}: the file name must end in .toml, .yaml or .yml.", "Rename the file.")
     return parse_toml(text, str(path), ConfigError)

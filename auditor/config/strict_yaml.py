@@ -32,13 +32,19 @@ class _StrictLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Build a table; raises an error for a key that is no scalar or occurs twice."""
+        """Build a table; raises an error for a key that is no scalar, occurs twice, or has nothing after it.
+
+        An empty value is null, so that `budget_usd:` would be no budget, and `direct:` no question.
+        """
         seen_keys: set[str] = set()
-        for key_node, _ in node.value:
+        for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise _yaml_error("a key must be plain text", key_node.start_mark)
             if key_node.value in seen_keys:
                 raise _yaml_error(f"the key '{key_node.value}' is used twice", key_node.start_mark)
+            if isinstance(value_node, yaml.ScalarNode) and not value_node.value and value_node.tag.endswith(":null"):
+                advice = "write a value after it, or {} for a table with its defaults, or remove it"
+                raise _yaml_error(f"the key '{key_node.value}' is empty; {advice}", key_node.start_mark)
             seen_keys.add(key_node.value)
             key_node.tag = "tag:yaml.org,2002:str"  # as in TOML: a judge may be named 4
         return super().construct_mapping(node, deep=deep)

@@ -42,11 +42,11 @@ def test_a_yaml_value_may_be_marked_as_text(tmp_path: Path) -> None:
 def test_an_empty_value_is_refused_and_keys_are_texts(tmp_path: Path) -> None:
     """An audit whose `direct:` is followed by nothing would ask nothing, and `budget_usd:` would be no budget."""
     text = "name: a\nsurvey: {source: wvs7-sample}\nmodels: [{name: m, model: openai/o}]\njudges: []\n"
-    for table, key in (("probes:\n  direct:\n", "probes.direct"), ("limits: {budget_usd: }\n", "limits.budget_usd")):
+    for table, key in (("probes:\n  direct:\n", "direct"), ("limits: {budget_usd: }\n", "budget_usd")):
         with pytest.raises(ConfigError, match=f"the key '{key}' is empty"):
             load_config(write(tmp_path, text + table, "a.yaml"))
-    with pytest.raises(ConfigError, match=r"the key 'models\[m\].api_base' is empty"):
-        load_config(write(tmp_path, text.replace("openai/o", "openai/o, api_base: ~"), "a.yaml"))
+    config = load_config(write(tmp_path, text.replace("openai/o", "openai/o, api_base: ~"), "a.yaml"))
+    assert config.models[0].api_base is None, "null is what it says"
     with pytest.raises(ConfigError, match="unknown key '1'"):
         load_config(write(tmp_path, text + "1: x\n", "a.yaml"))
     with pytest.raises(ConfigError, match="expected a single document in the stream, but found another document"):
