@@ -282,8 +282,10 @@ def suggest_labels(report: Report) -> Paragraph | None:
     name = shlex.quote(report.audit.name)
     if quality.reason is not None:
         return Paragraph(f"People’s labels are not used: {quality.reason.replace('AUDIT', name)}.", "note")
+    unsure = pluralize(quality.unsure, "trace")
     return Paragraph(
         [
+            *([f"People labelled {unsure}, all as unsure. "] if quality.unsure else []),
             "This report does not compare the judges with people on a random sample of traces. To measure the judges’ "
             f"errors and correct for them, label about {pluralize(quality.suggested_labels, 'trace')}: ",
             Code(f"auditor review {name} --sample {quality.suggested_labels}"),

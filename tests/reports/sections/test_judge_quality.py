@@ -59,6 +59,15 @@ def test_without_labels_one_line_names_the_command(report: Report) -> None:
     assert line in text_of(build_panel_section(report))
 
 
+def test_labels_that_are_all_unsure_are_not_passed_over(report: Report, source: ReportSource) -> None:
+    labelled = label(report, source, n_each=10, unsure_share=1.0)
+    n = known(labelled.judge_quality).unsure
+    assert n > 0
+    assert build_judge_quality_section(labelled) is None
+    assert text_of(suggest_labels(labelled)).startswith(f"People labelled {n} traces, all as unsure. This report does")
+    assert "unsure" not in text_of(suggest_labels(report))
+
+
 def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, source: ReportSource) -> None:
     full = plant_labels(source.votes, plant_truth(source.votes, 0.1))
     few = replace(source, label_records=replace(full, labels=full.labels[:3]))
