@@ -325,8 +325,10 @@ def _describe_spending(audit: AuditHandle, budget_usd: float) -> str:
         if spending.unreturned_usd
         else ""
     )
-    return (
-        f"Budget: {format_usd(spending.usd)} of {format_usd(budget_usd)} are spent.{unreturned} Before a request is "
-        "sent, its largest possible cost is reserved; what was left did not cover it beside those in flight, so the "
-        "same command may send more."
+    left = (
+        "Before a request is sent, its largest possible cost is reserved; what was left did not cover it beside those "
+        "in flight, so the same command may send more."
+        if spending.usd < budget_usd
+        else "To send more requests, raise limits.budget_usd."
     )
+    return f"Budget: {format_usd(spending.usd)} of {format_usd(budget_usd)} are spent.{unreturned} {left}"
