@@ -53,7 +53,6 @@ NOT_SHOWN: Mapping[str, tuple[str, str]] = {
     ".refusals.*": ("worked example", "a sentence says that there are none"),
     ".shortfalls.rows[].figure": ("worked example", "a sentence has the end that is beyond the threshold"),
     ".judge_quality.panel.balanced_accuracy": ("labels", "the gain over the best judge is shown"),
-    ".judge_quality.ceiling.max_accuracy": ("labels", "a function of the agreement of two raters, which is shown"),
     ".logic.wordings[].instances.*": ("logic", "wordings have the shares of all instances only"),
     ".probes*.models[].ordinary_error": ("demo", "an exported table has it"),
     ".probes*.models[].made_up": ("demo", "a sentence has its value"),
