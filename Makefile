@@ -143,14 +143,16 @@ demo: $(VENV)/.installed
 	@echo "Read first:  $(CURDIR)/demo/worked-example.html  simulated models, whose properties are known"
 	@echo "Then:        $(CURDIR)/demo/live-demo.html       a small language model, which knows little about the world"
 
-test: dev models system check unit
+# The checks use one core for minutes, so that they run beside the tests.
+test: dev models system
+	@$(MAKE) --no-print-directory -j 2 check unit
 
 # All steps run, so that one failure does not hide another.
 check: dev
 	@failed=; \
 	$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && echo "ruff: fine" || failed="$$failed ruff"; \
 	$(BIN)/mypy || failed="$$failed mypy"; \
-	$(BIN)/lint-imports > .contracts.txt && tail -n 2 .contracts.txt || { cat .contracts.txt; failed="$$failed contracts"; }; rm -f .contracts.txt; \
+	contracts=$$($(BIN)/lint-imports) && echo "$$contracts" | tail -n 2 || { echo "$$contracts"; failed="$$failed contracts"; }; \
 	$(BIN)/python tests/project/naming.py || failed="$$failed names"; \
 	test -z "$$failed" || { echo "make check failed:$$failed"; exit 1; }
 
