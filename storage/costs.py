@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -234,17 +235,31 @@ def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
     return {name: cost for name, cost in fetch_rows(db, tuple, query) if name is not None and cost is not None}
 
 
-def sum_spending(db: Database, audit_id: int) -> Spending:
-    """Sum what an audit may have spent itself: answers that other audits of the database asked for are left out."""
+def sum_spending(db: Database, audit_id: int, max_in_flight: Mapping[str, int] = MappingProxyType({})) -> Spending:
+    """Sum what an audit may have spent itself: answers that other audits of the database asked for are left out.
+
+    Args:
+        max_in_flight: by model, how many requests a run had sent at most when it was killed: its other calls without a
+            recorded end still waited for their turn. All of them, for models that are left out.
+    """
     attempt = table_of(StoredAttempt).c
     group = (attempt.name, attempt.purpose)
     query = sa.select(*group, sa.func.sum(attempt.cost_usd), sa.func.max(attempt.cost_usd)).group_by(*group)
     rows = fetch_rows(db, tuple, query.where(attempt.audit_id == audit_id, attempt.cost_usd.is_not(None)))
-    largest_by_purpose = {(name, purpose): largest for name, purpose, _, largest in rows}
+    largest_by_purpose = {(name, purpose): cost for name, purpose, _, cost in rows}
     largest_by_model = find_largest_costs(db, audit_id)
+    largest = max(largest_by_model.values(), default=0.0)  # for a model that has never answered
+    dispatch = table_of(Dispatch).c
+    columns = (dispatch.run, dispatch.name, dispatch.purpose)
+    unreturned = sa.select(*columns, sa.func.count()).where(dispatch.audit_id == audit_id).group_by(*columns)
+    costs_by_run = defaultdict[tuple[str, str], list[float]](list)
+    for run, name, purpose, n_calls in fetch_rows(db, tuple, unreturned):
+        cost = largest_by_purpose.get((name, purpose), largest_by_model.get(name, largest))
+        costs_by_run[run, name] += [cost] * n_calls
     unreturned_usd = math.fsum(
-        count.calls * largest_by_purpose.get((count.name, count.purpose), largest_by_model.get(count.name, 0.0))
-        for count in count_unreturned_calls(db, audit_id)
+        cost
+        for (_, name), call_costs in costs_by_run.items()
+        for cost in sorted(call_costs, reverse=True)[: max_in_flight.get(name)]
     )
     return Spending(math.fsum(total for *_, total, _ in rows) + unreturned_usd, unreturned_usd)
 

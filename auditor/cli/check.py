@@ -84,7 +84,8 @@ def check(
     options = {name: value for name, value in {**thresholds, "confident": confident}.items() if value is not None}
     handle = open_audit(audit_name, storage=storage)
     if thresholds_path is not None:
-        handle = replace(handle, thresholds=load_config(thresholds_path).check)
+        thresholds_of_file = load_config(thresholds_path, keeps_missing_probes=True).check
+        handle = replace(handle, thresholds=thresholds_of_file)
     result = handle.check(models=selected_models, uncorrected=uncorrected, **options)
     _write_check(result, junit_path, markdown_path, as_json=as_json)
     raise typer.Exit(result.exit_code)

@@ -273,7 +273,7 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     audit_report = audit.report()
     _print_summary(audit_report, progress)
     if config.limits.budget_usd is not None and progress.outcomes[Outcome.OVER_BUDGET]:
-        print_message(_describe_spending(audit, config.limits.budget_usd))
+        print_message(_describe_spending(audit, config, config.limits.budget_usd))
     for warning in describe_low_coverage(audit_report, config.check.min_coverage):
         print_message(warning)
     if report_path is not None:
@@ -316,10 +316,10 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
         print_message(f"The audit is not complete, so `auditor check` leaves it undecided. {ASK_UNANSWERED_ADVICE}.")
 
 
-def _describe_spending(audit: AuditHandle, budget_usd: float) -> str:
+def _describe_spending(audit: AuditHandle, config: AuditConfig, budget_usd: float) -> str:
     """Say what an audit has spent of its budget, and what the budget still covers."""
     with open_stored_audit(audit.name, audit.storage) as (db, stored_audit):
-        spending = costs.sum_spending(db, stored_audit.id)
+        spending = costs.sum_spending(db, stored_audit.id, config.max_in_flight)
     unreturned = (
         f" {format_usd(spending.unreturned_usd)} of it is for requests without an answer, which may have been charged."
         if spending.unreturned_usd

@@ -290,6 +290,11 @@ class AuditConfig(ConfigSection):
         return [model for model in self.models if model.verdicts or model.provider is not REPLAY]
 
     @property
+    def max_in_flight(self) -> dict[str, int]:
+        """By model, how many requests are sent at most before one is answered; empty with batches, sent as a whole."""
+        return {} if self.batch else {name: model.max_concurrency for name, model in self.models_by_name.items()}
+
+    @property
     def models_by_name(self) -> dict[str, ModelSection]:
         """Audited models, then judges, by name; a model that is also a judge is there once."""
         return {model.name: model for model in [*self.models, *self.judge_models]}

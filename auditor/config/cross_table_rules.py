@@ -12,7 +12,6 @@ from auditor.config.sections import PanelSection
 from auditor.domain import ENGLISH
 from auditor.domain.personas import PERSONAS, find_persona
 from auditor.errors import did_you_mean, pluralize
-from auditor.text_safety import clean_name
 
 SIMULATED_NAME_START = "simulated"
 """Start of the name of every audit of simulated models."""
@@ -225,19 +224,13 @@ def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection
 
 
 def require_unique_names(names: list[str], table_name: str) -> None:
-    """Reject a name that is used twice within a table, or two that look the same (`clean_name`)."""
-    first_names: dict[str, str] = {}
-    for position, name in enumerate(names):
-        first = first_names.setdefault(clean_name(name), name)
-        if name in names[:position]:
-            raise ValueError(
-                f"{table_name}: the name {name!r} is used twice. How to fix: Use a different name for each."
-            )
-        if first != name:
-            raise ValueError(
-                f"{table_name}: the names {first!r} and {name!r} look the same. How to fix: Use a different name for "
-                "each."
-            )
+    """Reject a name that is used twice within a table."""
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise ValueError(
+            f"{table_name}: the name {', '.join(map(repr, duplicates))} is used twice. "
+            "How to fix: Use a different name for each."
+        )
 
 
 def require_no_renamed_models(models: list[ModelSection], judges: list[ModelSection]) -> None:

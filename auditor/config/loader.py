@@ -19,13 +19,13 @@ from auditor.config.base import ConfigSection, iterate_leaves
 from auditor.config.installed_probes import load_probe
 from auditor.config.model_section import ENV_PREFIX, ModelSection
 from auditor.config.probes import KEEP_MISSING_PROBES
-from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection, LimitsSection
+from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection, LimitsSection, check_question_template
 from auditor.config.validation_messages import explain_validation_error
 from auditor.config.value_checks import Syntax
 from auditor.errors import ConfigError, ProbeError, UsageError, did_you_mean
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
 from auditor.redaction import register_secrets
-from auditor.text_safety import truncate_text
+from auditor.text_safety import clean_name, truncate_text
 
 _BARE_TEXT = re.compile(r"[\w./:@+~-][\w ./:@+~-]*")
 """A text that may be written without quotes, such as `wvs7-sample` or `openai/gpt-4o`."""
@@ -164,11 +164,31 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, keeps_missin
         source = f"{path} with --set {keys}" if keys else path
         syntax: Syntax = "toml" if path.suffix == ".toml" else "yaml"
         raise ConfigError(f"{source}: {explain_validation_error(error, data, AuditConfig, syntax)}") from None
+    try:
+        _check_file_only(config)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}.") from None
+    return _resolve_paths(config, path.parent)
+
+
+def _check_file_only(config: AuditConfig) -> None:
+    """Raise ValueError for what audits may be stored with, and no file may say any more."""
+    first_names: dict[str, str] = {}
     for name in config.models_by_name:
         if name != name.strip() or not name.isprintable():
-            problem = "has a space at its beginning or end, a line break or another invisible character"
-            raise ConfigError(f"{path}: the name {name!r} of a model {problem}.", "Remove it.")
-    return _resolve_paths(config, path.parent)
+            raise ValueError(
+                f"the name {name!r} of a model has a space at its beginning or end, a line break or another invisible "
+                "character. How to fix: Remove it"
+            )
+        if (first := first_names.setdefault(clean_name(name), name)) != name:
+            raise ValueError(
+                f"the names {first!r} and {name!r} look the same. How to fix: Use a different name for each"
+            )
+    for language, text in config.survey.rephrase.question.items() if config.survey else ():
+        try:
+            check_question_template(text)
+        except ValueError as error:
+            raise ValueError(f"'survey.rephrase.question.{language}': {error}") from None
 
 
 def read_config_file(path: Path) -> dict[str, Any]:

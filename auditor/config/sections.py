@@ -43,6 +43,12 @@ def check_question_template(text: str, further: Sequence[str] = ()) -> str:
     return text
 
 
+def _check_stored_template(text: str) -> str:
+    """Return a text that `check_question_template` accepts, or did when doubled braces were sent as they are."""
+    check_question_template(text.replace("{{", "").replace("}}", ""))
+    return text
+
+
 def check_plain_text(text: str) -> str:
     """Return the text of a scale's end or of a topic if it has no braces.
 
@@ -73,6 +79,8 @@ def _default_to_english(value: Any) -> Any:
 
 LanguageCode = Annotated[str, AfterValidator(lambda name: check_language(name))]
 QuestionTemplate = Annotated[str, Field(min_length=1), AfterValidator(lambda text: check_question_template(text))]
+StoredTemplate = Annotated[str, Field(min_length=1), AfterValidator(lambda text: _check_stored_template(text))]
+"""A question of an audit, which may be stored with doubled braces; `load_config` refuses them."""
 PlainText = Annotated[str, Field(min_length=1), AfterValidator(check_plain_text)]
 EnglishByDefault = BeforeValidator(_default_to_english)
 """Converts a text without a language to a table that has it under English; a table stays as it is."""
@@ -83,7 +91,7 @@ class Rephrasing(DocumentedModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    question: Annotated[Mapping[LanguageCode, QuestionTemplate], EnglishByDefault] = Field(default_factory=dict)
+    question: Annotated[Mapping[LanguageCode, StoredTemplate], EnglishByDefault] = Field(default_factory=dict)
     """The question, with `{topic}` and `{country}`: a text in English, or one text for each language, as in `{ en =
     "…", de = "…" }`."""
     scale: Annotated[Mapping[LanguageCode, tuple[PlainText, PlainText]], EnglishByDefault] = Field(default_factory=dict)

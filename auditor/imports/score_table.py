@@ -19,6 +19,8 @@ from auditor.text_safety import clean_name
 SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
 MEAN_COLUMNS = ("n_ok", "n_planned", "variance")
 """Usable and planned samples of a row that is a mean, and their variance, as `auditor export tables` writes them."""
+MAX_SAMPLES = 1_000_000_000
+"""Most samples that a mean is believed to have."""
 GROUP_COLUMNS = ("model", "country", "topic", "method")
 """Columns whose values together say what a row is a sample of."""
 
@@ -140,6 +142,13 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
             f"{place} {number}: two rows have the same model, country, topic, method and sample.",
             "Give each answer its own number in the column sample, or delete the duplicate row.",
         )
+    means = means[order]
+    if (several := _find_shared_mean(means, is_new)).size:
+        raise ImportFileError(
+            f"{place} {numbers[order[several]].min()}: this row is a mean of several samples, and its cell has another "
+            "row.",
+            "Write one mean for each cell, model and method, or all samples.",
+        )
     return ScoreTable(
         models=tuple(codes["model"]),
         countries=tuple(codes["country"]),
@@ -148,7 +157,7 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
         group_index=index[:, :4],
         scores=scores[order],
         group_starts=np.concatenate([[0], np.flatnonzero(is_new) + 1]),
-        means=means[order],
+        means=means,
     )
 
 
@@ -197,24 +206,36 @@ def _parse_scores(batch: ColumnBatch) -> NDArray[np.float64]:
 
 
 def _parse_means(batch: ColumnBatch, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`MEAN_COLUMNS` of each row, shape (rows, 3); nan where the row does not have both counts, or no variance.
+    """`MEAN_COLUMNS` of each row, shape (rows, 3); nan where the row has no counts, or no variance.
 
     Raises:
         ImportFileError: they contradict each other or the score.
     """
     means = np.full((scores.size, len(MEAN_COLUMNS)), np.nan)
     texts = zip(*(batch.columns[column] for column in MEAN_COLUMNS[:2]), strict=True)
-    for position in [position for position, pair in enumerate(texts) if all(pair)]:
+    for position in [position for position, pair in enumerate(texts) if any(pair)]:
         row = batch.row(position)
         n_ok, n_planned, variance = map(row.number, MEAN_COLUMNS)
-        assert n_ok is not None
-        assert n_planned is not None
+        if n_ok is None or n_planned is None:
+            name = "n_ok" if n_ok is None else "n_planned"
+            raise row.make_cell_error(name, "is empty, and the other count is not", "Write both, or neither.")
         is_possible = n_ok.is_integer() and n_planned.is_integer() and 0 <= n_ok <= n_planned > 0
+        is_possible = is_possible and n_planned <= MAX_SAMPLES
         if not is_possible or (n_ok == 0) != math.isnan(scores[position]) or (variance or 0.0) < 0:
             problem = f"{n_ok:g} of {n_planned:g} usable samples are not possible with this score and variance"
             raise row.make_cell_error("n_ok", problem, "Correct the row, or leave the columns out.")
         means[position] = n_ok, n_planned, math.nan if variance is None else variance
     return means
+
+
+def _find_shared_mean(means: NDArray[np.float64], is_new: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Positions of sorted rows that are means of several samples, though their cell has another row.
+
+    Args:
+        is_new: shape (rows - 1,), whether each row but the first begins another cell, model or method.
+    """
+    has_others = np.concatenate(([False], ~is_new)) | np.concatenate((~is_new, [False]))
+    return np.flatnonzero(has_others & (means[:, 1] > 1))
 
 
 def parse_row_score(row: TextRow) -> float | None:

@@ -54,4 +54,4 @@ def read_tier(name: str, value: object) -> str | None:
     """The tier that a parameter asks for, if it is not at the listed price; None for all other parameters."""
     tier = value.get("type") if isinstance(value, Mapping) else value
     is_tier = normalize_name(name) in TIERS and tier is not None and not isinstance(tier, Mapping)
-    return str(tier) if is_tier and tier not in LISTED_TIERS else None
+    return str(tier) if is_tier and str(tier) not in LISTED_TIERS else None

@@ -141,7 +141,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "mae difference of a place": ("compare.pairs[].by_country[].difference", "compare.pairs[].by_topic[].difference"),
     # Lost samples.
     "worst-case r": ("*.worst_case.pearson_r",),
-    "worst-case mae": ("*.worst_case.mae",),
+    "worst-case mae": ("*.worst_case.mae", "compare.non_inferiority[].*worst_case"),
     "worst-case bias": ("*.worst_case.bias",),
     # Several models.
     "r from the best": (".tiers[].rows[].from_best",),

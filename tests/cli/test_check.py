@@ -82,5 +82,7 @@ def test_a_configuration_that_names_the_audit_has_its_present_thresholds(tmp_pat
     assert check("audit.toml")["max_mae"] == check("audit.toml:alder")["max_mae"] == 2
     assert "min_skill" not in check("audit.toml")
     assert check("audit.toml", "--max-mae", "1")["max_mae"] == 1
+    file.write_text(CONFIG.format(max_mae=2.0) + "[probes.gone]\n")
+    assert check("audit.toml")["max_mae"] == 2, "the package of a probe may be missing by now"
     gates = open_audit(file, storage=url).check().gates
     assert {gate.name: gate.threshold for gate in gates}["max_mae"] == 2

@@ -28,6 +28,14 @@ def test_a_stored_configuration_is_read_as_it_was() -> None:
     assert load_stored_config(None) is None
 
 
+def test_what_a_file_may_no_longer_say_is_read_in_a_stored_configuration() -> None:
+    rephrase = {"question": "How do people in {country} see {topic} {{really}}?"}
+    audit = config("http://127.0.0.1:1", survey={"source": "wvs7-sample", "rephrase": rephrase})
+    named = audit.models[0].model_copy(update={"name": f"{audit.models[1].name}\u200b"})
+    stored = audit.model_copy(update={"models": [named, *audit.models[1:]]})
+    assert load_stored_config(stored.model_dump_json()) == stored
+
+
 def test_an_audit_stored_before_schemas_had_versions_has_the_first() -> None:
     audit = config("http://127.0.0.1:1")
     stored = audit.model_dump(mode="json")

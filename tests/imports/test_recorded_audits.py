@@ -195,10 +195,28 @@ def test_exported_means_keep_their_lost_samples_and_variances(tmp_path: Path, st
         "a,Germany,divorce,direct,0.5,6,5,",
         "a,Germany,divorce,direct,,2,5,",
         "a,Germany,divorce,direct,0,1.5,5,",
+        "a,Germany,divorce,direct,0,1e20,1e20,",
     ):
         (tmp_path / "s.csv").write_text(f"{header}\n{row}\n")
         with pytest.raises(ImportFileError, match=r"line 2, column 'n_ok': .* not possible with this score"):
             import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["0,0.5,5,10", "1,0.5,1,10"], "line 2: this row is a mean of several samples, and its cell has another row"),
+        (["0,0.5,,", "1,0.5,1,10"], "line 3: this row is a mean"),
+        (["0,0.5,5,"], "line 2, column 'n_planned': .*the other count is not"),
+    ],
+)
+def test_means_that_cannot_be_told_from_samples_are_refused(
+    tmp_path: Path, storage: str, rows: list[str], message: str
+) -> None:
+    lines = ["model,country,topic,method,sample,score,n_ok,n_planned", *(f"a,Japan,divorce,direct,{r}" for r in rows)]
+    (tmp_path / "s.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(ImportFileError, match=message):
+        import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
 
 
 def test_ids_of_samples_with_many_digits_differ(tmp_path: Path, storage: str) -> None:

@@ -235,6 +235,10 @@ async def test_requests_in_flight_when_a_run_was_killed_count_against_the_budget
     assert [answer.outcome for answer in answers] == [Outcome.OK, Outcome.OVER_BUDGET]
     await ledger.record_dispatch(db, "killed", audit.id, replace(call(3), purpose=Purpose.REVIEW))
     assert costs.sum_spending(db, audit.id) == (5 * 140, 3 * 140)
+    # Calls are recorded before they wait for their turn: no more were sent than the model's concurrency.
+    assert costs.sum_spending(db, audit.id, {"m": 2, "other": 1}) == (4 * 140, 2 * 140)
+    await ledger.record_dispatch(db, "killed again", audit.id, call(4))
+    assert costs.sum_spending(db, audit.id, {"m": 2}) == (5 * 140, 3 * 140)
 
 
 async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays_unknown(

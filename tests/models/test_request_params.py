@@ -179,7 +179,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "extra_body.num_predict": {"extra_body": {"num_predict": 0}}, "web_search_options": {"web_search_options": {}},
     "extra_body.plugins": {"extra_body": {"plugins": [{"id": "web"}]}},
     "service_tier": {"service_tier": "priority"}, "serviceTier": {"serviceTier": {"type": "priority"}},
-    "service_tier, of a new name": {"service_tier": "ultrafast"},
+    "service_tier, of a new name": {"service_tier": "ultrafast"}, "service_tier, as a list": {"service_tier": ["flex"]},
     "extra_body.speed": {"extra_body": {"speed": "fast"}}, "inference_geo": {"inference_geo": "us"},
     "performanceConfig": {"performanceConfig": {"latency": "optimized"}},
 }  # fmt: skip
