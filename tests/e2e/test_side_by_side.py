@@ -101,14 +101,23 @@ def test_a_slow_model_holds_up_neither_the_others_nor_their_judges(server: FakeS
 
 
 def test_a_probe_holds_up_no_reviews(server: FakeServer, storage: str) -> None:
-    """No comparison is answered until all verdicts were asked for."""
+    """No comparison is answered until all verdicts were asked for, nor some cells until a comparison was."""
     logic = {"countries": ["Germany"], "max_items": 3, "samples": 0}
     audit = patient_config(server, 2, concurrency=20, logic=logic)
-    gate = Gate(
-        server,
-        lambda request: not is_review(request) and not request.is_direct_question,
-        lambda: sum(map(is_review, list(server.requests))) == 2 * N_CELLS,
-    )
+    is_compared = threading.Event()
+
+    def is_comparison(request: Request) -> bool:
+        return not is_review(request) and not request.is_direct_question
+
+    gate = Gate(server, is_comparison, lambda: sum(map(is_review, list(server.requests))) == 2 * N_CELLS)
+
+    def reply(request: Request) -> Reply:
+        if is_comparison(request):
+            is_compared.set()
+        waits = request.is_direct_question and "Nigeria" in request.text
+        return replace(gate.reply(request), after=is_compared) if waits else gate.reply(request)
+
+    server.script = reply
     run_audit(audit, storage=storage)
     assert gate.held
     assert stored(storage)["stage"] in (audits.FINISHED, audits.AWAITING_HUMAN)
