@@ -210,9 +210,7 @@ def test_exported_means_keep_their_lost_samples_and_variances(tmp_path: Path, st
         (["0,0.5,5,"], "line 2, column 'n_planned': .*the other count is not"),
     ],
 )
-def test_a_mean_beside_another_row_of_its_cell_is_refused(
-    tmp_path: Path, storage: str, rows: list[str], message: str
-) -> None:
+def test_a_mean_is_the_only_row_of_its_cell(tmp_path: Path, storage: str, rows: list[str], message: str) -> None:
     lines = ["model,country,topic,method,sample,score,n_ok,n_planned", *(f"a,Japan,divorce,direct,{r}" for r in rows)]
     (tmp_path / "s.csv").write_text("\n".join(lines) + "\n")
     with pytest.raises(ImportFileError, match=message):
