@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,10 +128,7 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     index, scores, means, numbers = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     del parts
-    methods = {method.casefold(): method for method in codes["method"]}
-    if other := next((method for method in codes["method"] if methods[method.casefold()] != method), None):
-        problem = f"{file}: the methods '{other}' and '{methods[other.casefold()]}' differ in capital letters only."
-        raise ImportFileError(problem, "Use one spelling for the method.")
+    _require_one_spelling(file, codes["method"])
     order = np.lexsort(index.T[::-1])
     index = index[order]
     is_new = np.any(index[1:, :4] != index[:-1, :4], axis=1)
@@ -226,6 +223,14 @@ def _parse_means(batch: ColumnBatch, scores: NDArray[np.float64]) -> NDArray[np.
             raise row.make_cell_error("n_ok", problem, "Correct the row, or leave the columns out.")
         means[position] = n_ok, n_planned, math.nan if variance is None else variance
     return means
+
+
+def _require_one_spelling(file: Path, names: Collection[str]) -> None:
+    """Raise ImportFileError if two methods differ in capital letters only."""
+    methods = {method.casefold(): method for method in names}
+    if other := next((method for method in names if methods[method.casefold()] != method), None):
+        problem = f"{file}: the methods '{other}' and '{methods[other.casefold()]}' differ in capital letters only."
+        raise ImportFileError(problem, "Use one spelling for the method.")
 
 
 def _find_shared_mean(means: NDArray[np.float64], is_new: NDArray[np.bool_]) -> NDArray[np.intp]:
