@@ -105,8 +105,7 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
         ImportFileError: the file has no rows, a row cannot be used, or two rows are the same sample.
     """
     codes = {column: _Codes() for column in (*GROUP_COLUMNS, "sample")}
-    countries, topics = _Spelling(spell_country), _Spelling(spell_topic)
-    sample_numbers = _Spelling(_spell_sample)
+    countries, topics, sample_numbers = map(_Spelling, (spell_country, spell_topic, _spell_sample))
     methods_by_folded = {method.value: method.value for method in Method}
     parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]] = []
     place = ""
@@ -134,9 +133,8 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
     is_new = np.any(index[1:, :4] != index[:-1, :4], axis=1)
     duplicates = np.flatnonzero(~is_new & (index[1:, 4] == index[:-1, 4]))
     if duplicates.size:
-        number = numbers[order[duplicates + 1]].min()
         raise ImportFileError(
-            f"{place} {number}: two rows have the same model, country, topic, method and sample.",
+            f"{place} {numbers[order[duplicates + 1]].min()}: two rows have the same model, country, topic, method and sample.",
             "Give each answer its own number in the column sample, or delete the duplicate row.",
         )
     means = means[order]
