@@ -133,8 +133,9 @@ def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topi
     is_new = np.any(index[1:, :4] != index[:-1, :4], axis=1)
     duplicates = np.flatnonzero(~is_new & (index[1:, 4] == index[:-1, 4]))
     if duplicates.size:
+        number = numbers[order[duplicates + 1]].min()
         raise ImportFileError(
-            f"{place} {numbers[order[duplicates + 1]].min()}: two rows have the same model, country, topic, method and sample.",
+            f"{place} {number}: two rows have the same model, country, topic, method and sample.",
             "Give each answer its own number in the column sample, or delete the duplicate row.",
         )
     means = means[order]
