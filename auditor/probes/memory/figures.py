@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import auditor.probes as ap
+from auditor.metrics.intervals.estimate import is_constant
 from auditor.probes.memory.published import (
     CONTINUATION,
     MADE_UP_SAMPLE,
@@ -373,13 +374,16 @@ def estimate_correlation(scores: Floats, oriented: Floats | None, answers: Answe
     columns = scores if oriented is None else np.column_stack([scores, oriented])
     present = np.asarray(~np.isnan(columns).any(axis=1))
     x = columns[present]
-    if len(x) < 5 or (x.std(axis=0) == 0).any():
+    if len(x) < 5 or any(map(is_constant, x.T)):
         return ap.Estimate(None, len(x), reason="fewer than 5 different scores of such cells")
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     k = x.shape[1]
     moments = np.column_stack([np.ones(len(x)), x, *(x[:, i] * x[:, j] for i in range(k) for j in range(i, k))])
     replicates = ap.replicate_over_units(moments, lambda sums: correlation_of_sums(sums, k), answers.units(present))
     value = float(correlation_of_sums(moments.sum(axis=0)[None], k)[0])
+    if not np.isfinite(value):
+        reason = "the scores on one side follow exactly from its answers on published figures"
+        return ap.Estimate(None, len(x), reason=reason)
     return ap.estimate_from_replicates(
         value, len(x), replicates.units, ap.FISHER_Z, bounds=(-1, 1), cells=replicates.cells
     )
@@ -398,11 +402,13 @@ def correlation_of_sums(sums: Floats, k: int) -> Floats:
         return r
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = correlate(0, 1)
+        r = np.clip(correlate(0, 1), -1.0, 1.0)
         if k == 2:
             return r
         first, second = correlate(0, 2), correlate(1, 2)
-        return (r - first * second) / np.sqrt((1 - first**2) * (1 - second**2))
+        left = np.minimum(1 - first**2, 1 - second**2)  # without more than rounding errors left there is no r
+        r = (r - first * second) / np.sqrt((1 - first**2) * (1 - second**2))
+        return np.where(left > 1e-9, np.clip(r, -1.0, 1.0), np.nan)
 
 
 # --- controls ---------------------------------------------------------------------------------------------------------

@@ -46,6 +46,8 @@ RECALL_PROMPT, ORDINARY_PROMPT, CONTINUE_PROMPT = "memory.recall", "memory.ordin
 ITEM_UNIT = "wording"
 """First part of the unit of a wording, whose second part is the topic."""
 _NUMBER = re.compile(r"[-−]?\d+(?:[.,]\d+)?")
+_TO = re.compile(r"\s*%?\s*(?:[–—~/]|\w{1,3})?\s*")
+"""What stands between the ends of a range, whose second number may begin with the hyphen."""
 SIMULATED_ERROR_POINTS = 8.0
 """Standard deviation of the errors of simulated models' answers."""
 
@@ -100,13 +102,8 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
         text = answer.text.strip()
         if answer.unit[0] == ITEM_UNIT:
             return ap.Reading(text) if text else ap.Reading(outcome=ap.Outcome.UNPARSED)
-        numbers = [match[0] for match in _NUMBER.finditer(text)]
-        if re.search(rf"\b{UNKNOWN}\b", text, re.IGNORECASE) and not numbers:
-            return ap.Reading(UNKNOWN)
-        # The year of the question may be repeated after the figure, but not before it.
-        if len(set(numbers)) == 1 or (numbers and text.startswith(numbers[0])):
-            return ap.Reading(float(numbers[0].replace(",", ".").replace("−", "-")))
-        return ap.Reading(outcome=ap.Outcome.UNPARSED)
+        figure = _read_figure(text, question=" ".join(answer.unit))
+        return ap.Reading(outcome=ap.Outcome.UNPARSED) if figure is None else ap.Reading(figure)
 
     # --- before a run -------------------------------------------------------------------------------------------------
 
@@ -205,6 +202,28 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
         if recites and call.sample == RECALL:
             return str(round(value))
         return str(round(min(max(rng.gauss(value, SIMULATED_ERROR_POINTS), 0), 100)))
+
+
+def _read_figure(text: str, question: str) -> float | str | None:
+    """Read the figure of an answer, or UNKNOWN; None where it is neither.
+
+    A number of the question, such as its year, may be repeated after the figure, but is none by itself: "I do not
+    remember the 2013 figure". A range is no figure.
+    """
+    matches = list(_NUMBER.finditer(text))
+    is_first = bool(matches) and matches[0].start() == 0
+    if not is_first and re.search(rf"\b{UNKNOWN}\b", text, re.IGNORECASE):
+        return UNKNOWN
+    if not matches:
+        return None
+    numbers, repeated = [match[0] for match in matches], set(_NUMBER.findall(question))
+    others, is_repeated = set(numbers) - {numbers[0]}, numbers[0] in repeated
+    if (others - repeated and is_repeated) or (not is_first and (others or is_repeated)):
+        return None
+    is_range = len(numbers) > 1 and _TO.fullmatch(text[matches[0].end() : matches[1].start()]) is not None
+    if is_range and numbers[1] not in repeated:
+        return None
+    return float(numbers[0].replace(",", ".").replace("−", "-"))
 
 
 def _load(audit: ap.ProbeAudit[MemorySettings]) -> Figures:

@@ -182,7 +182,9 @@ def following_share(pairs: Pairs) -> Tested:
     pairs = pairs.complete
     p_value = spread_p_value(pairs)
     if p_value is None:
-        return Tested(None, len(pairs.recorded), reason=f"it needs {MIN_SAMPLES} samples of each cell")
+        has_cells = len(pairs.recorded) >= MIN_CELLS
+        reason = f"it needs {MIN_SAMPLES} samples of each cell" if has_cells else NO_CELLS
+        return Tested(None, len(pairs.recorded), reason=reason)
     follows = (pairs.moves / (pairs.target - pairs.recorded) > FOLLOWS).astype(np.float64)
     share = float(follows.mean())
     estimate = _estimate(share, (follows - share) / len(follows), pairs)

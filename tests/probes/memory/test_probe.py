@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from auditor import open_audit, run_audit
@@ -15,8 +16,9 @@ from auditor.config import AuditConfig, load_config
 from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.domain import LANGUAGES, Outcome
 from auditor.probe_interface import ProbeAnswer, ProbeAudit
-from auditor.probes.memory.figures import MemoryFigures, ModelMemory, is_verbatim
+from auditor.probes.memory.figures import Answers, MemoryFigures, ModelMemory, estimate_correlation, is_verbatim
 from auditor.probes.memory.probe import MemoryProbe
+from auditor.probes.memory.published import RECALL, FigureKey, PublishedFigure
 from auditor.probes.memory.section import build_headline, build_section
 from auditor.prompts import load_prompt
 from auditor.reports.document import Row, Table
@@ -145,6 +147,21 @@ def test_failures_are_counted_and_never_numbers(config: AuditConfig, url: str, f
     assert f"Refused, unreadable or lost, and counted nowhere: {len(results)} answers." in text_of(section)
 
 
+def test_equal_scores_and_scores_that_are_the_recited_figures_have_no_correlation_and_a_reason() -> None:
+    keys = [FigureKey(f"country {i % 8}", f"topic {i // 8}", "2013", "percent") for i in range(40)]
+    values = {(key, RECALL): 20.0 + i for i, key in enumerate(keys)}
+    answers = Answers(keys, {key: PublishedFigure(20.0 + i, 0) for i, key in enumerate(keys)}, values)
+    people = (answers.published - 50) / 50
+    constant = estimate_correlation(np.column_stack([np.full(40, 0.2), people]), None, answers)
+    assert (constant.value, constant.reason) == (None, "fewer than 5 different scores of such cells")
+    noisy = people + np.random.default_rng(1).normal(0, 0.1, 40)
+    partial = estimate_correlation(np.column_stack([noisy, people]), answers.recalled, answers)
+    assert (partial.value, partial.n) == (None, 40)
+    assert "follow exactly from its answers" in str(partial.reason)
+    other = estimate_correlation(np.column_stack([noisy, people]), answers.recalled % 7, answers)
+    assert known(other.value) > 0.9
+
+
 def test_the_gate_the_export_and_the_comparison_have_the_hits(figures: MemoryFigures, url: str) -> None:
     gates = {gate.subject: gate.estimate.value for gate in MemoryProbe().gate_figures(figures)}
     assert gates == {row.model: row.recall[0].excess.value for row in figures.models}
@@ -190,6 +207,10 @@ def test_unmeasurable_figures_are_named_before_the_first_call(tmp_path: Path) ->
     [
         ("37", 37.0), ("37%", 37.0), ("It was 37.5 percent.", 37.5), ("37 % in 2013", 37.0), ("37,5", 37.5),
         ("UNKNOWN", "UNKNOWN"), ("unknown.", "UNKNOWN"), ("In 2013 it was 37", None), ("no idea", None), ("", None),
+        ("UNKNOWN. I do not remember the 2013 figure.", "UNKNOWN"), ("UNKNOWN, perhaps 40", "UNKNOWN"),
+        ("I do not have the 2013 figure.", None), ("35 to 40", None), ("35-40%", None), ("35–40", None),
+        ("2013: 37", None), ("2013, 2013", 2013.0), ("37% (of 1013 adults)", 37.0), ("37, in wave 2013", 37.0),
+        ("37 (wave 2013; unknown margin)", 37.0), ("It was 37. I repeat: 37", 37.0),
     ],
 )  # fmt: skip
 def test_an_answer_is_a_number_or_unknown(text: str, value: float | str | None) -> None:

@@ -73,6 +73,8 @@ def test_spread_needs_three_samples_of_each_cell() -> None:
     pairs = to_pairs(ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)))
     assert spread_p_value(pairs) is None
     assert following_share(pairs).reason == "it needs 3 samples of each cell"
+    none = pairs.select(np.zeros(len(pairs.recorded), dtype=np.bool_))
+    assert following_share(none).reason == "too few cells with both scores"
 
 
 def test_the_area_over_the_curve_counts_changed_judgements_and_failures_are_no_numbers() -> None:
