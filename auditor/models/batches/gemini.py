@@ -105,17 +105,18 @@ class _GeminiBatches:
         )
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
-        """Yield the response to each call; by their keys, which some versions leave out, else by their order."""
+        """Yield the response to each call, by the key in its metadata; None for one without a key.
+
+        The API reference promises the order of the requests, but the service mixes up large batches
+        (https://github.com/googleapis/python-genai/issues/1909): by their order, answers would get to other questions.
+        """
         try:
             responses = _find_responses(json.load(file))
         except (ValueError, RecursionError):
             yield None
             return
-        keys = [_key_of(response) for response in responses]
-        if not any(keys) and len(responses) == len(call_keys):
-            keys = list(call_keys)  # "in the same order as the input requests" (API reference, InlinedResponses)
-        for key, response in zip(keys, responses, strict=True):
-            yield _parse_response(key, response)
+        for response in responses:
+            yield _parse_response(_key_of(response), response)
 
 
 def _metadata(operation: dict[str, Any]) -> dict[str, Any]:

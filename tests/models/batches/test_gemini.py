@@ -39,9 +39,9 @@ def test_responses_are_matched_by_their_keys() -> None:
         assert [json.loads(response.body) for response in parsed if response] == ANSWERS[::-1]
 
 
-def test_responses_without_keys_are_in_the_order_of_the_requests() -> None:
-    assert [response and response.key for response in read(finished([{"response": a} for a in ANSWERS]))] == list(KEYS)
-    assert read(finished([{"response": a} for a in ANSWERS[:2]])) == [None, None], "one is missing: which is not known"
+def test_responses_without_keys_are_not_matched_by_their_order() -> None:
+    """The service returns them in another order than that of the requests, which its reference promises."""
+    assert read(finished([{"response": a} for a in ANSWERS[::-1]])) == [None] * 3
 
 
 def test_errors_have_the_status_of_a_single_call() -> None:
