@@ -295,6 +295,66 @@ def test_answers_under_ids_that_no_call_has_are_charged_by_estimate(server: Batc
     assert total.estimated_usd > n_lost * 0.0015
 
 
+def test_questions_whose_answers_cannot_be_matched_are_not_paid_for_a_third_time(
+    server: BatchServer, storage: str
+) -> None:
+    server.batches.deliver = lambda _, content: Reply(raw=content.replace(b'"custom_id": "', b'"custom_id": "x'))
+    progress = NoticeRecorder()
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage, progress=progress)
+    assert set(Counter(server.batches.keys).values()) == {2}
+    assert any("are not sent again in this run. If it happens again, remove [batch]" in note for note in progress.notes)
+
+
+def test_answers_of_gemini_without_keys_are_not_given_to_other_questions(server: BatchServer, storage: str) -> None:
+    server.batches.names_keys = False
+    run_audit(small(server, "gemini", judges=[], batch=BATCH), storage=storage)
+    [traces] = open_audit("scripted", storage=storage).report().coverage.total
+    assert (traces.ok, traces.losses) == (DISCOVERIES, {"timeout": DIRECT_CALLS - DISCOVERIES})
+
+
+@pytest.mark.parametrize("n_missing_readings", [2, 1_000])
+def test_answers_that_are_counted_but_not_returned_are_read_again_and_then_charged(
+    server: BatchServer, storage: str, n_missing_readings: int
+) -> None:
+    """As of a file that is not complete yet, or never will be."""
+    readings = Counter[int]()
+
+    def deliver(batch: FakeBatch, content: bytes) -> Reply:
+        readings[batch.number] += bool(content.strip())
+        is_incomplete = batch.number == 0 and readings[batch.number] <= n_missing_readings
+        return Reply(raw=b"\n".join(content.splitlines()[: 2 if is_incomplete else None]))
+
+    server.batches.deliver = deliver
+    server.batches.counted = lambda number: len(server.batches.batches[number].bodies)
+    audit = small(server, judges=[], batch=BATCH)
+    price = Price(input=10.0, output=100.0)
+    audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
+    progress = NoticeRecorder()
+    run_audit(audit, storage=storage, progress=progress)
+    n_lost = 3 if n_missing_readings > 2 else 0
+    assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES + n_lost
+    report = open_audit("scripted", storage=storage).report()
+    assert report.coverage.total[0].ok == DIRECT_CALLS
+    assert report.cost.total.sums.estimated_attempts == n_lost
+    assert any(f"does not return {n_lost} of them" in note for note in progress.notes) == (n_lost > 0)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_that_is_listed_as_not_sent_and_as_answered_is_answered(
+    server: BatchServer, storage: str, is_first: bool
+) -> None:
+    def deliver(batch: FakeBatch, content: bytes) -> Reply:
+        keys = [json.loads(line)["custom_id"] for line in content.splitlines() if line]
+        expired = [json.dumps({"custom_id": k, "response": None, "error": {"code": "batch_expired"}}) for k in keys]
+        lines = [*expired, *content.decode().splitlines()]
+        return Reply(raw="\n".join(lines if is_first else lines[::-1]).encode())
+
+    server.batches.deliver = deliver
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
+
+
 def test_a_line_that_answers_a_call_a_second_time_is_ignored_with_a_notice(server: BatchServer, storage: str) -> None:
     server.batches.deliver = lambda batch, content: Reply(raw=content + b"\n" + b"".join(content.splitlines()[:1]))
     progress = NoticeRecorder()

@@ -50,6 +50,7 @@ class FakeBatches:
         instead: response that replaces the usual one, by method and path.
         messages: single requests to Anthropic's and Gemini's endpoints, which the server itself does not record.
         names_keys: whether Gemini's responses have the keys of their requests.
+        counted: how many answers the server says a batch has, by the batch's number; None for no count.
     """
 
     looks: int = 1
@@ -66,6 +67,7 @@ class FakeBatches:
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     messages: list[Request] = field(default_factory=list)
     names_keys: bool = True
+    counted: Callable[[int], int] | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -144,7 +146,8 @@ class FakeBatches:
         fates = {self.fate(batch.number, i) for i in range(len(batch.bodies))}
         status = next((s for s in (EXPIRED, CANCELLED) if s in fates), "completed")
         files = {"output_file_id": f"out-{batch.number}", "error_file_id": f"errors-{batch.number}"}
-        return json_response(_openai(batch, status) | files)
+        counts = {} if self.counted is None else {"request_counts": {"completed": self.counted(batch.number)}}
+        return json_response(_openai(batch, status) | files | counts)
 
     async def _get_file(self, raw: web.Request) -> web.StreamResponse:
         kind, _, number = raw.match_info["id"].partition("-")

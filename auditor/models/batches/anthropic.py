@@ -18,6 +18,7 @@ from auditor.models.batches.provider import (
     encode_body,
     iter_lines,
     quote_path_segment,
+    read_count,
     require_text,
 )
 
@@ -96,9 +97,12 @@ class _AnthropicBatches:
     async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
         """Fetch a batch's status; the path of the results is derived from its id, not read from the response."""
         path = f"/messages/batches/{quote_path_segment(batch_id)}"
-        status = str((await client.request_json("GET", path)).get("processing_status"))
+        batch = await client.request_json("GET", path)
+        status = str(batch.get("processing_status"))
         has_ended = status == "ended"
-        return BatchStatus(status, has_ended, result_paths=(f"{path}/results",) if has_ended else ())
+        n_succeeded = read_count(batch.get("request_counts"), "succeeded")
+        result_paths = (f"{path}/results",) if has_ended else ()
+        return BatchStatus(status, has_ended, result_paths=result_paths, n_succeeded=n_succeeded)
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
         """Yield the response in each line of a file of results."""

@@ -20,11 +20,12 @@ from auditor.models.batches.provider import (
     BatchStatus,
     encode_body,
     quote_path_segment,
+    read_count,
     require_text,
 )
 
 CALL_URL_PATTERN = re.compile(r"(?P<base>.+)/(?P<model>models/[^/:]+):generateContent")
-STATUS_FIELDS = "name,done,error,metadata(state,displayName,createTime)"
+STATUS_FIELDS = "name,done,error,metadata(state,displayName,createTime,batchStats)"
 """Fields of a batch's status: without them, that of a finished one has all responses."""
 END_STATES = ("succeeded", "failed", "cancelled", "expired")
 RESOURCE_EXHAUSTED = 8
@@ -102,6 +103,7 @@ class _GeminiBatches:
             rejection_reason,
             error is not None and error.get("code") == RESOURCE_EXHAUSTED,
             (path,) if is_readable else (),
+            read_count(_metadata(operation).get("batchStats"), "successfulRequestCount") if is_readable else 0,
         )
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:

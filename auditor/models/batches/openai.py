@@ -18,6 +18,7 @@ from auditor.models.batches.provider import (
     encode_body,
     iter_lines,
     quote_path_segment,
+    read_count,
     require_text,
 )
 
@@ -108,6 +109,7 @@ class _OpenAIBatches:
             rejection_reason,
             is_queue_full,
             tuple(f"/files/{quote_path_segment(file_id)}/content" for file_id in file_ids),
+            read_count(batch.get("request_counts"), "completed"),
         )
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:

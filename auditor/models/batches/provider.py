@@ -243,6 +243,7 @@ class BatchStatus:
         rejection_reason: why the whole batch was rejected, so that nothing was charged; None if it was not.
         is_queue_full: whether it was rejected because of other batches in the queue, and may be accepted later.
         result_paths: URL paths of its files of results, or whole URLs; they are read as one file.
+        n_succeeded: number of its calls that were answered, as the provider counts them; 0 if it does not.
     """
 
     provider_status: str
@@ -250,6 +251,7 @@ class BatchStatus:
     rejection_reason: str | None = None
     is_queue_full: bool = False
     result_paths: tuple[str, ...] = ()
+    n_succeeded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +379,14 @@ def require_text(response_body: dict[str, Any], field: str) -> str:
     if not isinstance(text := response_body.get(field), str) or not text:
         raise BatchRequestFailed(f"the batch API's response has no {field}", 200, is_retryable=False)
     return text
+
+
+def read_count(counts: Any, field: str) -> int:
+    """A number of calls in a server's response, which Google writes as a text; 0 if it is missing or unreadable."""
+    count = counts.get(field) if isinstance(counts, dict) else None
+    if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) < 10:
+        return int(count)
+    return count if isinstance(count, int) and count >= 0 else 0
 
 
 def encode_body(parsed_body: Any) -> bytes:

@@ -31,6 +31,7 @@ from auditor.models.batches.provider import (
     encode_body,
     iter_json_lines,
     quote_path_segment,
+    read_count,
     require_text,
 )
 
@@ -124,7 +125,8 @@ class VertexBatches:
             reason = str(error.get("message") or "the provider gave no reason")
             return BatchStatus(state, True, reason, error.get("code") == RESOURCE_EXHAUSTED)
         urls = (_file_url(client, requests_uri), *response_urls) if response_urls else ()
-        return BatchStatus(state, True, result_paths=urls)
+        n_succeeded = read_count(job.get("completionStats"), "successfulCount")
+        return BatchStatus(state, True, result_paths=urls, n_succeeded=n_succeeded)
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
         """Yield the response to each call; the file begins with the lines of the requests, in the order of the keys.

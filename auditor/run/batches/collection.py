@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import IO
 
@@ -22,6 +22,10 @@ from auditor.storage import batches
 
 MAX_POLL_FACTOR = 15
 """The longest pause between two polls of a batch, as a multiple of the first one."""
+MAX_READINGS = 4
+"""How often results are read that have fewer answers than the provider counts: they may not be complete yet."""
+MAX_CHARGED_LOSSES = 2
+"""Attempts at a call, after which it is not sent again if its answer was charged and cannot be found."""
 
 
 def start_collecting(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, *, is_new: bool = False) -> None:
@@ -159,45 +163,125 @@ async def _wait_for_late_calls(batch: OpenBatch, quiet_s: float) -> None:
         await asyncio.sleep(quiet_s)
 
 
+@dataclass(slots=True)
+class _ResultLines:
+    """What a batch's results say about calls, as counted while they are read.
+
+    Attributes:
+        known_keys: keys of the batch's calls that a line names.
+        succeeded_keys: those of them that were answered.
+        n_unmatched: lines that name no call of the batch, or are malformed.
+        n_repeated: lines that name a call again.
+        not_sent_reasons: why calls were not sent, by key.
+    """
+
+    known_keys: set[str] = field(default_factory=set)
+    succeeded_keys: set[str] = field(default_factory=set)
+    n_unmatched: int = 0
+    n_repeated: int = 0
+    not_sent_reasons: dict[str, str] = field(default_factory=dict)
+
+    def count_missing(self, status: BatchStatus, batch: OpenBatch) -> int:
+        """Number of calls that the provider counts as answered, and for which there is no line."""
+        n_without_line = len(batch.stored_batch.call_keys) - len(self.known_keys) - self.n_unmatched
+        return max(0, min(n_without_line, status.n_succeeded - len(self.succeeded_keys) - self.n_unmatched))
+
+
 async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, status: BatchStatus) -> None:
     """Download a batch's results, and resolve its pending calls; those without a result fail with a timeout.
 
-    Each line that cannot be matched was an answer to one of them, and was charged.
+    Each line that cannot be matched was an answer to one of them, and was charged; so was each answer that the provider
+    counts and does not return. The results are read again before, since they may not be complete yet.
     """
-    unanswered, n_unknown_lines, model_name = dict(batch.pending_calls), 0, queue.section.name
-    n_pending, n_answered, batch_keys = len(unanswered), 0, set(batch.stored_batch.call_keys)
-    answered_keys, n_repeated_lines = set[str](), 0
-    async for call_response in _iter_results(manager, batch, queue, status):
-        if call_response is None or call_response.key not in batch_keys:
-            n_unknown_lines += 1
+    unanswered = dict(batch.pending_calls)
+    n_pending, n_answered = len(unanswered), 0
+    lines, n_more = await _read_results(manager, batch, queue, status, unanswered)
+    for _ in range(MAX_READINGS - 1):
+        n_answered += n_more
+        if not unanswered or not lines.count_missing(status, batch):
+            break
+        await asyncio.sleep(manager.settings.poll_s)
+        status = await _wait_until_ended(manager, batch, queue, is_new=False)
+        lines, n_more = await _read_results(manager, batch, queue, status, unanswered)
+    else:
+        n_answered += n_more
+    n_lost = lines.n_unmatched + lines.count_missing(status, batch)
+    n_given_up = 0
+    for key, pending_call in unanswered.items():
+        reason = lines.not_sent_reasons.get(key)
+        may_be_charged = reason is None and n_lost > 0
+        n_lost -= may_be_charged
+        n_given_up += may_be_charged and pending_call.attempt_number >= MAX_CHARGED_LOSSES
+        response = BatchCallResponse(key, None, not_sent_reason=reason or f"the batch is {status.provider_status}")
+        await _resolve_call(manager, batch, queue, pending_call, response, may_be_charged=may_be_charged)
+    _report_results(manager, batch, queue, status, lines, n_answered, n_pending, n_given_up)
+
+
+async def _read_results(
+    manager: BatchManager,
+    batch: OpenBatch,
+    queue: ModelBatchQueue,
+    status: BatchStatus,
+    unanswered: dict[str, PendingCall],
+) -> tuple[_ResultLines, int]:
+    """Read a batch's results, resolve the calls that have a response, and take them out of `unanswered`.
+
+    Returns:
+        The counts of lines, and the number of calls that were resolved.
+    """
+    lines, n_resolved, batch_keys = _ResultLines(), 0, set(batch.stored_batch.call_keys)
+    async for response in _iter_results(manager, batch, queue, status):
+        if response is None or response.key not in batch_keys:
+            lines.n_unmatched += 1
             continue
-        n_repeated_lines += call_response.key in answered_keys
-        answered_keys.add(call_response.key)
-        if (pending_call := unanswered.pop(call_response.key, None)) is not None:
-            n_answered += call_response.http_status is not None
-            await _resolve_call(manager, batch, queue, pending_call, call_response)
-    for number, pending_call in enumerate(unanswered.values()):
-        await _resolve_call(
-            manager,
-            batch,
-            queue,
-            pending_call,
-            BatchCallResponse(pending_call.call.key, None, not_sent_reason=f"the batch is {status.provider_status}"),
-            may_be_charged=number < n_unknown_lines,
-        )
+        lines.n_repeated += response.key in lines.known_keys
+        lines.known_keys.add(response.key)
+        if response.http_status is None:  # an answer in another line counts
+            lines.not_sent_reasons[response.key] = response.not_sent_reason
+            continue
+        if response.http_status < 400:
+            lines.succeeded_keys.add(response.key)
+        if (pending_call := unanswered.pop(response.key, None)) is not None:
+            n_resolved += 1
+            await _resolve_call(manager, batch, queue, pending_call, response)
+    return lines, n_resolved
+
+
+def _report_results(
+    manager: BatchManager,
+    batch: OpenBatch,
+    queue: ModelBatchQueue,
+    status: BatchStatus,
+    lines: _ResultLines,
+    n_answered: int,
+    n_pending: int,
+    n_given_up: int,
+) -> None:
+    """Tell the user what a batch has brought, and what is wrong with its results."""
     manager.notify(
-        f"The batch {batch.remote_id} of '{model_name}' is {status.provider_status}: the answers to "
+        f"The batch {batch.remote_id} of '{queue.section.name}' is {status.provider_status}: the answers to "
         f"{f'{n_answered} of ' if n_answered < n_pending else ''}{n_pending} calls were collected."
     )
-    if n_unknown_lines:
+    if lines.n_unmatched:
         manager.notify(
-            f"{n_unknown_lines} lines that the provider returned for the batch {batch.remote_id} answer none of its "
+            f"{lines.n_unmatched} lines that the provider returned for the batch {batch.remote_id} answer none of its "
             "questions, and were ignored. As many unanswered questions are charged by estimate."
         )
-    if n_repeated_lines:
+    if n_missing := lines.count_missing(status, batch):
+        manager.notify(
+            f"The provider counts {pluralize(status.n_succeeded, 'answer')} in the batch {batch.remote_id}, and does "
+            f"not return {n_missing} of them. As many unanswered questions are charged by estimate."
+        )
+    if n_given_up:
+        manager.notify(
+            f"{pluralize(n_given_up, 'call')} to '{queue.section.name}' went into {MAX_CHARGED_LOSSES} batches without "
+            "an answer that can be matched, and "
+            f"{'is' if n_given_up == 1 else 'are'} not sent again in this run. If it happens again, remove [batch]."
+        )
+    if lines.n_repeated:
         manager.notify(
             f"In the results of the batch {batch.remote_id}, "
-            f"{pluralize(n_repeated_lines, 'line answers', 'lines answer')} a question again; the first answer counts."
+            f"{pluralize(lines.n_repeated, 'line answers', 'lines answer')} a question again; the first answer counts."
         )
 
 
@@ -261,7 +345,8 @@ async def _resolve_call(
     if call_response.http_status is None:
         price, capability = queue.endpoint.price, batch.stored_batch.capability
         charge = charge_estimate(call, price, capability) if may_be_charged else NO_CHARGE
-        reply = _not_sent_reply(pending_call, call_response.not_sent_reason, charge)
+        may_retry = not may_be_charged or attempt_number < MAX_CHARGED_LOSSES
+        reply = _not_sent_reply(pending_call, call_response.not_sent_reason, charge, may_retry)
     else:
         reply = await parse_batch_answer(
             queue.endpoint,
@@ -286,8 +371,8 @@ async def _resolve_call(
     await asyncio.sleep(0)  # lets the answer be recorded while the next line is read
 
 
-def _not_sent_reply(pending_call: PendingCall, reason: str, charge: RequestCharge) -> ProviderReply:
-    """A retryable timeout for a call without a result."""
+def _not_sent_reply(pending_call: PendingCall, reason: str, charge: RequestCharge, may_retry: bool) -> ProviderReply:
+    """A timeout for a call without a result."""
     reason = sanitize(reason)
     attempt = Attempt(
         pending_call.attempt_number,
@@ -299,7 +384,7 @@ def _not_sent_reply(pending_call: PendingCall, reason: str, charge: RequestCharg
         estimated=charge.estimated,
     )
     answer = Answer(pending_call.call.key, Outcome.TIMEOUT, error=reason, attempts=(attempt,), cost_usd=charge.usd)
-    return ProviderReply(answer, RequestFailure(Outcome.TIMEOUT, True, False, reason))
+    return ProviderReply(answer, RequestFailure(Outcome.TIMEOUT, may_retry, False, reason))
 
 
 async def _close_when_recorded(manager: BatchManager, batch: OpenBatch) -> None:
