@@ -32,7 +32,7 @@ from auditor.storage.records import load_records
 from auditor.storage.row_classes import table_of
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatch, FakeBatches
+from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FAILED, FakeBatch, FakeBatches
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.fake_vertex import BUCKET, FakeVertex
 from tests.support.forked_commands import RunningCommand, start
@@ -222,6 +222,80 @@ def test_a_batch_status_that_is_an_html_page_is_requested_again(server: BatchSer
     assert run_audit(small(server, batch=BATCH, judges=[]), storage=storage)
     assert pages == []
     assert status(storage)["batches"] == []
+
+
+def no_list(kind: str) -> web.Response:
+    """What a server may answer instead of the list of batches, while it is maintained."""
+    if kind == "page":
+        return web.Response(body=b"<html>maintenance</html>", content_type="text/html")
+    return web.json_response({"error": {"message": "Not found."}}, status=404 if kind == "not found" else 200)
+
+
+@pytest.mark.parametrize("kind", ["page", "not found", "error"])
+def test_calls_that_wait_in_batches_are_not_sent_singly_if_batches_cannot_be_listed(
+    server: BatchServer, storage: str, kind: str
+) -> None:
+    audit = small(server, judges=[], batch=BATCH)
+    assert run_until(audit, storage, "batch_submitted:2")[0] == -9
+    server.batches.instead = lambda method, path: no_list(kind) if (method, path) == ("GET", "/v1/batches") else None
+    with pytest.raises(ModelSetupError, match="does not list now"):
+        run_audit(audit, storage=storage)
+    server.batches.instead = lambda method, path: None
+    run_audit(audit, storage=storage)
+    assert len(server.requests) == DISCOVERIES
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == DIRECT_CALLS - DISCOVERIES
+
+
+def test_a_batch_that_is_not_found_for_a_while_is_collected(server: BatchServer, storage: str) -> None:
+    n_left = [4]  # two for each of both models
+
+    def not_found(method: str, path: str) -> web.Response | None:
+        if "/batches/" not in path or not n_left[0]:
+            return None
+        n_left[0] -= 1
+        return web.json_response({"error": {"message": "No batch found."}}, status=404)
+
+    server.batches.instead = not_found
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
+    server.batches.instead = lambda method, path: (
+        web.json_response({"error": {"message": "No batch found."}}, status=404) if "/batches/" in path else None
+    )
+    with hang_limit(), pytest.raises(ModelSetupError, match=r"No batch found\. Run the same command again later"):
+        run_audit(small(server, judges=[], batch=BATCH), storage=storage.replace(".db", "-2.db"))
+
+
+def test_a_failed_batch_with_a_file_of_answers_keeps_them(server: BatchServer, storage: str) -> None:
+    server.batches.fate = lambda batch, line: FAILED if batch < 2 and line % 2 else COMPLETED
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    submissions_by_key = Counter(server.batches.keys)
+    assert sorted(submissions_by_key.values()) == [1] * 6 + [2] * 4
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
+
+
+@pytest.mark.parametrize("has_no_id", [True, False])
+def test_a_batch_that_may_have_arrived_is_looked_for_by_the_next_run(
+    server: BatchServer, storage: str, has_no_id: bool
+) -> None:
+    """Its reply had no id; or it was lost, and the key may not list batches."""
+    server.batches.deaf, server.batches.has_no_id = (0 if has_no_id else 2), has_no_id
+    n_lists = Counter[str]()
+
+    def forbid_search(method: str, path: str) -> web.Response | None:
+        if (method, path) != ("GET", "/v1/batches") or has_no_id:
+            return None
+        n_lists[path] += 1
+        refusal = web.json_response({"error": {"message": "You have insufficient permissions."}}, status=403)
+        return refusal if n_lists[path] > DISCOVERIES else None
+
+    server.batches.instead = forbid_search
+    audit = small(server, judges=[], batch=BATCH)
+    with pytest.raises(ModelSetupError, match=r"it is not known whether the provider of model .* accepted a batch"):
+        run_audit(audit, storage=storage)
+    server.batches.instead, server.batches.has_no_id = (lambda method, path: None), False
+    run_audit(audit, storage=storage)
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == DIRECT_CALLS - DISCOVERIES
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
 
 
 def test_a_retry_after_beyond_the_limit_stops_the_run(server: BatchServer, storage: str) -> None:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from tests.support.fake_server import Reply, Request, Script, respond
 
-COMPLETED, EXPIRED, CANCELLED, SILENT = "done", "expired", "cancelled", "silent"
+COMPLETED, EXPIRED, CANCELLED, FAILED, SILENT = "done", "expired", "cancelled", "failed", "silent"
 Fate = Callable[[int, int], str]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,6 +45,7 @@ class FakeBatches:
         extra: additional lines in the results.
         refuse: error with which a whole batch fails, by its number; None accepts it.
         deaf: number of next submissions that are accepted but answered with an error.
+        has_no_id: whether the reply to a submission names no batch.
         is_available: whether the server has batch endpoints.
         deliver: builds the reply with a batch's results file; None sends it as usual.
         instead: response that replaces the usual one, by method and path.
@@ -59,6 +60,7 @@ class FakeBatches:
     extra: list[bytes] = field(default_factory=list)
     refuse: Callable[[int], dict[str, str] | None] = lambda number: None
     deaf: int = 0
+    has_no_id: bool = False
     is_available: bool = True
     deliver: Callable[[FakeBatch, bytes], Reply] | None = None
     instead: Callable[[str, str], web.Response | None] = lambda method, path: None
@@ -144,7 +146,7 @@ class FakeBatches:
         if not self._has_ended(batch):
             return json_response(_openai(batch, "in_progress"))
         fates = {self.fate(batch.number, i) for i in range(len(batch.bodies))}
-        status = next((s for s in (EXPIRED, CANCELLED) if s in fates), "completed")
+        status = next((s for s in (EXPIRED, CANCELLED, FAILED) if s in fates), "completed")
         files = {"output_file_id": f"out-{batch.number}", "error_file_id": f"errors-{batch.number}"}
         counts = {} if self.counted is None else {"request_counts": {"completed": self.counted(batch.number)}}
         return json_response(_openai(batch, status) | files | counts)
@@ -268,7 +270,7 @@ class FakeBatches:
         if self.deaf:
             self.deaf -= 1
             return json_response({"error": {"message": "overloaded"}}, 503)
-        return json_response(reply_body)
+        return json_response({} if self.has_no_id else reply_body)
 
     def _batch(self, raw: web.Request) -> FakeBatch:
         batch = next((b for b in self.batches if b.id == raw.match_info["id"]), None)

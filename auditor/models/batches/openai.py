@@ -97,7 +97,7 @@ class _OpenAIBatches:
             if isinstance(file_id, str) and file_id
         ]
         rejection_reason, is_queue_full = None, False
-        if status == "failed":
+        if status == "failed" and not batch.get("output_file_id"):  # else it failed half-way, and has answers
             errors = [error for error in (batch.get("errors") or {}).get("data") or [] if isinstance(error, dict)]
             rejection_reason = (
                 "; ".join(str(error.get("message")) for error in errors[:3]) or "the provider gave no reason"

@@ -57,6 +57,11 @@ class BatchRequestFailed(Exception):
         self.is_retryable = is_retryable
         self.retry_after_s = retry_after_s
 
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the server certainly did nothing; after other failures it may have done what was requested."""
+        return self.http_status is not None and 400 <= self.http_status < 500
+
 
 class BatchClient:
     """Client for one server's batch endpoints.

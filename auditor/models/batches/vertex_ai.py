@@ -42,6 +42,8 @@ GOOGLE_DOMAIN = "googleapis.com"
 STORAGE_ORIGIN = f"https://storage.{GOOGLE_DOMAIN}"
 BUCKET_URI_PATTERN = re.compile(r"gs://(?P<bucket>[^/]+)/(?P<name>.+)")
 END_STATES = ("succeeded", "failed", "cancelled", "expired", "partially_succeeded")
+INTERMEDIATE_FILE = "incremental_predictions"
+"""Part of the path of a file with responses that a job may also write into its final files."""
 HTTP_STATUS_BY_PHRASE = {status.phrase.lower(): status.value for status in HTTPStatus}
 
 
@@ -117,9 +119,7 @@ class VertexBatches:
         bucket, prefix = _split_uri(folder_uri)
         url = f"{_storage_origin(client)}/storage/v1/b/{quote_path_segment(bucket)}/o"
         names = [str(item.get("name")) async for item in _iter_pages(client, url, "items", {"prefix": prefix})]
-        response_urls = [
-            _file_url(client, f"gs://{bucket}/{name}") for name in sorted(names) if name.endswith(".jsonl")
-        ]
+        response_urls = [_file_url(client, f"gs://{bucket}/{name}") for name in _select_response_files(names)]
         if state == "failed" and not response_urls:
             error = job["error"] if isinstance(job.get("error"), dict) else {}
             reason = str(error.get("message") or "the provider gave no reason")
@@ -244,6 +244,12 @@ def _split_uri(uri: str) -> tuple[str, str]:
     if match is None:
         raise BatchRequestFailed(f"the batch's files are in no bucket: {uri!r}", 200, is_retryable=False)
     return match["bucket"], match["name"]
+
+
+def _select_response_files(names: list[str]) -> list[str]:
+    """The files of responses: the final ones, else those that a job writes on the way, which repeat the same lines."""
+    names = sorted(name for name in names if name.endswith(".jsonl"))
+    return [name for name in names if INTERMEDIATE_FILE not in name] or names
 
 
 def _find_uri(job: dict[str, Any], *path: str) -> str:

@@ -118,19 +118,33 @@ async def _submit_with_retries(
     """
     n_attempts = 0
     while True:
+        is_search = n_attempts > 0
         try:
-            if n_attempts and (remote_ids := await manager.find_submitted(queue, batch)):
+            if is_search and (remote_ids := await manager.find_submitted(queue, batch)):
                 return remote_ids[0] if queue.provider.is_match_certain else None
+            is_search = False
             return await queue.provider.submit(chunk.client, chunk.formatted_calls, batch.tag)
         except BatchRequestFailed as error:
             n_attempts += 1
-            if not error.is_retryable:
+            is_refused = not is_search and error.is_refusal
+            if is_refused and not error.is_retryable:
                 await batches.record_ended_batch(manager.recorder.db, batch, "refused")
                 raise rejected_batch_error(queue, str(error)) from None
             if not manager.may_retry(error, n_attempts):
                 # The next run finds out whether the batch arrived.
-                raise rejected_batch_error(queue, manager.failure_reason(error)) from None
+                reason = manager.failure_reason(error)
+                raise (rejected_batch_error if is_refused else _unconfirmed_batch_error)(queue, reason) from None
             await manager.pause_before_retry(n_attempts, error)
+
+
+def _unconfirmed_batch_error(queue: ModelBatchQueue, reason: str) -> ModelSetupError:
+    """The error for a batch that the provider may have accepted."""
+    name = queue.section.name
+    return ModelSetupError(
+        f"it is not known whether the provider of model '{name}' accepted a batch: {reason.rstrip(' .')}.",
+        "Run the same command again: it looks for the batch, and submits it only if it is not there. Recorded answers "
+        "are kept.",
+    )
 
 
 STOP_POLL_INTERVAL_S = 0.1
@@ -186,6 +200,8 @@ class BatchingClient:
             return first_answer
         queue = await self._get_queue(call) if (call.measure is None or call.measure is LogprobMeasure.CHOICE) else None
         if queue is None:
+            if self._manager.find_open_batch(call.key) is not None:
+                raise self._unreachable_batch_error(call)
             return await self._send_individually(call)
         n_attempts = 0
         earlier_answer: Answer | None = None
@@ -266,11 +282,6 @@ class BatchingClient:
         """Create a model's queue from its first call, as a batch goes to the same server; None without batches."""
         section = self._config.model(call.name)
         if (provider := find_batch_provider(section, self._manager.settings)) is None:
-            if any(batch.stored_batch.model_name == call.name for batch in self._manager.open_batches()):
-                raise ModelSetupError(
-                    f"calls to '{call.name}' wait in batches with a bucket, and batch.bucket names none.",
-                    "Set batch.bucket again. Or remove [batch]: the calls are then sent again, and charged again.",
-                )
             self._notify_no_batches(section)
             return None
         endpoint = resolve_endpoint(section)
@@ -300,6 +311,17 @@ class BatchingClient:
             raise ModelSetupError(f"the batches of model '{call.name}' cannot be used: {error}.", how_to_fix) from None
         batch_price = endpoint.price and endpoint.price.scaled_by(self._manager.settings.price)
         return ModelBatchQueue(section, replace(endpoint, price=batch_price), provider, client)
+
+    def _unreachable_batch_error(self, call: Call) -> ModelSetupError:
+        """The error for a call that waits in a batch, while its provider offers no batches."""
+        if needs_bucket(self._config.model(call.name)) and self._manager.settings.bucket is None:
+            problem, how_to_fix = "with a bucket, and batch.bucket names none", "Set batch.bucket again."
+        else:
+            problem, how_to_fix = "that its provider does not list now", "Run the same command again later."
+        return ModelSetupError(
+            f"calls to '{call.name}' wait in batches {problem}.",
+            f"{how_to_fix} Or remove [batch]: the calls are then sent again, and charged again.",
+        )
 
     def _notify_no_batches(self, section: ModelSection) -> None:
         """Tell the user that a model's calls are sent individually, unless it is embedded, where calls cost nothing."""

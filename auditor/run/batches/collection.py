@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import IO
 
 from auditor.domain import Answer, Attempt, Outcome
@@ -24,6 +25,8 @@ MAX_POLL_FACTOR = 15
 """The longest pause between two polls of a batch, as a multiple of the first one."""
 MAX_READINGS = 4
 """How often results are read that have fewer answers than the provider counts: they may not be complete yet."""
+MAX_NOT_FOUND = 4
+"""Polls in a row after which a batch that the provider does not find is taken for lost."""
 MAX_CHARGED_LOSSES = 2
 """Attempts at a call, after which it is not sent again if its answer was charged and cannot be found."""
 
@@ -99,10 +102,14 @@ async def _wait_until_ended(
 ) -> BatchStatus:
     """Poll a batch until it has ended, and return its status; retryable errors are retried without limit.
 
+    Providers sometimes do not find a batch that they have
+    (https://github.com/anthropics/anthropic-sdk-python/issues/1432).
+
     Raises:
         ModelSetupError: the provider refuses to return the status.
     """
     initial_pause_s = pause_s = manager.settings.poll_s
+    n_not_found = 0
     while True:
         if is_new:
             await asyncio.sleep(pause_s)
@@ -112,7 +119,8 @@ async def _wait_until_ended(
         try:
             status = await queue.provider.fetch_status(queue.client, batch.remote_id or "")
         except BatchRequestFailed as error:
-            if not error.is_retryable:
+            n_not_found = n_not_found + 1 if error.http_status == HTTPStatus.NOT_FOUND else 0
+            if not error.is_retryable and not 0 < n_not_found < MAX_NOT_FOUND:
                 raise _uncollectable_error(batch, queue, str(error)) from None
             continue
         if status.has_ended:
@@ -399,6 +407,6 @@ def _uncollectable_error(batch: OpenBatch, queue: ModelBatchQueue, reason: str) 
     """The error for a batch whose status or results cannot be fetched."""
     return ModelSetupError(
         f"the batch {batch.remote_id} of model '{queue.section.name}' cannot be collected: {reason.rstrip(' .')}.",
-        "Use the API key with which it was submitted. Or remove [batch] from the config: its calls are then sent "
-        "again, and charged again.",
+        "Run the same command again later, with the API key with which it was submitted. Or remove [batch] from the "
+        "config: its calls are then sent again, and charged again.",
     )

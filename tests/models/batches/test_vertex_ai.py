@@ -202,6 +202,8 @@ async def test_a_submitted_job_is_found_by_its_tag(client: BatchClient) -> None:
 
 
 FILES = {"items": [{"name": f"audits/t/responses/prediction-model-1/predictions{n}.jsonl"} for n in (2, 1)]}
+WITH_INTERMEDIATE = {"items": [{"name": f"audits/t/responses/prediction-model-1/incremental_predictions{n}.jsonl"}
+                               for n in (1, 2)] + FILES["items"]}  # fmt: skip
 NOT_RESPONSES = {"items": [{"name": "audits/t/responses/prediction-model-1/stats.txt"}]}
 ERROR = {"error": {"code": 3, "message": "Bad model."}}
 STATES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, bool, str | None, bool, int]]] = {
@@ -209,6 +211,7 @@ STATES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, bool, str | N
     "running": ({"state": "JOB_STATE_RUNNING"}, {}, ("running", False, None, False, 0)),
     "paused": ({"state": "JOB_STATE_PAUSED"}, {}, ("paused", False, None, False, 0)),
     "succeeded": ({"state": "JOB_STATE_SUCCEEDED"}, FILES, ("succeeded", True, None, False, 3)),
+    "twice": ({"state": "JOB_STATE_SUCCEEDED"}, WITH_INTERMEDIATE, ("succeeded", True, None, False, 3)),
     "partially": ({"state": "JOB_STATE_PARTIALLY_SUCCEEDED"}, FILES, ("partially_succeeded", True, None, False, 3)),
     "expired": ({"state": "JOB_STATE_EXPIRED"}, FILES, ("expired", True, None, False, 3)),
     "cancelled": ({"state": "JOB_STATE_CANCELLED"}, {}, ("cancelled", True, None, False, 0)),
