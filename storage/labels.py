@@ -324,21 +324,23 @@ REVIEW_SOURCE = "review"
 _ROWS_PER_PAGE = 20
 
 
-def append_label(db: Database, audit_id: int, label: Label) -> LabelEntry:
+def append_label(db: Database, audit_id: int, label: Label, content: str | None = None) -> LabelEntry:
     """Append a label; it is durable when this returns.
+
+    Args:
+        content: hash that identifies the labelled text, as in `LabelableUnit`; None: the unit's text now.
 
     Raises:
         ValueError: the kind has no such value.
-        StorageError: the audit has no such unit any more, or the row could not be saved.
+        StorageError: the audit has no such unit any more, or another text of it, or the row could not be saved.
     """
-    return append_labels(db, audit_id, [label])[0]
+    _require_known_values([label])
+    return write_log(db, lambda connection: _append_label(connection, audit_id, label, content))
 
 
 def append_labels(db: Database, audit_id: int, labels: Sequence[Label]) -> list[LabelEntry]:
     """Append labels, all or none; as `append_label`."""
-    for label in labels:
-        if label.value not in {choice.value for choice in label.unit.kind.choices}:
-            raise ValueError(f"a label of a {label.unit.kind} cannot be '{label.value}'")
+    _require_known_values(labels)
     return write_log(db, lambda connection: [_append_label(connection, audit_id, label) for label in labels])
 
 
@@ -402,13 +404,27 @@ def load_new_entries(db: Database, audit_id: int, kind: LabelKind, after_id: int
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
-def _append_label(connection: sa.Connection, audit_id: int, label: Label) -> LabelEntry:
-    """Append a label to the log and the hash chain; StorageError if the audit has no such unit."""
+def _require_known_values(labels: Iterable[Label]) -> None:
+    """Raise ValueError for a label with a value that its kind does not have."""
+    for label in labels:
+        if label.value not in {choice.value for choice in label.unit.kind.choices}:
+            raise ValueError(f"a label of a {label.unit.kind} cannot be '{label.value}'")
+
+
+def _append_label(
+    connection: sa.Connection, audit_id: int, label: Label, labelled_content: str | None = None
+) -> LabelEntry:
+    """Append a label to the log and the hash chain; StorageError if the audit has no such unit, or another text."""
     content = load_contents(connection, audit_id, label.unit.kind, [label.unit]).get(label.unit)
     if content is None:
         raise StorageError(
             f"the audit has no such {label.unit.kind.noun} any more: {', '.join(label.unit.parts)}.",
             "The audit was run again since. Close the review, and open it again.",
+        )
+    if labelled_content not in (None, content):
+        raise StorageError(
+            f"the {label.unit.kind.noun} has another text than when the sample was drawn.",
+            "Close the review, and draw again with --redraw: labels of unchanged texts still count.",
         )
     entry = LabelEntry(0, audit_id, LabelAction.LABEL, None, label, content)
     return replace(entry, id=_append(connection, audit_id, entry))

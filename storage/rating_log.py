@@ -30,6 +30,10 @@ CONFLICT_GONE, CONFLICT_GONE_FIX = (
     "this conflict no longer exists, since the audit was run again.",
     "Return to the queue.",
 )
+CONFLICT_CHANGED, CONFLICT_CHANGED_FIX = (
+    "the answers of this conflict have changed since it was shown, by a run, an import or an exclusion.",
+    "Open it again, read it, and repeat your decision.",
+)
 CELL_DISCLOSURE, PAIR_DISCLOSURE = "survey", "verdicts"
 """The part of it that also belongs to a conflict with other sides on the same cell, or on the same pair of items."""
 
@@ -90,6 +94,8 @@ def append_rating(
     rater: str,
     change: RatingChange,
     following: Sequence[FollowingChange] = (),
+    *,
+    content: RatedContent | None = None,
 ) -> RatingEntry:
     """Append a person's rating of a conflict and return it; durable when this returns.
 
@@ -99,6 +105,7 @@ def append_rating(
     Args:
         following: decisions on other conflicts, saved in the same transaction: all rows or none. They record what the
             rater was shown before the first decision.
+        content: the scores and answers that the rater was shown; None checks nothing.
 
     Raises:
         StorageError: a conflict no longer exists or has other scores, since the audit was run again; or the rows could
@@ -107,6 +114,8 @@ def append_rating(
 
     def job(connection: sa.Connection) -> RatingEntry:
         first = _prepare_rating(connection, audit_id, key, rater, change)
+        if content is not None and rated_content(first) != content:
+            raise StorageError(CONFLICT_CHANGED, CONFLICT_CHANGED_FIX)
         others = [_prepare_following(connection, audit_id, rater, other) for other in following]
         entry = insert_entry(connection, audit_id, first)
         for rating in others:

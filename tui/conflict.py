@@ -17,7 +17,7 @@ from textual.widgets import Static
 from auditor.errors import AuditorError
 from auditor.review.conflict_list import format_left
 from auditor.review.item import ReviewItem
-from auditor.review.session import ReviewSession
+from auditor.review.session import ReviewSession, stored_content
 from auditor.storage.conflict_status import ConflictKey, QueueRow
 from auditor.tui.dialogs import HistoryWindow, TextWindow
 from auditor.tui.formatting import (
@@ -35,6 +35,7 @@ from auditor.tui.rating_screen import NOTHING_LEFT, RatingScreen
 
 REFRESH_INTERVAL_S = 2.0
 """Time between checks whether another rater has changed the open conflict."""
+ANSWERS_CHANGED = "The answers of this conflict have changed: what you see now is new."
 LINES_PER_QUESTION_LINE = 8
 """Lines of the screen for each line of the question in the heading."""
 
@@ -111,13 +112,16 @@ class ConflictScreen(RatingScreen):
         self.submit_read("row", lambda: self.session.load_queue_rows([item.key]), show)
 
     def _show_changed_row(self, item: ReviewItem, row: QueueRow) -> None:
-        """Show a change that another rater made; load the conflict again if this rater made it in another window."""
+        """Show a change that another rater made; load the conflict again if this rater or the audit changed it."""
         before = item.row
         if (
             replace(row, status=before.status, n_raters=before.n_raters, n_direct_raters=before.n_direct_raters)
             != before
         ):
             self.open_conflict(item.key)
+            self.delay_decisions()
+            if stored_content(row, swapped=False) != stored_content(before, swapped=False):
+                self.notify(ANSWERS_CHANGED, severity="warning", timeout=20, markup=False)
             return
         self.item = self.session.update_row(item, row)
         self._update_panels()

@@ -181,9 +181,9 @@ class LabelScreen(SavingScreen[OpenUnit]):
         )
 
     def action_aspect(self, name: str) -> None:
-        """Change the answer on an aspect: none, yes, no, and none again."""
+        """Change the answer on an aspect: none, yes, no, and none again; ignored while a label is being saved."""
         item = self.item
-        if item is None or name not in item.item.aspects:
+        if item is None or self.n_pending_saves or name not in item.item.aspects:
             return
         answers = dict(item.draft.aspects)
         if name not in answers:
@@ -195,7 +195,8 @@ class LabelScreen(SavingScreen[OpenUnit]):
         self._save_draft(item, replace(item.draft, aspects=answers))
 
     def action_note(self) -> None:
-        if self.item is not None:
+        """Ask for a note; ignored while a label is being saved, which the note is to be saved with."""
+        if self.item is not None and not self.n_pending_saves:
             self._ask_note(self.item, self.item.draft.note)
 
     def _ask_note(self, item: OpenUnit, initial_text: str, error: str = "") -> None:
@@ -214,7 +215,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
         """
         if item.label is None:
             self.show_item(self.queue.save_draft(item, draft))
-        elif not self.n_pending_saves:
+        else:
             on_failed = None if note is None else lambda text: self._ask_note(item, note, text)
             self.save_item(lambda: self.queue.save_draft(item, draft), lambda saved: saved, on_failed=on_failed)
 

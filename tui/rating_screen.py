@@ -124,10 +124,14 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
 
     def _open_by_itself(self, item: ItemT, saved_text: str) -> None:
         """Show the next item, and accept decisions on it once it has been visible for `DECISION_DELAY_S`."""
-        self.accepts_decisions_at = math.inf
         self.show_opened_item(item)
         self.last_saved = saved_text
         self.update_status_line()
+        self.delay_decisions()
+
+    def delay_decisions(self) -> None:
+        """Accept decisions on an item that the rater did not open once it has been visible for `DECISION_DELAY_S`."""
+        self.accepts_decisions_at = math.inf
 
         def accept_later() -> None:
             self.accepts_decisions_at = time.monotonic() + DECISION_DELAY_S

@@ -137,8 +137,8 @@ class LabellingSession:
         self.raters_per_shared_unit = raters_per_shared_unit
         self.sample = labels.load_label_sample(db, audit.id, kind)
         draw = load_draw(db, audit.id, kind)
-        contents = load_sampled_contents(db, draw) if draw else {}
-        self._state = LabelState(db, audit.id, kind, contents)
+        self._contents = load_sampled_contents(db, draw) if draw else {}
+        self._state = LabelState(db, audit.id, kind, self._contents)
         self._lock = Lock()
         self._positions = {sampled.unit: position for position, sampled in enumerate(self.sample)}
         self._left = [i for i, sampled in enumerate(self.sample) if self._is_left(sampled.unit)]
@@ -191,7 +191,8 @@ class LabellingSession:
 
         Raises:
             ValueError: an unknown value or aspect.
-            StorageError: the unit no longer exists, or the label could not be saved.
+            StorageError: the unit no longer exists or has another text than when the sample was drawn, which the rater
+                may not have read; or the label could not be saved.
         """
         if unknown := set(aspects or {}) - set(self.aspect_questions):
             raise ValueError(f"this audit has no aspect {sorted(unknown)}")
@@ -205,7 +206,7 @@ class LabellingSession:
             text_hash=text_hash,
             duration_s=None if duration_s is None else round(duration_s, 3),
         )
-        return labels.append_label(self.db, self.audit.id, label)
+        return labels.append_label(self.db, self.audit.id, label, self._contents.get(unit))
 
     def undo(self) -> Label | None:
         """Undo the rater's last label and return it, so that its unit can be shown again; None if there is none."""

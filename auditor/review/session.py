@@ -57,9 +57,6 @@ class CellDecision:
     def to_change(self) -> FollowingChange:
         """Return the change of the rating to store, about the sides as stored."""
         row = self.row
-        content = RatedContent(row.score_left, row.score_right, row.answer_left, row.answer_right)
-        if self.swapped:
-            content = RatedContent(row.score_right, row.score_left, row.answer_right, row.answer_left)
         change = RatingChange(
             RatingAction.FOLLOW,
             decision=mirror_decision(self.decision, self.swapped),
@@ -68,7 +65,14 @@ class CellDecision:
             swapped=self.swapped,
             withheld=True,
         )
-        return FollowingChange(row.key, content, change)
+        return FollowingChange(row.key, stored_content(row, self.swapped), change)
+
+
+def stored_content(row: QueueRow, swapped: bool) -> RatedContent:
+    """Return the scores and answers of a conflict's sides as stored, from its row with the sides as shown."""
+    if swapped:
+        return RatedContent(row.score_right, row.score_left, row.answer_right, row.answer_left)
+    return RatedContent(row.score_left, row.score_right, row.answer_left, row.answer_right)
 
 
 def load_threshold(db: Database, audit: Audit) -> float:
@@ -245,6 +249,7 @@ class ReviewSession(ConflictList):
         Raises:
             ValueError: a score is missing, out of range, or given with another decision; or the sides have no scores;
                 or a decision without a score has other conflicts follow it.
+            StorageError: the conflict is gone or has other answers than those shown, or the row could not be saved.
         """
         if following and not decision.needs_score:
             raise ValueError(f"only a custom score settles other conflicts of a cell, but got {decision}")
@@ -326,7 +331,11 @@ class ReviewSession(ConflictList):
             duration_s=round(time.monotonic() - item.shown_at, 3),
         )
         changes = [other.to_change() for other in following]
-        return rating_log.append_rating(self.db, self.audit.id, item.key, self.rater, rating_change, changes)
+        decides = rating_change.decision is not None and rating_change.decision.resolves_conflict
+        content = stored_content(item.row, item.swapped) if decides else None
+        return rating_log.append_rating(
+            self.db, self.audit.id, item.key, self.rater, rating_change, changes, content=content
+        )
 
     def _log_unblinded_view(self, row: QueueRow, swapped: bool) -> None:
         """Log a reveal, once, if a session that is not blind shows a conflict, so that a later blind session knows."""

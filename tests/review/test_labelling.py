@@ -201,6 +201,19 @@ def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) 
     assert [sampled.unit for sampled in label_all(start(db, audit, share=0))] == [before[0].unit]
 
 
+def test_a_label_of_a_text_that_has_changed_since_the_draw_is_not_stored(db: Database, audit: Audit) -> None:
+    draw_label_sample(db, audit, LabelKind.TRACE, 90)
+    session = start(db, audit, share=0)
+    first, second = session.sample[:2]
+    (trace,) = [t for t in results.load_traces(db, audit.id) if trace_parts(t) == first.unit.parts]
+    change_text(db, audit, trace)
+    with pytest.raises(StorageError, match="not saved: the trace has another text than when the sample was drawn"):
+        session.save(first.unit, VALID)
+    session.save(second.unit, VALID)
+    draw_label_sample(db, audit, LabelKind.TRACE, 90, redraw=True)
+    assert [label.unit for label in labels.load_labels(db, audit.id, LabelKind.TRACE)] == [second.unit]
+
+
 def test_the_frame_has_every_unit_with_its_stratum_when_drawn(db: Database, audit: Audit) -> None:
     assert labels.load_label_frame(db, audit.id, LabelKind.TRACE) is None
     draw_label_sample(db, audit, LabelKind.TRACE, 60)

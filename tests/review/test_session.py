@@ -228,6 +228,29 @@ def test_a_deleted_conflict_raises_a_storage_error(db: Database) -> None:
         session.load_item(item.key)
 
 
+def test_a_decision_about_answers_that_have_changed_since_is_not_stored(db: Database) -> None:
+    for rater in ("ada", "ben", "cho"):  # some see the stored left side on the right
+        session = open_session(db, rater)
+        item = load_first_item(session, words=("divorce",), countries=("Egypt",))
+        conflicts = results.load_conflicts(db, session.audit.id)
+        changed = [
+            replace(conflict, score_left=-0.9)
+            if ConflictKey(*conflict.cell, conflict.left, conflict.right) == item.key
+            else conflict
+            for conflict in conflicts
+        ]
+        results.replace_conflicts(db, session.audit.id, changed)
+        for decision, score in ((Decision.LEFT, None), (Decision.SCORE, 0.2)):
+            with pytest.raises(StorageError, match="not saved: the answers of this conflict have changed"):
+                session.decide(item, decision, score=score)
+        session.save_note(item, "looks odd")
+        assert session.load_item(item.key).row.note == "looks odd"
+        session.decide(session.load_item(item.key), Decision.LEFT)
+        results.replace_conflicts(db, session.audit.id, conflicts)
+    stored = [entry.rating for entry in rating_log.load_entries(db, session.audit.id)]
+    assert [rating.score_left for rating in stored if rating.decision.resolves_conflict] == [-0.9] * 3
+
+
 def test_the_question_is_the_surveys_wording(db: Database) -> None:
     item = load_first_item(open_session(db))
     assert item.question == f"How justifiable is {item.key.topic} in {item.key.country}?"

@@ -198,6 +198,28 @@ async def test_aspects_and_notes_can_be_added_to_a_saved_label(
         assert [(label.value, label.note) for label in stored(db, audit)] == [("INVALID", "late")]
 
 
+async def test_a_note_is_not_taken_while_a_label_is_being_saved(
+    start: StartLabelling, db: Database, audit: Audit
+) -> None:
+    async with start(open_next=False) as driver:
+        gate = threading.Event()
+        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        await driver.pilot.press("1")
+        await driver.pilot.press("n")
+        await driver.pilot.press("x")
+        assert not isinstance(driver.app.screen, TextDialog), "what is typed would be lost"
+        gate.set()
+        blocked.result()
+        await driver.settle()
+        assert "● valid" in driver.text
+        assert "✓ saved: valid" in driver.text
+        await driver.press("n")
+        await driver.type("late")
+        await driver.press("enter", "x")
+        [label] = stored(db, audit)
+        assert (label.value, label.note, label.aspects) == ("VALID", "late", {"cultural_accuracy": True})
+
+
 def label_all_but(db: Database, audit: Audit, n: int) -> None:
     """Label all units but the first ones."""
     session = open_session(db, audit)

@@ -10,10 +10,11 @@ import pytest
 
 from auditor.domain import Decision
 from auditor.storage import audits, results
-from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
 from auditor.tui import rating_screen
+from auditor.tui.conflict import ANSWERS_CHANGED
 from auditor.tui.rating_screen import DECISION_DELAY_S
 from tests.support.known import known
 from tests.support.review_audit import MODELS, save_review_audit
@@ -176,6 +177,27 @@ async def test_another_raters_decision_shows_on_the_open_conflict(run: Run, db: 
         assert known(driver.conflict.item).row.status is ConflictStatus.PERSON
         assert "Another rater has decided this conflict" in driver.messages[-1]
         assert not any(name in driver.text for name in MODELS)
+
+
+async def test_answers_that_a_run_changes_are_shown_before_they_can_be_decided(
+    run: Run, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 60.0)
+    async with run(open_next=True) as driver:
+        await driver.press("enter")
+        session, key = driver.conflict.session, driver.conflict.conflict_key
+        conflicts = results.load_conflicts(db, session.audit.id)
+        changed = [
+            replace(c, score_left=-0.9) if ConflictKey(*c.cell, c.left, c.right) == key else c for c in conflicts
+        ]
+        results.replace_conflicts(db, session.audit.id, changed)
+        await driver.press("1")
+        assert "not saved: the answers of this conflict have changed" in driver.messages[-1]
+        driver.conflict._check_for_changes()
+        assert await driver.reaches(lambda d: "−0.90" in d.text)
+        assert driver.messages[-1] == ANSWERS_CHANGED
+        await driver.press("1")
+        assert driver.log == [], "the new answers have not been visible for long enough"
 
 
 async def test_a_score_previews_what_it_settles_in_the_cell(run: Run, db: Database) -> None:
