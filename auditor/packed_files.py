@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +24,10 @@ from auditor.input_files import (
     require_columns,
 )
 from auditor.lazy_imports import import_when_used
+from auditor.text_safety import truncate_text
 
 if not TYPE_CHECKING:
+    np = import_when_used("numpy")
     pa = import_when_used("pyarrow")
     pc = import_when_used("pyarrow.compute")
     pq = import_when_used("pyarrow.parquet")
@@ -33,6 +36,7 @@ if not TYPE_CHECKING:
 else:
     import zipfile
 
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -119,12 +123,21 @@ def read_parquet_columns(path: Path, error_class: type[AuditorError]) -> list[st
     """The names of the columns of a Parquet file, as stored in the file.
 
     Raises:
-        AuditorError: of class `error_class`: not a Parquet file, or too many columns.
+        AuditorError: of class `error_class`: not a Parquet file, too many columns, or two of one name.
     """
     with _report_parquet_errors(path, error_class):
         names: list[str] = pq.read_schema(path).names
     require_columns(names, str(path), error_class)
+    if duplicate := next((name for name, n in Counter(names).items() if n > 1), None):
+        raise error_class(
+            f"{path}: the column '{truncate_text(duplicate)}' occurs twice.", "Remove one of the columns."
+        )
     return names
+
+
+def shorten_floats(values: Any, bits: int = 32) -> list[float]:
+    """Numbers that were stored in few bits as programs show them: 0.1, where the exact value is 0.10000000149011612."""
+    return [float(text) for text in np.asarray(values, f"float{bits}").astype(str)]
 
 
 def iterate_parquet(
@@ -151,6 +164,7 @@ def iterate_parquet(
             for batch in file.iter_batches(PARQUET_BATCH_ROWS, columns=selected):
                 n_bytes += sum(map(_measure_column, batch.columns))
                 check_unpacked_size(str(path), n_bytes, packed, error_class)
+                batch = pa.RecordBatch.from_arrays(list(map(_shorten_column, batch.columns)), batch.schema.names)
                 for start in range(0, batch.num_rows, PARQUET_SLICE_ROWS):  # of long texts, few are in memory at once
                     yield from batch.slice(start, PARQUET_SLICE_ROWS).to_pylist()
 
@@ -165,6 +179,14 @@ def _report_parquet_errors(path: Path, error_class: type[AuditorError]) -> Itera
     except (pa.ArrowException, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split()).rstrip(".")[:200]
         raise error_class(f"{path}: is not valid Parquet: {reason}.", "Check that the file is complete.") from None
+
+
+def _shorten_column(column: Any) -> Any:
+    """A column of a pyarrow RecordBatch, with floats of 32 or 16 bits as `shorten_floats` reads them."""
+    if not pa.types.is_floating(column.type) or column.type.bit_width == 64:
+        return column
+    values = shorten_floats(column.to_numpy(zero_copy_only=False), column.type.bit_width)
+    return pa.array(values, mask=column.is_null().to_numpy(zero_copy_only=False))
 
 
 def _measure_column(column: Any) -> int:

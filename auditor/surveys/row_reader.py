@@ -13,6 +13,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,6 +30,7 @@ from auditor.input_files import (
 )
 from auditor.packed_files import iterate_parquet, read_parquet_columns
 from auditor.surveys.table_formats import (
+    SPREADSHEET_ERRORS,
     STATISTICS_SUFFIXES,
     WINDOWS_1252,
     NumberStyle,
@@ -63,7 +66,7 @@ BATCH_CHARS = 1 << 22
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 # A NUL character, or a lone surrogate: half of a character in UTF-16.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
+_TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes", date: "date", datetime: "date"}
 
 
 def _has_no_commas(_: str) -> NumberStyle:
@@ -127,6 +130,21 @@ class TextRow(NamedTuple):
         if number != number:  # nan
             raise self._make_number_error(column, text, style)
         return number
+
+    def with_decimal_point(self, column: str) -> str:
+        """Return a cell; a number with a decimal comma, by the other numbers of its column, with a point instead.
+
+        Raises:
+            ImportFileError: it is a number whose point may separate thousands, in a file whose decimals have commas.
+        """
+        text = self.cells[column]
+        if "," not in text and not looks_like_thousands(text):
+            return text
+        style = self.find_style(column)
+        if style is NumberStyle.UNCLEAR and looks_like_thousands(text):
+            raise self._make_number_error(column, text, style)
+        is_decimal = style is NumberStyle.DECIMAL_COMMA and not math.isnan(parse_number(text, style))
+        return text.replace(",", ".") if is_decimal else text
 
     def _style_of(self, column: str, text: str) -> NumberStyle:
         """What a comma, or a point that may separate thousands, means in a number of a column."""
@@ -224,7 +242,7 @@ def read_batches(
     checked_names: Sequence[str] | None = None
     to_text = functools.partial(_cell_to_text, booleans=booleans)
     try:
-        for raw in _read_raw_batches(path, known_columns):
+        for raw in _read_raw_batches(path, known_columns, required):
             delimiter = raw.delimiter
             if raw.names != checked_names:
                 check(raw.names, raw.header_location)
@@ -309,6 +327,8 @@ def _convert_columns(
             continue
         if raw.is_text:
             texts = list(map(str.strip, cells))
+            if not SPREADSHEET_ERRORS.isdisjoint(texts):
+                _raise_spreadsheet_error(raw, column, texts)
         else:
             texts = [
                 to_text(cell, f"{raw.location} {number}", column)
@@ -319,6 +339,15 @@ def _convert_columns(
             _require_storable(raw, column, texts)
         columns[column] = texts
     return columns
+
+
+def _raise_spreadsheet_error(raw: _RawBatch, column: str, texts: Sequence[str]) -> None:
+    """Raise ImportFileError for a text that a spreadsheet wrote instead of the result of a formula."""
+    position = next(i for i, text in enumerate(texts) if text in SPREADSHEET_ERRORS)
+    row = TextRow(f"{raw.location} {raw.numbers[position]}", {})
+    raise row.make_cell_error(
+        column, f"has the error {texts[position]} of a spreadsheet", "Correct the formula, or leave the cell empty."
+    )
 
 
 def _texts(raw: _RawBatch, column: str) -> list[str]:
@@ -370,7 +399,7 @@ class _RawBatch(NamedTuple):
         return f"{self.path}: {self.unit}"
 
 
-def _read_raw_batches(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+def _read_raw_batches(path: Path, known_columns: Sequence[str], required: Sequence[str] = ()) -> Iterator[_RawBatch]:
     """Yield the rows of a file with the reader of its format; without rows, one batch that has only the names.
 
     Raises:
@@ -382,7 +411,7 @@ def _read_raw_batches(path: Path, known_columns: Sequence[str]) -> Iterator[_Raw
         ".tsv": _read_delimited,
         ".jsonl": _read_json_lines,
         ".parquet": _read_parquet,
-        ".xlsx": _read_spreadsheet,
+        ".xlsx": functools.partial(_read_spreadsheet, required=required),
         **dict.fromkeys(STATISTICS_SUFFIXES, _read_statistics),
     }
     if suffix not in readers:
@@ -402,7 +431,8 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
         require_columns(first_line.count(delimiter) + 1, str(path), ImportFileError)  # before a list of them is made
         reader = csv.reader(itertools.chain([first_line], remaining_lines), strict=True, delimiter=delimiter)
         try:
-            names = _rename_columns([name.strip() for name in next(reader, [])], known_columns)
+            header = next(reader, [])
+            names = _rename_columns([name.strip() for name in header], known_columns)
             make_batch = functools.partial(_RawBatch, path, "line", str(path), names, is_text=True, delimiter=delimiter)
             rows: list[list[str]] = []
             numbers: list[int] = []
@@ -414,6 +444,9 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
                     problem = f"line {reader.line_num} has {len(cells)} fields where the header has {width}"
                     quoting = f"Put text that contains {DELIMITER_NAMES[delimiter]} in double quotes."
                     raise ImportFileError(f"{path}: {problem}.", quoting)
+                if cells == header and width > 1:
+                    problem = f"line {reader.line_num} is the header again"
+                    raise ImportFileError(f"{path}: {problem}.", "Files were joined: delete that line.")
                 rows.append(cells)
                 numbers.append(reader.line_num)
                 if len(rows) == TEXT_BATCH_ROWS or lines.n_chars > BATCH_CHARS:
@@ -510,9 +543,9 @@ def _take_batch(records: Iterator[tuple[int, T]], get_cells: Callable[[T], Itera
     return batch
 
 
-def _read_spreadsheet(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+def _read_spreadsheet(path: Path, known_columns: Sequence[str], required: Sequence[str]) -> Iterator[_RawBatch]:
     """Yield the rows of a spreadsheet's first sheet; empty rows are left out."""
-    sheet = iterate_spreadsheet(path)
+    sheet = iterate_spreadsheet(path, required)
     header = [str(cell).strip() if cell is not None else "" for cell in next(sheet, [])]
     while header and not header[-1]:
         header.pop()
@@ -554,6 +587,8 @@ def _cell_to_text(value: Any, location: str, column: str, booleans: Collection[s
         return str(value).lower()
     if isinstance(value, float) and math.isfinite(value):
         return format_number(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value:f}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
     description = str(value).lower() if isinstance(value, bool) else f"a {_TYPE_NAMES.get(type(value), 'value')}"

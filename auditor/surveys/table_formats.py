@@ -27,7 +27,7 @@ from auditor.input_files import (
     open_text,
     require_columns,
 )
-from auditor.packed_files import check_archive
+from auditor.packed_files import check_archive, shorten_floats
 from auditor.text_safety import truncate_text
 
 _UNPACK_HINT = "Unpack it, and use the file in it."
@@ -99,7 +99,11 @@ _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
 _POINTED_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 _FORMULA = re.compile(rb"<f[ >/]")
-_SPREADSHEET_ERRORS = frozenset({"#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!"})
+_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]+\d+:[A-Z]+(\d+))"')
+SPREADSHEET_ERRORS = frozenset(
+    ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!", "#FIELD!", "#ERROR!")
+)
+"""What spreadsheets show for a formula without a result, and write to CSV files."""
 
 
 def find_suffix(path: Path) -> str:
@@ -257,12 +261,15 @@ def format_number(value: float) -> str:
 # --- spreadsheets -----------------------------------------------------------------------------------------------
 
 
-def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
+def iterate_spreadsheet(path: Path, required: Collection[str] = ()) -> Iterator[list[Any]]:
     """Yield the rows of the first sheet of an `.xlsx` file, the header included; a formula is its last result.
+
+    Args:
+        required: columns that make a sheet a table of this kind; all columns of the first sheet if there are none.
 
     Raises:
         ImportFileError: openpyxl is not installed, the file is no spreadsheet or exceeds a limit, or a cell shows an
-            error or has a formula without its result, or another sheet has the columns of the first.
+            error or has a formula without its result or is merged, or another sheet has the columns of the first.
     """
     try:
         import openpyxl
@@ -284,7 +291,8 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
 
     try:
         rows = open_rows(results=True)
-        _require_one_table(path, workbooks[0].worksheets)
+        _require_one_table(path, workbooks[0].worksheets, required)
+        _reject_merged_cells(path, workbooks[0].worksheets[0])
         formula_rows = open_rows(results=False) if _has_formulas(path) else itertools.repeat(())
     except (KeyError, ValueError, IndexError, AttributeError, SyntaxError) as error:  # ParseError is a SyntaxError
         raise ImportFileError(
@@ -297,7 +305,7 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
         if n_cells > limit:
             problem = f"has more than {limit:,} cells"
             raise make_limit_error(str(path), problem, n_cells, limit, ImportFileError)
-        if error_value := next((cell for cell in cells if cell in _SPREADSHEET_ERRORS), None):
+        if error_value := next((cell for cell in cells if cell in SPREADSHEET_ERRORS), None):
             raise ImportFileError(f"{path}: row {number} has the error {error_value}.", "Correct the formula.")
         unknown = (formula for cell, formula in zip(cells, formulas, strict=False) if cell is None and formula)
         if formula := next(unknown, None):
@@ -310,19 +318,35 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
         workbook.close()
 
 
-def _require_one_table(path: Path, sheets: Sequence[Any]) -> None:
-    """Raise ImportFileError if another sheet has the columns of the first one, which alone is read."""
-    headers = []
+def _require_one_table(path: Path, sheets: Sequence[Any], required: Collection[str]) -> None:
+    """Raise ImportFileError if another sheet has the columns of the first one, which alone is read; in any order."""
+    headers: list[set[str]] = []
     for sheet in sheets:
         sheet.reset_dimensions()
         cells = next(sheet.iter_rows(max_row=1, values_only=True), ())
-        headers.append([str(cell).strip().casefold() for cell in cells if cell is not None])
-    if headers[0] and headers[0] in headers[1:]:
-        other = sheets[headers.index(headers[0], 1)].title
+        headers.append({str(cell).strip().casefold() for cell in cells if cell is not None})
+    columns = {column.casefold() for column in required} or headers[0]
+    shared = [sheet for sheet, header in zip(sheets, headers, strict=True) if columns <= header]
+    if columns and columns <= headers[0] and len(shared) > 1:
+        other = shared[1].title
         raise ImportFileError(
             f"{path}: the sheet '{truncate_text(other)}' has the same columns as the first one, which alone is read.",
             "Put all rows on the first sheet, or delete the other one.",
         )
+
+
+def _reject_merged_cells(path: Path, sheet: Any) -> None:
+    """Raise ImportFileError for merged cells below the header: only the first one has the value that all show."""
+    with zipfile.ZipFile(path) as archive, archive.open(sheet._worksheet_path) as member:
+        end = b""
+        while block := member.read(_BLOCK_BYTES):
+            for match in _MERGED_CELLS.finditer(end + block):
+                if int(match[2]) > 1:
+                    raise ImportFileError(
+                        f"{path}: the cells {match[1].decode()} are merged, so only the first one has a value.",
+                        "Unmerge them, and write the value in each row that it is for.",
+                    )
+            end = block[-100:]
 
 
 def _has_formulas(path: Path) -> bool:
@@ -399,12 +423,14 @@ def read_statistics_file(
         raise ImportFileError(
             f"{path}: is not {article} {program} file: {error}.", "Check that the suffix matches the format."
         ) from None
-    return [_make_column(name, values_by_column[name], metadata, program) for name in names]
+    return [_make_column(name, values_by_column[name], metadata, program, shortens=not keep_missing) for name in names]
 
 
-def _make_column(name: str, values: list[Any], metadata: Any, program: str) -> LabelledColumn:
-    """Build a column from values and pyreadstat's metadata."""
+def _make_column(name: str, values: list[Any], metadata: Any, program: str, *, shortens: bool) -> LabelledColumn:
+    """Build a column from values and pyreadstat's metadata; `shortens` reads a float of 32 bits as it is shown."""
     labels = metadata.variable_value_labels.get(name, {})
+    if shortens and metadata.readstat_variable_types[name] == "float" and not any(isinstance(v, str) for v in values):
+        values = shorten_floats(values)
     if metadata.readstat_variable_types[name] == "string":
         return LabelledColumn(name, [text or None for text in values], labels)
     missing_letters = program == "Stata"

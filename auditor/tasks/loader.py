@@ -16,6 +16,8 @@ REQUIRED_COLUMNS, OPTIONAL_COLUMNS = ("id", "question"), ("context", "truth", "o
 OPTION_SEPARATOR = "|"
 """Separates the options in a table cell."""
 MAX_ID_LENGTH = 120
+MISSING_MARKERS = frozenset({"na", "n/a", "nan", "null", "<na>", ".", "-", "?"})
+"""What programs and people write where a number is missing."""
 
 
 def load_task(section: TaskSection) -> Task:
@@ -33,7 +35,11 @@ def load_task(section: TaskSection) -> Task:
     rows = list(read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS))
     if not rows:
         raise ImportFileError(f"{path}: has no items.", "Check that it is the right file.")
+    if section.answer != "choice":
+        rows = list(map(_read_decimal_comma, rows))
     truths = [row.cells["truth"] for row in rows if row.cells["truth"]]
+    if section.answer == "exact" and section.numbers is None:
+        _reject_missing_markers(rows)
     task = Task(
         source=path.name,
         kind=AnswerKind(section.answer),
@@ -52,6 +58,28 @@ def load_task(section: TaskSection) -> Task:
             )
         task.items[item.id] = item  # type: ignore[index]  # filled only here, read-only for all others
     return task
+
+
+def _read_decimal_comma(row: TextRow) -> TextRow:
+    """A row whose truth has a decimal point if the column has decimal commas: 3,142 is not always 3142."""
+    truth = row.with_decimal_point("truth")
+    if parse_number(truth) == parse_number(row.cells["truth"]):
+        return row  # as it was, and with it the task's digest
+    return row._replace(cells={**row.cells, "truth": truth})
+
+
+def _reject_missing_markers(rows: Sequence[TextRow]) -> None:
+    """Raise ImportFileError for a truth such as NA if all others are numbers: it is missing."""
+    with_truth = [row for row in rows if row.cells["truth"]]
+    markers = [row for row in with_truth if row.cells["truth"].casefold() in MISSING_MARKERS]
+    if not markers or any(parse_number(row.cells["truth"]) is None for row in with_truth if row not in markers):
+        return
+    if len(markers) < len(with_truth):
+        raise markers[0].make_cell_error(
+            "truth",
+            f"'{markers[0].cells['truth']}' is no number, and all other truths are",
+            "Leave the cell empty if the right answer is not known, or set task.numbers = false.",
+        )
 
 
 def survey_from_task(task: Task) -> Survey:

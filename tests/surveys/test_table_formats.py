@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
@@ -138,14 +141,39 @@ def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
         load_survey(tmp_path / "t.csv")
 
 
-def test_rows_on_another_sheet_are_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", [["country", "topic", "score"], ["Topic ", "score", "country", "note"]])
+def test_rows_on_another_sheet_are_not_lost(tmp_path: Path, columns: list[str]) -> None:
     workbook = openpyxl.Workbook()
-    for sheet, country in ((workbook.active, "Japan"), (workbook.create_sheet("more"), "Chile")):
-        sheet.append(["country", "topic", "score"])
-        sheet.append([country, "divorce", 0.5])
+    for sheet, header in ((workbook.active, ["country", "topic", "score"]), (workbook.create_sheet("more"), columns)):
+        sheet.append(header)
+        sheet.append([{"country": "Chile", "score": 0.5}.get(name, "divorce") for name in header])
     workbook.save(tmp_path / "t.xlsx")
     with pytest.raises(ImportFileError, match="the sheet 'more' has the same columns as the first one"):
         load_survey(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize(("cells", "is_lost"), [("C2:C3", True), ("B3:C3", True), ("D1:E1", False)])
+def test_values_of_merged_cells_are_not_lost(tmp_path: Path, cells: str, is_lost: bool) -> None:
+    workbook = openpyxl.Workbook()
+    for row in (("id", "question", "context"), ("a", "?", "x"), ("b", "?", "y")):
+        workbook.active.append(row)
+    workbook.active.merge_cells(cells)
+    workbook.save(tmp_path / "t.xlsx")
+    if not is_lost:
+        assert len(list(read_rows(tmp_path / "t.xlsx", ["id", "question"]))) == 2
+        return
+    with pytest.raises(ImportFileError, match=f"the cells {cells} are merged"):
+        list(read_rows(tmp_path / "t.xlsx", ["id", "question"], ["context"]))
+
+
+def test_columns_of_parquet_have_one_name_each_and_decimals_are_numbers(tmp_path: Path) -> None:
+    """DuckDB stores 0.5 as a decimal."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"country": ["Norway"], "score": [Decimal("0.50")]}), path)
+    assert [row.number("score") for row in read_rows(path, ["country", "score"])] == [0.5]
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["country", "country"]), path)
+    with pytest.raises(ImportFileError, match="the column 'country' occurs twice"):
+        list(read_rows(path, ["country"]))
 
 
 def test_a_spreadsheet_with_an_error_names_the_row(tmp_path: Path) -> None:

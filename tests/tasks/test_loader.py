@@ -43,6 +43,43 @@ def test_parquet_and_jsonl_are_read_as_csv_is(tmp_path: Path) -> None:
     assert one.items["a"].truth == "no"
 
 
+@pytest.mark.parametrize(
+    ("text", "truths"),
+    [
+        ("id;question;truth\na;?;3,142\nb;?;2,5\n", ["3.142", "2.5"]),
+        ('id,question,truth\na,?,"3,142"\nb,?,2.5\n', ["3142", "2.5"]),
+        ('id,question,truth\na,?,"0,5"\nb,?,"3,142"\n', ["0.5", "3.142"]),
+        ("id;question;truth\na;?;Rome, Italy\nb;?;2,5\n", ["rome, italy", "2.5"]),
+    ],
+)
+def test_commas_of_truths_mean_what_they_do_in_their_column(tmp_path: Path, text: str, truths: list[str]) -> None:
+    """A spreadsheet in German writes 3.142 as 3,142."""
+    assert [item.truth for item in load(tmp_path, text).items.values()] == truths
+
+
+def test_numbers_of_32_bits_are_read_as_they_are_shown(tmp_path: Path) -> None:
+    """The exact value of such a 0.1 is 0.10000000149, which no right answer says."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"id": ["a", "b"], "question": "?", "truth": pd.Series([0.1, None], dtype="float32")})
+    frame.to_parquet(tmp_path / "i.parquet")
+    frame.to_stata(tmp_path / "i.dta", write_index=False)
+    for name in ("i.parquet", "i.dta"):
+        task = load_task(TaskSection(source=str(tmp_path / name), answer="exact"))
+        assert [item.truth for item in task.items.values()] == ["0.1", None]
+        assert task.numbers
+
+
+def test_a_number_that_is_not_available_is_no_truth(tmp_path: Path) -> None:
+    lines = '{"id": "a", "question": "?", "truth": 0.5}\n{"id": "b", "question": "?", "truth": NaN}'
+    with pytest.raises(ImportFileError, match="line 2, column 'truth': 'nan' is no number"):
+        load(tmp_path, lines, suffix=".jsonl")
+    with pytest.raises(ImportFileError, match="line 3, column 'truth': 'NA' is no number, and all other truths are"):
+        load(tmp_path, "id,question,truth\na,?,5\nb,?,NA\n")
+    assert load(tmp_path, "id,question,truth\na,?,5\nb,?,NA\n", numbers=False).items["b"].truth == "na"
+    assert load(tmp_path, "id,question,truth\na,?,Neon\nb,?,NA\n").items["b"].truth == "na"
+
+
 def test_options_may_be_shared_and_truth_a_letter(tmp_path: Path) -> None:
     task = load(tmp_path, "id,question,truth,options\na,?,B,\nb,?,x,x|y\n", "choice", options=["yes", "no"])
     assert [i.truth for i in task.items.values()] == ["no", "x"]
@@ -77,6 +114,19 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, text: str, answer: s
     with pytest.raises(ImportFileError, match=message) as error:
         load(tmp_path, text, answer, **keys)
     assert error.value.how_to_fix
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,question,truth\na,?,5\nid,question,truth\nb,?,4\n", "line 3 is the header again"),
+        ("id,question,truth\na,?,Rome\nb,?,#REF!\n", "line 3, column 'truth': has the error #REF! of a spreadsheet"),
+        ("id;question;truth\na;?;1.250\nb;?;2,5\n", "'1.250' is not a number"),
+    ],
+)
+def test_what_another_program_left_is_no_item(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ImportFileError, match=message):
+        load(tmp_path, text)
 
 
 def test_a_missing_file_is_named() -> None:
