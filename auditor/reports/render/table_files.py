@@ -129,12 +129,13 @@ _ESCAPES = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", "\u2019": "'", "\u2212": "--", "\u202f": r"\,", "\u2265": r"$\ge$",
 }  # fmt: skip
-_ESCAPE_PATTERN = re.compile("[" + re.escape("".join(_ESCAPES)) + "]")
+_ESCAPE_PATTERN = re.compile("[" + re.escape("".join(_ESCAPES)) + "]|(?<=-)-|(?<=')'|(?<=`)`|(?<=[?!])`")
+"""Characters with a meaning, and those that TeX joins with the one before: two hyphens would be a dash."""
 
 
 def escape_tex(text: Text) -> str:
     """Escape a text for TeX, on one line."""
-    return _ESCAPE_PATTERN.sub(lambda match: _ESCAPES[match.group()], flatten_text(text))
+    return _ESCAPE_PATTERN.sub(lambda match: _ESCAPES.get(match[0], f"{{}}{match[0]}"), flatten_text(text))
 
 
 def render_latex(tables: Sequence[Table]) -> str:
@@ -168,7 +169,9 @@ def _render_longtable(table: Table) -> str:
         if row.is_total and not has_total:
             lines.append(r"\midrule")
             has_total = True
-        lines.append(" & ".join(_render_cells(table.columns, row.cells)) + r" \\")
+        text = " & ".join(_render_cells(table.columns, row.cells))
+        # After the end of a row, TeX reads a bracket as its option, and a star as a part of it.
+        lines.append(("{}" if text.startswith(("[", "*")) else "") + text + r" \\")
     return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
 

@@ -106,6 +106,22 @@ def test_tex_commands_in_names_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("[2pt]gpt", r"{}[2pt]gpt & 1 \\"),  # else the name of the row before ends with the option "2pt"
+        ("*gpt*", r"{}*gpt* & 1 \\"),
+        ("org--gpt---2", r"org-{}-gpt-{}-{}-2 & 1 \\"),
+        ("it's ''so''", r"it's '{}'so'{}' & 1 \\"),
+        ("why?`", r"why?{}` & 1 \\"),
+    ],
+)
+def test_names_are_set_in_tex_as_they_are(name: str, shown: str) -> None:
+    columns = [Column("model", "name"), Column("n", "number")]
+    lines = render_latex([Table("t", "t", "A caption", columns, [["a", 1], [name, 1]])]).splitlines()
+    assert shown in lines
+
+
+@pytest.mark.parametrize(
     ("value", "style", "digits", "shown"),
     [
         (None, "decimal", 2, "--"),
