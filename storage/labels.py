@@ -381,6 +381,13 @@ def load_entries(db: Database, audit_id: int, kind: LabelKind | None = None) -> 
         return _load_entries(connection, audit_id, kind)
 
 
+def load_raters(db: Database, audit_id: int) -> set[str]:
+    """Load the names of the raters who have labelled units of an audit, of any kind."""
+    c = table_of(LabelEntry).c
+    with db.read() as connection:
+        return set(connection.execute(sa.select(c.rater).where(c.audit_id == audit_id).distinct()).scalars())
+
+
 def load_new_entries(db: Database, audit_id: int, kind: LabelKind, after_id: int) -> tuple[list[LabelEntry], int]:
     """Load the rows of a kind that were appended after the row `after_id`, oldest first, and the id of the last row.
 

@@ -323,10 +323,12 @@ def load_last_rating_id(db: Database, audit_id: int) -> int | None:
     return last_id
 
 
-def load_active_raters(db: Database, audit_id: int, since: datetime) -> set[str]:
-    """Load the names of the raters who acted in an audit since a time, which must be in UTC."""
+def load_raters(db: Database, audit_id: int, since: datetime | None = None) -> set[str]:
+    """Load the names of the raters who acted in an audit, ever or since a time, which must be in UTC."""
     c = table_of(Rating).c
-    query = sa.select(c.rater).where(c.audit_id == audit_id, c.decided_at >= since.isoformat(timespec="milliseconds"))
+    query = sa.select(c.rater).where(c.audit_id == audit_id)
+    if since is not None:
+        query = query.where(c.decided_at >= since.isoformat(timespec="milliseconds"))
     with db.read() as connection:
         return set(connection.execute(query.distinct()).scalars())
 

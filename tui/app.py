@@ -166,13 +166,12 @@ def run_review(
 
     Raises:
         StorageError: the database or the audit does not exist.
+        UsageError: the reviewer's name looks like that of another one.
         ConfigError: the reviewer's settings are invalid.
         Exception: any error that ended the app unexpectedly.
     """
     settings = load_review_settings()
     with open_database(storage_url, create=False) as db:
-        if audit is not None:
-            audits.get_audit(db, audit)
         app = ReviewApp(
             db,
             rater=rater,
@@ -182,6 +181,8 @@ def run_review(
             settings=settings,
             on_decided=on_decided,
         )
+        if audit is not None:
+            app.get_session(audit)  # fails here, not behind a screen
         with idle_garbage_collection(app):
             app.run()
         app.notify_decided_audits()

@@ -19,9 +19,10 @@ from auditor.reports.data.judge_quality.build import plan_labels, track_share
 from auditor.reports.data.report_source import load_source
 from auditor.reports.number_format import pluralize
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.item import choose_rater
 from auditor.review.label_sampling import draw_label_sample
 from auditor.run import open_stored_audit, open_stored_database, resolve_storage_url, resume_after_review
-from auditor.storage import audits
+from auditor.storage import audits, labels, rating_log
 from auditor.storage.database import STORAGE_VARIABLE
 from auditor.storage.labels import load_label_sample, load_labels
 
@@ -292,10 +293,11 @@ def review(
 
     Example: auditor review moral-alignment --plan --half-width 0.05
     """
-    url, rater_name = resolve_storage_url(storage), rater or getpass.getuser()
+    url = resolve_storage_url(storage)
     if plan:
         print_label_plan(storage, audit, half_width, difference)
         return
+    rater_name = choose_rater(_find_user_name() if rater is None else rater, ())
     _check_sample_options(sample, kind, stratify, redraw=redraw, open_book=open_book)
     if sample is not None:
         audit = prepare_label_sample(url, audit, sample, kind=kind, stratify=stratify, redraw=redraw)
@@ -303,7 +305,8 @@ def review(
     if serve:
         with open_stored_database(url) as db:  # fails here, not on each page
             if audit is not None:
-                audits.get_audit(db, audit)
+                load_raters = rating_log.load_raters if sample is None else labels.load_raters
+                rater_name = choose_rater(rater_name, load_raters(db, audits.get_audit(db, audit).id))
         os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
         arguments = _served_command(audit, rater_name, open_book=open_book, second_rater_share=second_rater_share)
         if sample is not None:
@@ -324,6 +327,14 @@ def review(
     else:
         blind = not open_book
         _review_in_terminal(url, audit, rater_name, plain_text=plain_text, blind=blind, second_rater_share=share)
+
+
+def _find_user_name() -> str:
+    """The name of the operating system's user; UsageError if it has none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        raise UsageError("your user name is not known.", "Give your name, as in --rater ada.") from None
 
 
 def _check_sample_options(

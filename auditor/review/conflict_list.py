@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from auditor.domain import ConflictKind
 from auditor.errors import UsageError, did_you_mean
-from auditor.review.item import SideOrder, escape_unstorable, hash_to_fraction
+from auditor.review.item import SideOrder, choose_rater, escape_unstorable, hash_to_fraction
 from auditor.storage import rating_log, review_queue
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
@@ -278,7 +278,7 @@ class ConflictList:
     def __init__(self, db: Database, audit: Audit, rater: str, *, blind: bool, second_rater_share: float) -> None:
         self.db = db
         self.audit = audit
-        self.rater = escape_unstorable(rater)
+        self.rater = choose_rater(rater, rating_log.load_raters(db, audit.id))
         self.blind = blind
         self.second_rater_share = second_rater_share
         self._queue = review_queue.ConflictQueue(db, audit.id, self.rater, unblinded=not blind)
@@ -385,7 +385,7 @@ class ConflictList:
         queue_filter = self._next_filter
         keys_and_raters = self._keys_and_raters(queue_filter, n_keys)
         since = datetime.now(UTC) - ACTIVE_RATER_PERIOD
-        active_raters = sorted(rating_log.load_active_raters(self.db, self.audit.id, since) | {self.rater})
+        active_raters = sorted(rating_log.load_raters(self.db, self.audit.id, since) | {self.rater})
         place = active_raters.index(self.rater)
         keys_and_raters.sort(
             key=lambda entry: entry[1] == 0 and int(hash_to_fraction("rater", *entry[0]) * len(active_raters)) != place

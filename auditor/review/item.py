@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -11,11 +13,13 @@ from typing import TypeVar
 from auditor.agents.blinding import author_names, mask_authors
 from auditor.config import load_stored_config
 from auditor.domain import Decision, Rating, SurveyCell, Verdict
+from auditor.errors import UsageError
 from auditor.prompts.language_data import addresses_judge
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictEffect, ConflictKey, QueueRow
 from auditor.storage.evidence import BlindedSample
 from auditor.storage.rating_log import RatingEntry
+from auditor.text_safety import clean_name, escape_invisible, fold_name
 
 DecisionT = TypeVar("DecisionT", Decision, Decision | None)
 
@@ -153,6 +157,30 @@ def _fold_word(word: str) -> str:
 def escape_unstorable(text: str) -> str:
     """Escape lone surrogates and NUL characters of a typed or pasted text, which databases cannot store."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "␀")
+
+
+def choose_rater(name: str, known: Collection[str]) -> str:
+    """Return a rater's name as it is stored.
+
+    Args:
+        name: as the rater gives it.
+        known: the raters of the audit so far.
+
+    Raises:
+        UsageError: the name is empty, or looks like that of another rater: one person would be two raters, who agree
+            with each other.
+    """
+    rater = name if name in known else escape_unstorable(clean_name(name).strip())
+    if not rater.strip():
+        raise UsageError("a rater needs a name.", "Give one, as in --rater ada.")
+    twin = next((other for other in known if fold_name(other) == fold_name(rater)), rater)
+    if rater not in known and twin != rater:
+        raise UsageError(
+            f"the rater '{escape_invisible(rater)}' differs from '{escape_invisible(twin)}', who has rated this audit "
+            "before, in capital letters or spaces only.",
+            f"Go on with --rater {shlex.quote(twin)}, or take a name that differs in more.",
+        )
+    return rater
 
 
 JUDGE_ADDRESS_LABEL = "addresses its judge"

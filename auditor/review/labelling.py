@@ -25,7 +25,7 @@ from auditor.review.conflict_list import (
     ReviewProgress,
     compute_pace,
 )
-from auditor.review.item import escape_unstorable, hash_to_fraction
+from auditor.review.item import choose_rater, escape_unstorable, hash_to_fraction
 from auditor.review.label_sampling import LabelItem, LabelItemLoader
 from auditor.review.rater_agreement import PairAgreement, RaterAgreement, compute_agreement_on
 from auditor.storage import audits, labels
@@ -131,7 +131,7 @@ class LabellingSession:
     ) -> None:
         self.db = db
         self.audit = audit
-        self.rater = escape_unstorable(rater)
+        self.rater = choose_rater(rater, labels.load_raters(db, audit.id))
         self.kind = kind
         self.second_rater_share = second_rater_share
         self.raters_per_shared_unit = raters_per_shared_unit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -232,3 +233,18 @@ def test_wrong_options_draw_nothing(moral_storage: str, opened: list[dict[str, A
         assert message in result.stderr
     assert opened == []
     assert count_sampled(moral_storage) == 0
+
+
+def test_a_rater_needs_a_name(
+    moral_storage: str, opened: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "",
+        "  ",
+    ):  # such as of a variable that is not set: the decisions of all would be of the machine's user
+        assert "a rater needs a name" in auditor("review", "moral", "--sample", "90", "--rater", name).stderr
+    assert (opened, count_sampled(moral_storage)) == ([], 0)
+    monkeypatch.setattr("getpass.getuser", Mock(side_effect=KeyError("uid not found: 1234")))  # as in a container
+    assert "your user name is not known" in auditor("review", "moral", "--sample", "90").stderr
+    succeed("review", "moral", "--sample", "90", "--rater", " ada ")
+    assert opened[0]["rater"] == "ada"

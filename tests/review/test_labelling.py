@@ -201,6 +201,14 @@ def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) 
     assert [sampled.unit for sampled in label_all(start(db, audit, share=0))] == [before[0].unit]
 
 
+def test_a_label_is_made_under_one_spelling_of_a_name(db: Database, audit: Audit) -> None:
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
+    session = start(db, audit, "ada")
+    session.save(session.sample[0].unit, VALID)
+    with pytest.raises(UsageError, match="the rater 'Ada' differs from 'ada'"):
+        start(db, audit, "Ada")
+
+
 def test_a_label_of_a_text_that_has_changed_since_the_draw_is_not_stored(db: Database, audit: Audit) -> None:
     draw_label_sample(db, audit, LabelKind.TRACE, 90)
     session = start(db, audit, share=0)

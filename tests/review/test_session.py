@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, RatingAction
-from auditor.errors import StorageError
+from auditor.errors import StorageError, UsageError
 from auditor.review.export import iter_rating_rows
 from auditor.review.item import ReviewItem
 from auditor.review.rater_agreement import load_blind_decisions
@@ -249,6 +249,19 @@ def test_a_decision_about_answers_that_have_changed_since_is_not_stored(db: Data
         results.replace_conflicts(db, session.audit.id, conflicts)
     stored = [entry.rating for entry in rating_log.load_entries(db, session.audit.id)]
     assert [rating.score_left for rating in stored if rating.decision.resolves_conflict] == [-0.9] * 3
+
+
+def test_one_rater_is_not_two_by_another_spelling(db: Database) -> None:
+    session = open_session(db, " Zoë ")
+    session.decide(load_first_item(session), Decision.LEFT)
+    assert [entry.rating.rater for entry in rating_log.load_entries(db, session.audit.id)] == ["Zoë"]
+    assert open_session(db, "Zoe\u0308").rater == "Zoë", "the same name, in another composition"
+    for name in ("zoë", "ZOË"):
+        with pytest.raises(UsageError, match=f"the rater '{name}' differs from 'Zoë'.*--rater 'Zoë'"):
+            open_session(db, name)
+    assert open_session(db, "Zoe").rater == "Zoe"
+    with pytest.raises(UsageError, match="a rater needs a name"):
+        open_session(db, "  ")
 
 
 def test_the_question_is_the_surveys_wording(db: Database) -> None:
