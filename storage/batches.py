@@ -14,12 +14,16 @@ import sqlalchemy as sa
 
 from auditor.domain import Capability
 from auditor.storage import hash_chain
-from auditor.storage.call_records import ProviderBatch
+from auditor.storage.call_records import ProviderBatch, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.ledger import find_answered_keys, utc_now
 from auditor.storage.records import write_records
 from auditor.storage.row_classes import select_records, table_of
 from auditor.storage.writer import Job
+
+REFUSED, NEVER_SUBMITTED = "refused", "never submitted"
+UNCHARGED_OUTCOMES = (REFUSED, NEVER_SUBMITTED)
+"""How a batch ends that the provider has not processed."""
 
 
 async def record_prepared_batch(
@@ -119,6 +123,47 @@ def load_uncollected_batches(db: Database, audit_id: int) -> list[UncollectedBat
         if missing := len(batch.call_keys) - len(find_answered_keys(db, batch.call_keys)):
             uncollected.append(UncollectedBatch(batch.model_name, batch.remote_id, missing, batch.prepared_at))
     return uncollected
+
+
+class UnreadBatch(NamedTuple):
+    """A batch with calls whose results were never read, though the provider may have charged for them.
+
+    Attributes:
+        model_name: name of the model in the audit.
+        n_calls: number of these calls.
+        n_waiting: of these, those without an answer from elsewhere, whose results may still be read.
+        usd_per_call: the most that one of them may have cost, in US dollars; 0 if the price is not known.
+    """
+
+    model_name: str
+    n_calls: int
+    n_waiting: int
+    usd_per_call: float
+
+
+def load_unread_batches(db: Database, audit_id: int) -> list[UnreadBatch]:
+    """Load an audit's batches with results that were never read, such as those of calls that were sent again singly.
+
+    The requests of a batch are recorded with the time at which it was prepared.
+    """
+    table, attempt = table_of(ProviderBatch), table_of(StoredAttempt).c
+    is_charged = table.c.how.is_(None) | table.c.how.not_in(UNCHARGED_OUTCOMES)
+    with db.read() as connection:
+        stored_batches = select_records(connection, ProviderBatch, table.c.audit_id == audit_id, is_charged)
+        if not stored_batches:
+            return []
+        times = {batch.prepared_at.isoformat(timespec="milliseconds") for batch in stored_batches}
+        query = sa.select(attempt.key, attempt.started_at).where(attempt.started_at.in_(times))
+        read_results = {(key, started_at) for key, started_at in connection.execute(query)}
+    unread_batches = []
+    for batch in stored_batches:
+        started_at = batch.prepared_at.isoformat(timespec="milliseconds")
+        unread_keys = [key for key in batch.call_keys if (key, started_at) not in read_results]
+        if unread_keys:
+            n_waiting = len(unread_keys) - len(find_answered_keys(db, unread_keys)) if batch.ended_at is None else 0
+            usd_per_call = batch.reserved_usd / len(batch.call_keys)
+            unread_batches.append(UnreadBatch(batch.model_name, len(unread_keys), n_waiting, usd_per_call))
+    return unread_batches
 
 
 def load_remote_ids(db: Database) -> set[str]:

@@ -14,6 +14,7 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from auditor.domain.records import CallKey, RowPolicy
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.storage import hash_chain
+from auditor.storage.batches import load_unread_batches
 from auditor.storage.call_records import Dispatch, NotedCall, StoredAnswer, StoredAttempt
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
@@ -135,7 +136,8 @@ class Spending(NamedTuple):
     Attributes:
         usd: all of it.
         unreturned_usd: the part for requests without a recorded end, such as those in flight when a run was killed,
-            which may have been charged: each as the most expensive one to its model and for its purpose.
+            which may have been charged: each as the most expensive one to its model and for its purpose; in a batch
+            whose results were not read, as the largest possible one.
     """
 
     usd: float
@@ -235,12 +237,19 @@ def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
     return {name: cost for name, cost in fetch_rows(db, tuple, query) if name is not None and cost is not None}
 
 
-def sum_spending(db: Database, audit_id: int, max_in_flight: Mapping[str, int] = MappingProxyType({})) -> Spending:
+def sum_spending(
+    db: Database,
+    audit_id: int,
+    max_in_flight: Mapping[str, int] = MappingProxyType({}),
+    *,
+    collects_batches: bool = False,
+) -> Spending:
     """Sum what an audit may have spent itself: answers that other audits of the database asked for are left out.
 
     Args:
         max_in_flight: by model, how many requests a run had sent at most when it was killed: its other calls without a
             recorded end still waited for their turn. All of them, for models that are left out.
+        collects_batches: whether the results of batches that wait at a provider will be read, and are budgeted then.
     """
     attempt = table_of(StoredAttempt).c
     group = (attempt.name, attempt.purpose)
@@ -260,6 +269,10 @@ def sum_spending(db: Database, audit_id: int, max_in_flight: Mapping[str, int] =
         cost
         for (_, name), call_costs in costs_by_run.items()
         for cost in sorted(call_costs, reverse=True)[: max_in_flight.get(name)]
+    )
+    unreturned_usd += math.fsum(
+        batch.usd_per_call * (batch.n_calls - batch.n_waiting * collects_batches)
+        for batch in load_unread_batches(db, audit_id)
     )
     return Spending(math.fsum(total for *_, total, _ in rows) + unreturned_usd, unreturned_usd)
 

@@ -319,7 +319,9 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
 def _describe_spending(audit: AuditHandle, config: AuditConfig, budget_usd: float) -> str:
     """Say what an audit has spent of its budget, and what the budget still covers."""
     with open_stored_audit(audit.name, audit.storage) as (db, stored_audit):
-        spending = costs.sum_spending(db, stored_audit.id, config.max_in_flight)
+        spending = costs.sum_spending(
+            db, stored_audit.id, config.max_in_flight, collects_batches=config.batch is not None
+        )
     unreturned = (
         f" {format_usd(spending.unreturned_usd)} of it is for requests without an answer, which may have been charged."
         if spending.unreturned_usd

@@ -191,7 +191,9 @@ def _create_gateway(
     return models_gateway.Gateway(
         models,
         config.limits,
-        spent_usd=costs.sum_spending(recorder.db, recorder.audit_id, config.max_in_flight).usd,
+        spent_usd=costs.sum_spending(
+            recorder.db, recorder.audit_id, config.max_in_flight, collects_batches=config.batch is not None
+        ).usd,
         largest_usd=costs.find_largest_costs(recorder.db, recorder.audit_id),
         seed=config.seed,
         stop_event=stop_event,

@@ -354,9 +354,7 @@ def test_answers_under_ids_that_no_call_has_are_charged_by_estimate(server: Batc
         return Reply(raw=content.replace(b'"custom_id": "', b'"custom_id": "x') if batch.number == 0 else content)
 
     server.batches.deliver = deliver
-    audit = small(server, judges=[], batch=BATCH)
-    price = Price(input=10.0, output=100.0)
-    audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
+    audit = with_prices(small(server, judges=[], batch=BATCH))
     progress = NoticeRecorder()
     run_audit(audit, storage=storage, progress=progress)
     n_lost = len(server.batches.batches[0].bodies)
@@ -400,9 +398,7 @@ def test_answers_that_are_counted_but_not_returned_are_read_again_and_then_charg
 
     server.batches.deliver = deliver
     server.batches.counted = lambda number: len(server.batches.batches[number].bodies)
-    audit = small(server, judges=[], batch=BATCH)
-    price = Price(input=10.0, output=100.0)
-    audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
+    audit = with_prices(small(server, judges=[], batch=BATCH))
     progress = NoticeRecorder()
     run_audit(audit, storage=storage, progress=progress)
     n_lost = 3 if n_missing_readings > 2 else 0
@@ -565,6 +561,47 @@ def test_without_batch_in_the_config_waiting_calls_are_reported_and_asked_again(
     assert note.startswith("10 calls wait in 2 batches at the provider; without [batch]")
     assert len(server.requests) == DIRECT_CALLS
     assert status(storage)["batches"] == []
+
+
+def with_prices(audit: AuditConfig) -> AuditConfig:
+    """The audit with prices at which an answer costs $0.003 by itself, and half of that in a batch."""
+    price = Price(input=10.0, output=100.0)
+    return audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
+
+
+def test_batches_whose_calls_are_sent_again_count_against_the_budget_and_as_lost(
+    server: BatchServer, storage: str
+) -> None:
+    audit = with_prices(small(server, judges=[], batch=BATCH))
+    assert run_until(audit, storage, "batch_submitted:2")[0] == -9
+    with open_database(storage) as db:
+        stored_batches = load_records(db, audits.get_audit(db, "scripted").id, ProviderBatch)
+    reserved_usd = sum(batch.reserved_usd for batch in stored_batches)
+    single = audit.model_copy(update={"batch": None})
+    n_before = len(server.requests)
+    for budget_usd, is_enough in ((n_before * 0.003 + reserved_usd + 0.01, False), (10.0, True)):
+        limits = audit.limits.model_copy(update={"budget_usd": budget_usd})
+        run_audit(single.model_copy(update={"limits": limits}), storage=storage)
+        assert len(server.requests) == (DIRECT_CALLS if is_enough else n_before)
+    cost = open_audit("scripted", storage=storage).report().cost
+    assert cost.total.usd == pytest.approx(DIRECT_CALLS * 0.003)
+    assert cost.lost == len(server.batches.keys) > 0
+    assert cost.lost_usd == pytest.approx(reserved_usd)
+
+
+def test_batches_that_are_not_collected_in_time_count_as_lost(
+    server: BatchServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = with_prices(small(server, judges=[], batch=BATCH))
+    assert run_until(audit, storage, "batch_submitted:2")[0] == -9
+    assert open_audit("scripted", storage=storage).report().cost.lost == 0, "they can still be collected"
+    n_submitted = len(server.batches.keys)
+    monkeypatch.setattr("auditor.run.batches.manager.MIN_RETENTION_DAYS", -1)
+    run_audit(audit, storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    assert report.coverage.total[0].ok == DIRECT_CALLS
+    assert report.cost.lost == n_submitted > 0
+    assert report.cost.lost_usd
 
 
 def test_batch_settings_do_not_change_the_config_hash(server: BatchServer) -> None:

@@ -13,6 +13,7 @@ from auditor.models.litellm_client import token_price
 from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.reports.document import Column
 from auditor.storage import audits
+from auditor.storage.batches import UnreadBatch
 from auditor.storage.costs import CallCounts, CallSums, UnreturnedCallCount
 
 if TYPE_CHECKING:
@@ -68,9 +69,11 @@ class CostReport(ReportModel):
     total: CostRow
     rows: list[CostRow]
     lost: int
-    """Calls without an answer, in flight when a run was interrupted, or now: they may have been charged."""
+    """Calls without an answer, in flight when a run was interrupted, or now, and those in a batch whose results were
+    never read, and will not be: they may have been charged."""
     lost_usd: float | None
-    """Upper bound of their cost, from the dearest answer of each model and purpose; null where unknown."""
+    """Upper bound of their cost, from the dearest answer of each model and purpose, and what was reserved for those in
+    a batch; null where unknown."""
 
 
 def build_cost_report(source: ReportSource) -> CostReport:
@@ -92,9 +95,24 @@ def build_cost_report(source: ReportSource) -> CostReport:
             }
         ),
         rows=rows,
-        lost=sum(unreturned.calls for unreturned in source.failed_attempt_counts),
-        lost_usd=_bound_unanswered_cost(source.failed_attempt_counts, groups),
+        lost=sum(unreturned.calls for unreturned in source.failed_attempt_counts)
+        + sum(batch.n_calls - batch.n_waiting for batch in source.unread_batches),
+        lost_usd=total_cost(
+            [
+                _bound_unanswered_cost(source.failed_attempt_counts, groups),
+                *(_bound_batch_cost(batch, source.call_counts) for batch in source.unread_batches),
+            ]
+        ),
     )
+
+
+def _bound_batch_cost(batch: UnreadBatch, call_counts: Sequence[CallCounts]) -> float | None:
+    """Bound the cost of a batch's calls whose results will not be read, in US dollars; None if it is unknown."""
+    n_lost = batch.n_calls - batch.n_waiting
+    has_price = batch.usd_per_call or any(
+        counts.name == batch.model_name and counts.cost_usd is not None for counts in call_counts
+    )
+    return n_lost * batch.usd_per_call if has_price or not n_lost else None
 
 
 def _bound_unanswered_cost(

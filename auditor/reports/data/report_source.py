@@ -22,6 +22,7 @@ from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.prompts.language_data import addresses_judge
 from auditor.storage import audits, costs, count_queries, results
 from auditor.storage.audits import Audit
+from auditor.storage.batches import UnreadBatch, load_unread_batches
 from auditor.storage.call_records import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
@@ -167,6 +168,7 @@ class ReportSource:
     exclusions: Sequence[Exclusion] = ()
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
+    unread_batches: Sequence[UnreadBatch] = ()
     reviewed_conflicts: Sequence[ReviewedConflict] = field(default=(), repr=False)
     sentence_pair_counts: Sequence[OutcomeCount] = ()
     votes: VoteArrays = field(default_factory=VoteArrays.empty, repr=False)
@@ -458,6 +460,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "probe_repeats": count_queries.count_probe_repeats,
     "sentence_pair_counts": count_queries.count_sentence_pairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
+    "unread_batches": load_unread_batches,
     "probe_models": list_answering_models,
     "author_guesses": partial(load_records, record_class=Guess),
     "judge_tests": partial(load_records, record_class=AlteredTraceVerdict),

@@ -80,7 +80,8 @@ def describe_lost_requests(cost: CostReport) -> str:
     amount = "the amount is unknown" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
     return (
         f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}. They were "
-        "in flight, or about to be sent, when a run was interrupted, or are so now."
+        "in flight, or about to be sent, when a run was interrupted, or are so now, or in a batch that was not "
+        "collected."
     )
 
 

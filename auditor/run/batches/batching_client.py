@@ -128,7 +128,7 @@ async def _submit_with_retries(
             n_attempts += 1
             is_refused = not is_search and error.is_refusal
             if is_refused and not error.is_retryable:
-                await batches.record_ended_batch(manager.recorder.db, batch, "refused")
+                await batches.record_ended_batch(manager.recorder.db, batch, batches.REFUSED)
                 raise rejected_batch_error(queue, str(error)) from None
             if not manager.may_retry(error, n_attempts):
                 # The next run finds out whether the batch arrived.

@@ -82,7 +82,7 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
     batch.remote_id = None
     calls = pluralize(len(batch.stored_batch.call_keys), "call")
     manager.notify(f"A batch of {calls} to '{queue.section.name}' was never submitted: its calls are sent now.")
-    manager.abandon_batch(batch, queue, "never submitted")
+    manager.abandon_batch(batch, queue, batches.NEVER_SUBMITTED)
     return False
 
 
@@ -148,7 +148,7 @@ async def _requeue_rejected(
     # The calls' rejections so far without another open batch that could have filled the provider's queue.
     n_rejections = max((pending_call.n_rejections for pending_call in batch.pending_calls.values()), default=0)
     if not status.is_queue_full or (n_rejections >= manager.config.limits.max_attempts and not other_tasks):
-        manager.close_batch(batch, "refused")
+        manager.close_batch(batch, batches.REFUSED)
         raise rejected_batch_error(queue, status.rejection_reason or "")
     manager.notify(
         f"The batch {batch.remote_id} was rejected by the provider and will be submitted again by itself: "
@@ -160,7 +160,7 @@ async def _requeue_rejected(
         [*other_tasks, manager.start_background_task(asyncio.sleep(MAX_POLL_FACTOR * manager.settings.poll_s))],
         return_when=asyncio.FIRST_COMPLETED,
     )
-    manager.abandon_batch(batch, queue, "refused")
+    manager.abandon_batch(batch, queue, batches.REFUSED)
 
 
 async def _wait_for_late_calls(batch: OpenBatch, quiet_s: float) -> None:
