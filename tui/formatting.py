@@ -129,10 +129,10 @@ def format_cell(country: str, topic: str) -> str:
 
 
 def draw_progress_bar(share: float | None, width: int) -> str:
-    """Draw a bar for a share in [0, 1]; dots if the share is None."""
+    """Draw a bar for a share in [0, 1], full or empty only if the share is; dots if it is None."""
     if share is None:
         return "·" * width
-    full = round(share * width)
+    full = round(share * width) if share in (0, 1) else min(max(round(share * width), 1), width - 1)
     return "━" * full + "╌" * (width - full)
 
 

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from auditor.reports.number_format import pluralize
+from auditor.reports.number_format import format_share, format_usd, pluralize
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.overview import AuditOverview, load_overviews
 from auditor.tui.formatting import (
@@ -147,7 +147,7 @@ def render_audit_card(overview: AuditOverview, width: int) -> Content:
     updated_at = audit.updated_at[:16].replace("T", " ")
     name = fit_width(audit.name, max(width - len(state) - len(updated_at) - 3, 12))
     title_line = Content.assemble((name, "bold"), " ", (state, style), "  ", (updated_at, "$text-muted"))
-    usable_note = [] if overview.usable_share is None else [f"{overview.usable_share:.0%} usable"]
+    usable_note = [] if overview.usable_share is None else [f"{format_share(overview.usable_share)} usable"]
     progress_text = f" {' · '.join([*_format_answer_counts(overview), *usable_note, _format_cost(overview)])}"
     return Content("\n").join(
         [
@@ -185,7 +185,7 @@ def _format_cost(overview: AuditOverview) -> str:
     """Format the cost in US dollars; with "≥" if some calls have no known price."""
     if overview.cost_usd is None:
         return "cost unknown"
-    return f"{'≥ ' if overview.unpriced else ''}${overview.cost_usd:.2f}"
+    return format_usd(overview.cost_usd, lower_bound=overview.unpriced > 0)
 
 
 def _render_conflict_counts(overview: AuditOverview) -> Content:

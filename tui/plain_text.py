@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TextIO, TypeVar
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.errors import AuditorError, did_you_mean
-from auditor.reports.number_format import pluralize
+from auditor.errors import AuditorError, UsageError, did_you_mean
+from auditor.reports.number_format import format_share, format_usd, pluralize
 from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, addresses_its_judge
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
@@ -28,10 +28,12 @@ def describe_audit(number: int, overview: AuditOverview) -> str:
     n_waiting = overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
     run_state = "stopped" if overview.runner is None else "running"
     state = "done" if overview.is_finished else f"{run_state} at stage {to_single_line(overview.audit.stage)}"
-    progress = "" if overview.progress is None else f", {overview.progress:.0%} of the samples done"
+    progress = "" if overview.progress is None else f", {format_share(overview.progress)} of the samples done"
     progress += "".join(f", {answers}" for answers in overview.describe_probe_answers())
-    usable = "" if overview.usable_share is None else f", {overview.usable_share:.0%} of them usable"
-    cost = "cost unknown" if overview.cost_usd is None else f"cost {overview.cost_usd:.2f} dollars"
+    usable = "" if overview.usable_share is None else f", {format_share(overview.usable_share)} of them usable"
+    at_least = "at least " if overview.unpriced else ""
+    amount = format_usd(overview.cost_usd)
+    cost = f"cost {amount}" if overview.cost_usd is None else f"cost {at_least}{amount.removeprefix('$')} dollars"
     name = to_single_line(overview.audit.name)
     waiting = f"{n_waiting} of {pluralize(overview.n_conflicts, 'conflict')} not settled"
     return f"{number}. {name}: {state}{progress}{usable}, {cost}, {waiting}."
@@ -176,6 +178,15 @@ def make_line_writer(stdout: TextIO) -> Callable[[str], None]:
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stdout, flush=True)
 
     return write_line
+
+
+def require_alone(command: str, argument: str) -> None:
+    """Raise UsageError if a word follows a command that saves or undoes something, and takes none."""
+    if argument:
+        raise UsageError(
+            f"'{command}' was not done: it takes nothing after it, but got '{to_single_line(argument)}'.",
+            f"Enter '{command}' alone.",
+        )
 
 
 def run_commands(target: P, stdin: TextIO, commands: Commands[P]) -> None:

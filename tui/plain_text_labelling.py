@@ -20,7 +20,7 @@ from auditor.tui.formatting import (
     to_single_line,
 )
 from auditor.tui.key_bindings import command_help
-from auditor.tui.plain_text import Commands
+from auditor.tui.plain_text import Commands, require_alone
 from auditor.tui.plain_text_review import parse_number
 from auditor.tui.settings import ReviewSettings
 
@@ -144,6 +144,7 @@ class PlainTextLabelling:
 
     def undo(self, argument: str) -> None:
         """Undo the rater's last label, and print its unit."""
+        require_alone("undo", argument)
         opened = self.queue.undo()
         if opened is None:
             self.write_line("There is nothing to undo.")
@@ -171,7 +172,12 @@ def _list(names: object) -> str:
 
 def _make_choose_command(number: int) -> tuple[Callable[[PlainTextLabelling, str], None], str]:
     """Build the command that saves the answer of a number, with its help text."""
-    return lambda labelling, argument: labelling.choose(number), f"save answer number {number} of those listed."
+
+    def choose(labelling: PlainTextLabelling, argument: str) -> None:
+        require_alone(str(number), argument)
+        labelling.choose(number)
+
+    return choose, f"save answer number {number} of those listed."
 
 
 LABEL_COMMANDS: Commands[PlainTextLabelling] = {

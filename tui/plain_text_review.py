@@ -35,6 +35,7 @@ from auditor.tui.plain_text import (
     describe_item,
     describe_queue_row,
     describe_samples,
+    require_alone,
 )
 from auditor.tui.settings import ReviewSettings
 
@@ -213,10 +214,9 @@ class PlainTextList:
 
 def parse_number(text: str, maximum: int) -> int:
     """Parse a position from 1 to `maximum`; raise UsageError for any other text."""
-    if not text.isdecimal() or not 1 <= int(text) <= maximum:
-        raise UsageError(
-            f"'{to_single_line(text)}' is not a number of the list.", f"Enter a number from 1 to {maximum}."
-        )
+    if not text.isdecimal() or len(text) > len(str(maximum)) or not 1 <= int(text) <= maximum:
+        how_to_fix = f"Enter a number from 1 to {maximum}." if maximum else "The list is empty."
+        raise UsageError(f"'{to_single_line(text)}' is not a number of the list.", how_to_fix)
     return int(text)
 
 
@@ -277,7 +277,9 @@ class PlainTextReview(PlainTextList):
         """Make a decision; one that needs a score reads it from the argument, and one that resolves nothing goes on."""
         if decision.needs_score:
             self.decide(decision, self._parse_score(argument))
-        elif decision.resolves_conflict:
+            return
+        require_alone(decision.value, argument)
+        if decision.resolves_conflict:
             self.decide(decision)
         else:
             if self.item.decision is None or not self.item.decision.resolves_conflict:
@@ -299,6 +301,7 @@ class PlainTextReview(PlainTextList):
 
     def confirm_cell(self, argument: str) -> None:
         """Save what the command `cell` printed for the open conflict."""
+        require_alone("confirm", argument)
         preview = self._cell_preview
         if preview is None or preview.item is not self.item:
             raise UsageError("there is nothing to confirm.", "Enter 'cell' and a score first, as in: cell -0.4")
@@ -337,9 +340,11 @@ class PlainTextReview(PlainTextList):
         self.write_lines(describe_hidden_evidence(self.item))
 
     def undo(self, argument: str) -> None:
+        require_alone("undo", argument)
         self._report_undo(RatingAction.UNDO, self.session.undo())
 
     def redo(self, argument: str) -> None:
+        require_alone("redo", argument)
         self._report_undo(RatingAction.REDO, self.session.redo())
 
     def _report_undo(self, act: RatingAction, entry: RatingEntry | None) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Decision
+from auditor.reports.number_format import format_usd
 from auditor.review.session import ReviewSession
 from auditor.storage import audits, ledger, results
 from auditor.storage.conflict_status import ConflictStatus
@@ -21,6 +22,7 @@ from auditor.storage.database import Database, find_runner, run_lock
 from auditor.storage.overview import load_overviews
 from auditor.storage.probe_results import AnswerCount
 from auditor.tui.home import HomeScreen, render_audit_card
+from auditor.tui.plain_text import describe_audit
 from tests.support.known import known
 from tests.support.review_audit import save_review_audit
 from tests.support.synthetic_audit import populate
@@ -37,7 +39,7 @@ async def test_audits_are_listed_with_progress_coverage_cost_and_open_conflicts(
         for words in ("2 audits", "moral", "population", "✓ done", "180/180 samples · 100% usable · cost unknown"):
             assert words in text
         (overview,) = (o for o in load_overviews(db) if o.audit.name == "population")
-        assert f"≥ ${overview.cost_usd:.2f}" in text
+        assert format_usd(overview.cost_usd, lower_bound=True) in text
         assert f"○ {overview.conflicts[ConflictStatus.OPEN]} open" in text
         assert max(map(len, text.splitlines())) <= 80
         assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", text)) == 2  # each fits on one line, even with a scrollbar
@@ -111,6 +113,17 @@ async def test_an_empty_database_explains_how_to_run_an_audit(run: Run, db: Data
         assert known(db.path).name in driver.text.replace("\n", "").replace(" ", "")
         await driver.press("enter", "a", "j", "k")
         assert isinstance(driver.page, HomeScreen)
+
+
+def test_small_costs_and_losses_are_not_rounded_away_in_either_form(db: Database) -> None:
+    save_review_audit(db)
+    (overview,) = load_overviews(db)
+    overview = replace(overview, planned_samples=1001, traces=AnswerCount(1000, 999), cost_usd=0.0042, unpriced=3)
+    text = render_audit_card(overview, 78).plain
+    assert "━╌ 1,000/1,001 samples · > 99% usable · ≥ $0.0042" in text
+    sentence = describe_audit(1, overview)
+    assert "> 99% of the samples done, > 99% of them usable, cost at least 0.0042 dollars, " in sentence
+    assert "cost 12.50 dollars" in describe_audit(1, replace(overview, cost_usd=12.5, unpriced=0))
 
 
 def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:

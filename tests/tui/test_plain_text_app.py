@@ -179,6 +179,12 @@ def test_invalid_commands_are_explained_and_the_session_continues(review: Review
         "score nan": "'nan' is not a score.",
         "open 99": "'99' is not a number of the list. Enter a number from 1 to 20.",
         "open -1": "'-1' is not a number of the list. Enter a number from 1 to 20.",
+        f"open {'9' * 5000}": "is not a number of the list. Enter a number from 1 to 20.",
+        "left -0.4": "'left' was not done: it takes nothing after it, but got '-0.4'. Enter 'left' alone.",
+        "skip 2": "'skip' was not done",
+        "undo 3": "'undo' was not done",
+        "redo 3": "'redo' was not done",
+        "confirm -0.4": "'confirm' was not done",
         "filter knd:x": "Did you mean 'kind'?",
         "sort size": "unknown value 'sort:size'",
         "\x1b[2J": "Unknown command '␛[2J'",
@@ -187,6 +193,7 @@ def test_invalid_commands_are_explained_and_the_session_continues(review: Review
     assert [message for message in messages.values() if message not in transcript] == []
     assert "quit: quit. Everything is saved." in transcript
     assert rating_log.load_entries(db, 1) == []
+    assert "'1' is not a number of the list. The list is empty." in review("filter country:nowhere", "open 1")
 
 
 def test_the_end_of_input_ends_the_session(review: Review) -> None:
@@ -391,6 +398,8 @@ def test_wrong_commands_are_explained(label: Review, db: Database) -> None:
         "aspect culture perhaps": "'perhaps' is no answer. Enter: aspect culture yes, no or none.",
         "nxt": "Unknown command 'nxt'. Did you mean 'next'?",
         "undo": "There is nothing to undo.",
+        "1 2": "'1' was not done: it takes nothing after it, but got '2'.",
+        "undo 2": "'undo' was not done",
     }
     transcript = label(*messages)
     assert [message for message in messages.values() if message not in transcript] == []
