@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import types
+from typing import Any
 
+from sqlalchemy import inspect
 from sqlmodel import SQLModel
 
 from auditor.storage.row_classes import METADATA, table_of
@@ -18,6 +20,10 @@ class Row(SQLModel):
 
     metadata = METADATA
     model_config = {"defer_build": True}
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        """The row's columns: SQLModel shows the fields that it knows, which are those declared in a class."""
+        return [(column.name, getattr(self, column.name)) for column in inspect(type(self)).columns]
 
 
 @functools.cache

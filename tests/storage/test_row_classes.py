@@ -164,6 +164,7 @@ def test_rows_are_read_in_a_session_of_sqlmodel(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/auditor.db") as db, Session(db.engine) as session:
         populate(db)
         rows = session.exec(select(trace_row).where(trace_row.model == "alder", trace_row.sample == 0)).all()
+        assert "model='alder'" in repr(rows[0])
     assert {(row.model, row.country) for row in rows} >= {("alder", "Egypt"), ("alder", "Brazil")}
 
 
