@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -301,10 +302,14 @@ def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dic
     """
     report = build_report(db, name)
     entries: dict[str, dict[str, Any]] = {}
+    texts: dict[str, str] = {}
     for block in (*iterate_blocks(build_report_document(report)), *build_exported_tables(report)):
         if isinstance(block, Table):
-            file = name_table_file(block)
-            folder.write(file, render_csv(block))
+            text, first = render_csv(block), Path(name_table_file(block))
+            names = itertools.chain([first.name], (f"{first.stem}_{n}{first.suffix}" for n in itertools.count(2)))
+            file = next(name for name in names if texts.get(name, text) == text)  # ids of probes may be taken
+            texts[file] = text
+            folder.write(file, text)
             entries[file] = {"name": Path(file).stem, "about": block.label, "file": file, "rows": len(block.rows)}
     return list(entries.values())
 

@@ -327,10 +327,7 @@ def _log_run(
         project=project,
         dir=str(folder),
         mode="online" if online else "offline",
-        id=(
-            f"{slugify(run.params['audit'])[:40]}-{slugify(run.name)[:40]}-{digest[:8]}-"
-            f"{'a' if artifact_folder else 'm'}"
-        ),
+        id=_make_run_id(run, digest, "a" if artifact_folder else "m"),
         name=run.name,
         group=run.params["audit"],
         job_type="audit" if artifact_folder else "model",
@@ -349,3 +346,9 @@ def _log_run(
     finally:
         wandb_run.finish()
     return location
+
+
+def _make_run_id(run: TrackerRun, digest: str, kind: str) -> str:
+    """The id of a run: equal for the same report, and different for models whose names are alike."""
+    names_digest = sha256("\n".join([digest, run.params["audit"], run.name]).encode()).hexdigest()
+    return f"{slugify(run.params['audit'])[:40]}-{slugify(run.name)[:40]}-{names_digest[:8]}-{kind}"

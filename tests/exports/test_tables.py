@@ -16,7 +16,7 @@ from auditor.domain import Rating, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import TableExport, export_tables
 from auditor.reports.data.build import build_report
-from auditor.reports.document import Table
+from auditor.reports.document import Column, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.table_files import render_csv
 from auditor.reports.render.tables import name_table_file
@@ -66,6 +66,19 @@ def parquet(two_audits: tuple[Database, Audit], tmp_path_factory: pytest.TempPat
 def jsonl(two_audits: tuple[Database, Audit], tmp_path_factory: pytest.TempPathFactory) -> Exported:
     folder = tmp_path_factory.mktemp("jsonl") / "out"
     return Exported(folder, export_tables(two_audits[0], two_audits[1].name, folder, "jsonl"))
+
+
+def test_a_table_of_a_probe_replaces_none_of_the_report(
+    two_audits: tuple[Database, Audit], parquet: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = [Table("alignment", "Theirs", "", [Column("model", "name")], [[name]]) for name in ("a", "b")]
+    monkeypatch.setattr("auditor.exports.tables.build_exported_tables", lambda report: extra)
+    export_tables(two_audits[0], two_audits[1].name, tmp_path / "out")
+    files = [f"report_alignment{end}.csv" for end in ("", "_2", "_3")]
+    texts = [(tmp_path / "out" / file).read_text() for file in files]
+    assert texts == [(parquet.folder / files[0]).read_text(), "model\na\n", "model\nb\n"]
+    listed = [table["file"] for table in Exported(tmp_path / "out", parquet.export).manifest["report_tables"]]
+    assert set(files) <= set(listed)
 
 
 def count_rows(db: Database, row: Any, audit: Audit) -> int:

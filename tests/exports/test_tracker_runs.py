@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from auditor.errors import UsageError
-from auditor.exports.tracker_runs import TRACKED_FIGURES, build_runs, export_mlflow, export_wandb
+from auditor.exports.tracker_runs import (
+    TRACKED_FIGURES,
+    TrackerRun,
+    _make_run_id,
+    build_runs,
+    export_mlflow,
+    export_wandb,
+)
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
@@ -137,6 +144,15 @@ def read_records(log: bytes) -> Iterator[bytes]:
         position += 7 + size
         if fragment_kind in (1, 4):
             yield record
+
+
+def test_wandb_keeps_models_apart_whose_names_are_alike() -> None:
+    """Weights & Biases shows the runs of one id as one, with the figures of the last."""
+    long = "organisation/a-long-name-of-a-model-with-many-words"
+    names = [f"{long}-2024-06", f"{long}-2024-12", "modèle", "modele", "model/a", "model:a"]
+    ids = [_make_run_id(TrackerRun(name, {"audit": "a"}, {}), "0" * 64, "m") for name in names]
+    assert len(set(ids)) == len(names)
+    assert ids[0] == _make_run_id(TrackerRun(names[0], {"audit": "a", "seed": "1"}, {}), "0" * 64, "m")
 
 
 @pytest.mark.slow

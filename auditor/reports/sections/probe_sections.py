@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -15,6 +15,7 @@ from auditor.probe_interface import Headline
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, ListItem, Paragraph, Section, Table, Text
+from auditor.reports.document.table_checks import find_table_problem, iterate_tables
 
 
 def build_probe_sections(report: Report) -> Iterator[Section]:
@@ -32,7 +33,7 @@ def _build_result_section(name: str, figures: BaseModel) -> Section | None:
     if isinstance(figures, UnavailableProbe):
         return _explain_missing(name, figures.unavailable)
     try:
-        return load_probe(name).call_optional("section", figures, returns=Section)
+        return _check_section(name, "section", load_probe(name).call_optional("section", figures, returns=Section))
     except ProbeError as error:
         return _explain_missing(name, str(error))
 
@@ -164,7 +165,8 @@ def compare_installed_probes(figures_by_audit: Sequence[Mapping[str, BaseModel]]
                 for either in (figures, other):
                     if isinstance(either, UnavailableProbe):
                         raise ProbeError(either.unavailable)
-                sections.append(load_probe(name).call_optional("compare", figures, other, returns=Section))
+                section = load_probe(name).call_optional("compare", figures, other, returns=Section)
+                sections.append(_check_section(name, "compare", section))
         except ProbeError as error:
             sections = [_explain_missing(name, f"{error.message[0].upper()}{error.message[1:]}")]
         yield from (section for section in sections if section is not None)
@@ -176,14 +178,31 @@ def build_probe_tables(report: Report) -> Iterator[Table]:
         yield from probe.build_summary_tables(report)
     for name, figures in report.probes.items():
         if not isinstance(figures, UnavailableProbe):
-            yield from load_probe(name).call_each("summary_tables", figures, item=Table)
+            tables = load_probe(name).call_each("summary_tables", figures, item=Table)
+            yield from _check_tables(name, "summary_tables", tables)
 
 
 def build_exported_tables(report: Report) -> Iterator[Table]:
     """Yield the tables that probes of other packages add to `auditor export tables`."""
     for name, figures in report.probes.items():
         if not isinstance(figures, UnavailableProbe):
-            yield from load_probe(name).call_each("export_tables", figures, item=Table)
+            tables = load_probe(name).call_each("export_tables", figures, item=Table)
+            yield from _check_tables(name, "export_tables", tables)
+
+
+def _check_section(name: str, hook: str, section: Section | None) -> Section | None:
+    """Return the section that a hook of a probe built; raise ProbeError for a table in it that cannot be shown."""
+    _check_tables(name, hook, iterate_tables(section) if section is not None else ())
+    return section
+
+
+def _check_tables(name: str, hook: str, tables: Iterable[Table]) -> Iterable[Table]:
+    """Return the tables that a hook of a probe built; raise ProbeError for one that cannot be shown."""
+    for table in tables:
+        if problem := find_table_problem(table):
+            message = f"the hook '{hook}' of the probe '{name}' returned a table that cannot be shown: {problem}."
+            raise ProbeError(message, load_probe(name).advice)
+    return tables
 
 
 def _explain_missing(name: str, reason: str) -> Section:

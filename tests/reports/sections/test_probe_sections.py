@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 
@@ -19,9 +21,9 @@ from auditor.probes.pressure.figures import PressureFigures, PressureRow
 from auditor.probes.reasoning.figures import ReasoningFigures, ReasoningRow
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import List
+from auditor.reports.document import Column, List, Section, Table
 from auditor.reports.sections.page_one import NO_PROBE_FINDING, build_summary_section
-from auditor.reports.sections.probe_sections import compare_installed_probes, list_probe_findings
+from auditor.reports.sections.probe_sections import build_probe_sections, compare_installed_probes, list_probe_findings
 from tests.probes.distribution.test_section import KNOWS, SAMPLED, make_distribution, make_row as make_distribution_row
 from tests.probes.logic.test_section import make_logic, make_row, make_share
 from tests.probes.semantic.test_section import make_model, make_score, make_semantic
@@ -211,3 +213,39 @@ def test_a_comparison_names_a_probe_that_cannot_be_used(monkeypatch: pytest.Monk
 def test_a_sentence_of_another_type_is_named_with_its_probe(headline: object) -> None:
     with pytest.raises(ProbeError, match="the hook 'headline' of the probe 'p' returned"):
         make_probe(headline).headline(Figures())
+
+
+NUMBERS = [Column("m", "name"), Column("n", "number")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "problem"),
+    [
+        (NUMBERS, [["a", 1], ["b"]], "row 2 of the table 't' has 1 cells for 2 columns"),
+        (NUMBERS, [["a", 1, 2]], "row 1 of the table 't' has 3 cells for 2 columns"),
+        (NUMBERS, [["a", np.int64(5)]], "of the type int64 in a column of the kind 'number'"),
+        (NUMBERS, [["a", math.nan]], "has nan of the type float"),
+        (NUMBERS, [{"m": "a", "n": 1}], "row 1 of the table 't' is of the type dict, not a list of cells"),
+        (
+            [Column("m", "name"), Column("n", "text")],
+            [["a", 5]],
+            "has 5 of the type int in a column of the kind 'text'",
+        ),
+        (["m", "n"], [["a", "b"]], "has the column 'm', which is no Column"),
+    ],
+)
+def test_a_table_of_a_probe_that_cannot_be_shown_is_named_and_the_report_has_all_else(
+    monkeypatch: pytest.MonkeyPatch, report: Report, columns: Any, rows: Any, problem: str
+) -> None:
+    class Careless(Probe[Any, Any]):
+        def section(self, figures: Any) -> Section:
+            return Section("t", "T", [Table("t", "T", "", columns, rows)], "T")
+
+    monkeypatch.setitem(
+        installed_probes._LOADED, "p", InstalledProbe(Careless(), ProbeSource("p", "p-package", "1", Careless))
+    )
+    [section] = build_probe_sections(report.model_copy(update={"probes": {"p": Figures()}}))
+    text = text_of(section)
+    assert "the hook 'section' of the probe 'p' returned a table that cannot be shown" in text
+    assert problem in text
+    assert "Its recorded answers are kept." in text

@@ -1,0 +1,71 @@
+"""Check tables that other packages build: a cell of another type than its column's stops a report, or is lost in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.metrics.intervals.estimate import Estimate
+from auditor.reports.document.blocks import (
+    Code,
+    Document,
+    Footnoted,
+    Link,
+    LowerBound,
+    Printed,
+    Reason,
+    Row,
+    Section,
+    Strong,
+    Table,
+    iterate_blocks,
+)
+from auditor.reports.document.columns import Column, CountShare, Name
+
+_TEXTS = (str, list, tuple, Name, Strong, Code, Link)
+_FIGURES = (int, float, Estimate, Footnoted, Printed, CountShare, LowerBound)
+_CELL_TYPES: Mapping[str, tuple[type, ...]] = {
+    "name": _TEXTS,
+    "text": _TEXTS,
+    "number": _FIGURES,
+    "estimate": _FIGURES,
+    "interval": (Estimate, Footnoted),
+    "share": _FIGURES,
+    "bar": (list, tuple),
+}
+
+
+def iterate_tables(section: Section) -> Iterator[Table]:
+    """Every table of a section."""
+    return (block for block in iterate_blocks(Document("", "", "", [section])) if isinstance(block, Table))
+
+
+def find_table_problem(table: Table) -> str | None:
+    """What keeps a table from being shown in every form, as the end of a sentence; None if nothing does."""
+    if not isinstance(table.id, str) or not re.fullmatch(r"[\w-]+", table.id):
+        return f"the id '{table.id}' has other characters than letters, digits, - and _"
+    for column in table.columns:
+        if not isinstance(column, Column) or column.kind not in _CELL_TYPES:
+            return f"the table '{table.id}' has the column {column!r}, which is no Column of a known kind"
+    for number, row in enumerate(table.rows, start=1):
+        cells = row.cells if isinstance(row, Row) else row
+        if problem := _find_row_problem(cells, table.columns):
+            return f"row {number} of the table '{table.id}' {problem}"
+    return None
+
+
+def _find_row_problem(cells: Any, columns: Sequence[Column]) -> str | None:
+    """What is wrong with a row; None if nothing is."""
+    if not isinstance(cells, list | tuple):
+        return f"is of the type {type(cells).__name__}, not a list of cells"
+    width = sum(cell.columns if isinstance(cell, Reason) else 1 for cell in cells)
+    if width != len(columns):
+        return f"has {width} cells for {len(columns)} columns"
+    if width > len(cells):  # a reason that spans several columns
+        return None
+    for cell, column in zip(cells, columns, strict=True):
+        is_known = cell is None or isinstance(cell, (Reason, *_CELL_TYPES[column.kind]))
+        if not is_known or isinstance(cell, bool) or (isinstance(cell, float) and cell != cell):
+            return f"has {cell!r} of the type {type(cell).__name__} in a column of the kind '{column.kind}'"
+    return None
