@@ -17,7 +17,7 @@ from auditor.agents.call_builders import (
 )
 from auditor.agents.call_runner import run_calls
 from auditor.agents.peer_review import parse_verdict, review_schema
-from auditor.agents.refusals import declines_request
+from auditor.agents.refusals import declines_request, find_outcome_without_structure
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import (
@@ -167,7 +167,7 @@ def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[Gue
     schema: type[AuthorGuess | BlindGuess] = BlindGuess if countries or topics else AuthorGuess
     guess = parse_structured_answer(schema, answer.text, request)
     if isinstance(guess, str):
-        return replace(unanswered, outcome=Outcome.UNPARSED)
+        return replace(unanswered, outcome=find_outcome_without_structure(answer.text))
     numbers = (guess.country, guess.practice, guess.analyst) if isinstance(guess, BlindGuess) else (0, 0, guess.analyst)
     is_listed = [
         1 <= number <= len(choices.names) or not choices.names for number, choices in zip(numbers, options, strict=True)
@@ -240,7 +240,7 @@ def _parse_restatement(answer: Answer, rewriter: str, trace: Trace) -> Restateme
         return unanswered
     restated = parse_structured_answer(Restated, answer.text)
     if isinstance(restated, str):
-        return replace(unanswered, outcome=Outcome.UNPARSED)
+        return replace(unanswered, outcome=find_outcome_without_structure(answer.text))
     if declines_request(restated.text):
         return replace(unanswered, outcome=Outcome.REFUSED)
     return replace(unanswered, text=restated.text)

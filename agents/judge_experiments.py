@@ -18,7 +18,7 @@ from auditor.agents.call_builders import (
 )
 from auditor.agents.call_runner import run_calls
 from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace, plant_instruction
-from auditor.agents.refusals import refuses_in_reasons
+from auditor.agents.refusals import find_outcome_without_structure, refuses_in_reasons
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import (
@@ -306,7 +306,7 @@ def _parse_contest(answer: Answer, judge: str, conflict: Conflict, swapped: bool
         return unanswered
     preference = parse_structured_answer(SidePreference, answer.text, request)
     if isinstance(preference, str):
-        return replace(unanswered, outcome=Outcome.UNPARSED)
+        return replace(unanswered, outcome=find_outcome_without_structure(answer.text))
     if refuses_in_reasons(preference):
         return replace(unanswered, outcome=Outcome.REFUSED)
     return replace(unanswered, prefers_first=preference.better == "FIRST")

@@ -12,7 +12,7 @@ from typing import cast
 from auditor.agents.call_builders import blind_trace, build_review_call
 from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.conflict_resolution import collect_votes, outcome_can_change
-from auditor.agents.refusals import begins_with_refusal, has_words
+from auditor.agents.refusals import begins_with_refusal, find_outcome_without_structure, has_words
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, Conflict, Message, Outcome, Ruling, Trace, Verdict, derive_seed
@@ -61,7 +61,7 @@ def parse_verdict(
         return make(answer.outcome)
     review = parse_structured_answer(schema, answer.text, request)
     if isinstance(review, str):
-        return make(Outcome.UNPARSED)
+        return make(find_outcome_without_structure(answer.text))
     if not has_words(review.justification):
         return make(Outcome.UNPARSED)
     if begins_with_refusal(review.justification):

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from auditor.domain import ENGLISH, LANGUAGES
+from auditor.domain import ENGLISH, LANGUAGES, Outcome
+from auditor.models.reasoning import strip_thinking
 from auditor.models.structured_reading import MAX_CACHED_READINGS
 from auditor.prompts.language_data import RefusalPatterns, load_refusal_patterns
 
@@ -79,6 +80,11 @@ def refuses_in_reasons(answer: BaseModel) -> bool:
     """Whether the reasons of a structured answer refuse: a server that enforces the structure makes them a choice."""
     reasons = (getattr(answer, name, None) for name in _REASONS)
     return any(isinstance(text, str) and declines_request(text) for text in reasons)
+
+
+def find_outcome_without_structure(text: str) -> Outcome:
+    """Outcome of a complete answer that lacks the requested structure: a plain refusal, or an unreadable answer."""
+    return Outcome.REFUSED if begins_with_refusal(strip_thinking(text)) else Outcome.UNPARSED
 
 
 def has_words(text: str) -> bool:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from auditor.agents.answer_parsing import parse_trace
-from auditor.agents.blinding_checks import _parse_restatement
+from auditor.agents.blinding_checks import GuessOptions, _parse_guess, _parse_restatement
 from auditor.agents.judge_experiments import _parse_contest
 from auditor.agents.peer_review import parse_verdict
 from auditor.agents.refusals import are_all_refusals, begins_with_refusal
@@ -97,6 +97,29 @@ def read_choices(reason: str) -> dict[str, Outcome]:
 )
 def test_a_choice_whose_reason_refuses_the_request_is_none(text: str) -> None:
     assert set(read_choices(text).values()) == {Outcome.REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"), [*((t, Outcome.REFUSED) for t in ALL_REFUSALS), ("A or B", Outcome.UNPARSED)]
+)
+def test_a_plain_refusal_where_a_structure_was_asked_for_is_refused_and_not_unreadable(
+    text: str, outcome: Outcome
+) -> None:
+    reply = Answer("k", Outcome.OK, text)
+    options = (GuessOptions((), ""), GuessOptions((), ""), GuessOptions(("m", "n"), "m"))
+    outcomes = {
+        "verdict": parse_verdict(reply, "j", TRACE, 60).outcome,
+        "guess": _parse_guess(reply, "j", TRACE, options).outcome,
+        "restatement": _parse_restatement(reply, "r", TRACE).outcome,
+        "contest": _parse_contest(reply, "j", CONFLICT, swapped=False).outcome,
+        "comparison": parse_comparison(reply, LogicProbe(), "j", ITEMS, LogicQuestion(0, 0, 1)).outcome,
+        "choice": parse_choice(reply, 4)[0],
+        "moral answer": parse_answer(reply, "structured")[0],
+        "rule": parse_rule(reply, "structured")[0],
+        "support": parse_pair_verdict(reply, CONSISTENCY_PURPOSE)[0],
+        "support in one word": parse_pair_verdict(reply, CONSISTENCY_PURPOSE, is_paper_form=True)[0],
+    }
+    assert set(outcomes.values()) == {outcome}
 
 
 @pytest.mark.parametrize(

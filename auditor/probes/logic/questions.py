@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from auditor.agents.call_builders import build_call, build_logprob_call, effective_temperature
-from auditor.agents.refusals import refuses_in_reasons
+from auditor.agents.refusals import find_outcome_without_structure, refuses_in_reasons
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, ModelSection
@@ -425,7 +425,7 @@ def _parse_decision(probe: LogicProbe, text: str, request: str = "") -> tuple[Ou
     """Parse the choice from an answer with or without reasoning, which a judge may leave out; None if there is none."""
     choice = parse_structured_answer(answer_schema(probe, is_reasoned=False), text, request)
     if isinstance(choice, str):
-        return Outcome.UNPARSED, None
+        return find_outcome_without_structure(text), None
     reasoned = read_structured_answer(answer_schema(probe, is_reasoned=True), text, request, explains=False).answer
     if reasoned is not None and refuses_in_reasons(reasoned):
         return Outcome.REFUSED, None

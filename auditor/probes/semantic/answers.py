@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_audit_calls
-from auditor.agents.refusals import declines_request, refuses_in_reasons
+from auditor.agents.refusals import declines_request, find_outcome_without_structure, refuses_in_reasons
 from auditor.agents.run_context import RunContext
 from auditor.config import REPLAY, AuditConfig, ModelSection
 from auditor.domain import Answer, Call, Outcome, Purpose
@@ -62,7 +62,9 @@ def parse_answer(answer: Answer, mode: AnswerMode) -> tuple[Outcome, str | None]
     if mode == "text":
         return check_statement(strip_thinking(answer.text).strip())
     moral_answer = parse_structured_answer(MoralAnswer, answer.text)
-    return (Outcome.UNPARSED, None) if isinstance(moral_answer, str) else check_statement(moral_answer.answer)
+    if isinstance(moral_answer, str):
+        return find_outcome_without_structure(answer.text), None
+    return check_statement(moral_answer.answer)
 
 
 def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple[Outcome, str | None]:
@@ -82,7 +84,7 @@ def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple
     else:
         rule_of_thumb = parse_structured_answer(RuleOfThumb, answer.text)
         if isinstance(rule_of_thumb, str):
-            return Outcome.UNPARSED, None
+            return find_outcome_without_structure(answer.text), None
         rule = strip_label_and_quotes(rule_of_thumb.rule)
     return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else check_statement(rule)
 
@@ -92,7 +94,9 @@ def parse_choice(answer: Answer, n_choices: int, request: str = "") -> tuple[Out
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
     choice = parse_structured_answer(Choice, answer.text, request)
-    if isinstance(choice, str) or not 1 <= choice.choice <= n_choices:
+    if isinstance(choice, str):
+        return find_outcome_without_structure(answer.text), None, None
+    if not 1 <= choice.choice <= n_choices:
         return Outcome.UNPARSED, None, None
     return (Outcome.REFUSED, None, None) if refuses_in_reasons(choice) else (Outcome.OK, choice.choice, choice.reason)
 
@@ -130,11 +134,13 @@ def parse_pair_verdict(
         return answer.outcome, None, None
     if is_paper_form:
         word = _VERDICT.match(strip_thinking(answer.text))
-        return (Outcome.OK, word[1] is not None, None) if word else (Outcome.UNPARSED, None, None)
+        if word is None:
+            return find_outcome_without_structure(answer.text), None, None
+        return Outcome.OK, word[1] is not None, None
     schema: type[Support | Contradiction] = Support if purpose is CONSISTENCY_PURPOSE else Contradiction
     verdict = parse_structured_answer(schema, answer.text, request)
     if isinstance(verdict, str):
-        return Outcome.UNPARSED, None, None
+        return find_outcome_without_structure(answer.text), None, None
     if refuses_in_reasons(verdict):
         return Outcome.REFUSED, None, None
     return Outcome.OK, verdict.supported if isinstance(verdict, Support) else verdict.contradict, verdict.reason
