@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -135,10 +135,10 @@ def shuffled_null(
     lengths: ArrayLike | None = None,
     strata: int = 5,
 ) -> NullDistribution:
-    """The mean score of groups of n answers that come from n different questions.
+    """The mean score of groups of answers that come from different questions; groups are as large as the questions'.
 
     Args:
-        embeddings: shape (q, n, d).
+        embeddings: shape (q, n, d); nan for a missing answer.
         variant, alpha: as in `semantic_graph_entropy`.
         shuffles: number of shuffled data sets, drawn with `seed`.
         lengths: shape (q,), typical length of a question's answers: groups then mix only questions of similar length.
@@ -149,15 +149,19 @@ def shuffled_null(
         return NullDistribution(None, None, None, 0, q, f"too few questions to shuffle: {q}, with {n} answers each")
     order = np.arange(q) if lengths is None else np.argsort(np.asarray(lengths, dtype=float), kind="stable")
     length_classes = np.array_split(order, 1 if lengths is None else max(1, min(strata, q // n)))
+    present = np.isfinite(embeddings).all(axis=2)
     rng = np.random.default_rng(seed)
     means = np.empty(shuffles)
     for shuffle in range(shuffles):
-        source_questions = np.concatenate([_mix_questions(members, n, rng) for members in length_classes])
+        sources = [_mix_answers(present, members, rng) for members in length_classes]
+        questions, numbers, kept = (np.concatenate(column) for column in zip(*sources, strict=True))
         scores = [
-            semantic_graph_entropies(embeddings[source_questions[start : start + 64], np.arange(n)], variant, alpha)
-            for start in range(0, q, 64)
+            semantic_graph_entropies(
+                np.where(kept[block, :, None], embeddings[questions[block], numbers[block]], np.nan), variant, alpha
+            )
+            for block in (slice(start, start + 64) for start in range(0, len(questions), 64))
         ]
-        all_scores = np.concatenate(scores)
+        all_scores = np.concatenate([np.empty(0), *scores])
         scored = all_scores[~np.isnan(all_scores)]
         means[shuffle] = scored.mean() if len(scored) else np.nan
     known = means[~np.isnan(means)]
@@ -165,6 +169,42 @@ def shuffled_null(
         return NullDistribution(None, None, None, 0, q, "no group of shuffled answers has two of them")
     low, high = np.quantile(known, (LOWER_QUANTILE, UPPER_QUANTILE))
     return NullDistribution(float(known.mean()), float(low), float(high), len(known), q)
+
+
+class _Sources(NamedTuple):
+    """Where the answers of mixed groups are taken from, shape (groups, n) each.
+
+    Attributes:
+        questions, numbers: the question of an answer, and its number among those of that question.
+        kept: whether the group has this answer.
+    """
+
+    questions: NDArray[np.intp]
+    numbers: NDArray[np.intp]
+    kept: NDArray[np.bool_]
+
+
+def _mix_answers(present: NDArray[np.bool_], members: NDArray[np.intp], rng: np.random.Generator) -> _Sources:
+    """Mix the answers of some questions into groups, none with two answers to one question.
+
+    Groups have as many answers as the questions, since the score depends on their number.
+
+    Args:
+        present: shape (q, n), the usable answers of all questions.
+    """
+    n = present.shape[1]
+    if present[members].all():
+        questions = _mix_questions(members, n, rng)
+        return _Sources(questions, np.broadcast_to(np.arange(n), questions.shape), np.ones(questions.shape, dtype=bool))
+    sizes = present[members].sum(axis=1)
+    usable = members[sizes > 0]
+    sizes = np.minimum(sizes[sizes > 1], len(usable))
+    # The first n of a random order of the usable questions, and a random usable answer to each of them.
+    orders = rng.random((len(sizes), len(usable))).argsort(axis=1)[:, :n]
+    questions = np.full((len(sizes), n), usable[0] if len(usable) else 0, dtype=np.intp)
+    questions[:, : orders.shape[1]] = usable[orders]
+    numbers = np.where(present[questions], rng.random((*questions.shape, n)), -1.0).argmax(axis=2)
+    return _Sources(questions, numbers, np.arange(n) < sizes[:, None])
 
 
 def _mix_questions(members: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -289,8 +289,8 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
     """Build the tables of differences between models, of scores by moral foundation, and of other measures."""
     if semantic.differences:
         caption = (
-            "Score of the model minus that of the other, on shared questions, with 95% CI. p is adjusted for all "
-            "pairs of models (Holm)."
+            "Score of the model minus that of the other, with 95% CI, on questions with as many usable answers of "
+            "both. p is adjusted for all pairs of models (Holm)."
         )
         title, rows = "Differences between models", semantic.differences
         yield tabulate("paraphrase-differences", title, caption, rows, SemanticDifferenceRow)

@@ -187,6 +187,26 @@ def test_null_never_puts_two_answers_of_one_question_together() -> None:
     assert shuffled_null(rows, seed=1).high == 0.0
 
 
+def test_null_of_questions_that_lack_answers_has_groups_of_their_sizes() -> None:
+    """With alpha = 10, two unrelated answers have a higher score than five: a model that refuses is no more alike."""
+    rng = np.random.default_rng(0)
+    rows = 0.6 * np.eye(32)[0] + 0.8 * rng.normal(size=(200, 5, 32)) / np.sqrt(32)
+    for question in rows[::2]:
+        question[rng.permutation(5)[:3]] = np.nan
+    score = semantic_graph_entropies(rows).mean()
+    null = shuffled_null(rows, seed=1)
+    assert known(null.mean) == pytest.approx(score, abs=0.02)
+    assert known(null.low) <= score <= known(null.high)
+    by_length = shuffled_null(rows, seed=1, lengths=np.tile([1.0, 2.0], 100))
+    assert known(by_length.mean) == pytest.approx(score, abs=0.02)
+
+
+def test_null_of_questions_with_missing_answers_never_mixes_two_of_one_question() -> None:
+    rows = np.repeat(np.eye(6)[:, None, :], 5, axis=1)
+    rows[0, :2] = rows[3, 1:] = np.nan
+    assert shuffled_null(rows, seed=1).high == 0.0
+
+
 def test_matched_null_mixes_only_answers_of_like_length() -> None:
     # Short answers all point one way, long ones another: the matched null sees that likeness is due to length.
     lengths = np.repeat([10.0, 90.0], 20)

@@ -32,6 +32,8 @@ from auditor.reports.data.requests import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.document import Column
 from auditor.reports.number_format import format_span
 
+NO_EQUAL_SIZE_REASON = "no question has as many usable answers of one as of the other"
+
 
 def difference_over_questions(first: FloatArray, second: FloatArray, *, metric: str = "") -> Tested:
     """Mean of second minus first, with an interval over questions.
@@ -50,6 +52,8 @@ def build_difference_rows(
 ) -> list[SemanticDifferenceRow]:
     """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted.
 
+    The scores of a question are of equally many usable answers: with alpha = 10, two unrelated answers have a higher
+    score than five, so that a model which refuses would seem the more consistent one.
     Pairs with different sampling settings are listed without figures, and are no test that Holm's method counts.
     """
     pairs = sorted(
@@ -59,13 +63,23 @@ def build_difference_rows(
         SemanticDifferenceRow(
             first=first,
             second=second,
-            difference=difference_over_questions(table.scores_of(first), table.scores_of(second))
+            difference=_compare_models(table, first, second)
             if sampling.are_comparable(first, second, MORAL_PURPOSE)
             else Tested(None, 0, reason=INCOMPARABLE_REASON),
         )
         for first, second in pairs
     ]
     return adjust_rows(rows, "difference", "differences in consistency")
+
+
+def _compare_models(table: ScoreTable, first: str, second: str) -> Tested:
+    """Difference of two models' scores, on the questions with equally many usable answers of both."""
+    scores, other_scores = table.scores_of(first), table.scores_of(second)
+    has_equal_size = table.sizes_of(first) == table.sizes_of(second)
+    difference = difference_over_questions(np.where(has_equal_size, scores, np.nan), other_scores)
+    if difference.value is None and np.isfinite(scores + other_scores).any():
+        return Tested(None, 0, reason=NO_EQUAL_SIZE_REASON)
+    return difference
 
 
 class AnswerCountRow(ReportModel):

@@ -39,11 +39,14 @@ class ScoreTable:
         self.foundations = [q.foundation for q in questions]
         question_index = {q.id: i for i, q in enumerate(questions)}
         self._scores: dict[tuple[str, str, str], FloatArray] = {}
+        self._sizes: dict[tuple[str, str, str], FloatArray] = {}
         for score in scores:
             key = (score.model, score.text, score.metric)
             column = self._scores.setdefault(key, np.full(len(questions), np.nan))
             if score.value is not None:
                 column[question_index[score.question]] = score.value
+            sizes = self._sizes.setdefault(key, np.zeros(len(questions)))
+            sizes[question_index[score.question]] = score.n
 
     @property
     def models(self) -> set[str]:
@@ -65,6 +68,11 @@ class ScoreTable:
         """
         key = (model, text or self.settings.measured, metric or self.settings.variant)
         return self._scores.get(key, np.full(len(self.questions), np.nan))
+
+    def sizes_of(self, model: str) -> FloatArray:
+        """Number of usable texts that the score of each question is of, by the audit's text and variant."""
+        key = (model, self.settings.measured, self.settings.variant)
+        return self._sizes.get(key, np.zeros(len(self.questions)))
 
 
 def mean_over_questions(
