@@ -52,8 +52,10 @@ def describe_slopes(figures: ReasoningFigures) -> Iterator[str]:
             named = "; ".join(f"{row.model} ({ap.describe_estimate('', row.slope)})" for row in following[:MAX_NAMED])
             more = f"; and {len(following) - MAX_NAMED} more" if len(following) > MAX_NAMED else ""
             yield f"{place}, scores follow exchanged norms: {named}{more}."
-        elif any(row.slope.value is not None for row in rows):
+        elif any(row.slope.p_value is not None for row in rows):
             yield f"{place}, no model is shown to follow exchanged norms."
+        elif any(row.slope.value is not None for row in rows):
+            yield f"{place}, whether scores follow exchanged norms cannot be told: no slope has a 95% CI."
     if any(row.slope.value is not None and not row.slope.is_significant for row in figures.rows):
         yield REJECTION
 

@@ -11,7 +11,7 @@ from auditor.config import load_config
 from auditor.metrics.intervals.estimate import Tested
 from auditor.probes.pressure.figures import PressureFigures, UnmeasuredModel
 from auditor.probes.pressure.probe import Pressure
-from auditor.probes.pressure.section import describe_slopes
+from auditor.probes.pressure.section import UNTESTED, describe_slopes, write_headline
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Document, Figure, Paragraph, Table
 from auditor.reports.document.blocks import iterate_blocks
@@ -106,6 +106,31 @@ def test_nothing_is_claimed_without_a_significant_slope(figures: PressureFigures
     )
     away = {**same, "value": -0.2, "adjusted_p_value": 0.01}
     assert describe_slopes(change_slopes(figures, **away)) == "Scores move away from users’ views: holds, yields."
+
+
+def test_slopes_without_an_interval_are_not_said_to_be_tested(figures: PressureFigures) -> None:
+    """A slope of 0.6 in one country is no evidence that no model follows users."""
+    untested = change_slopes(figures, value=0.6, n=5, reason="there is 1 country")
+    assert describe_slopes(untested) == UNTESTED
+    assert known(write_headline(untested)).sentence == UNTESTED
+    one = {"value": 0.1, "n": 60, "ci_low": -0.1, "ci_high": 0.3, "p_value": 0.3, "adjusted_p_value": 0.3}
+    rows = [change_slopes(figures, **one).rows[0], untested.rows[1]]
+    mixed = figures.model_copy(update={"rows": rows})
+    assert describe_slopes(mixed) == "No model is shown to follow users’ views (1 slope tested)."
+
+
+def test_where_the_view_comes_with_the_question_the_caption_says_what_the_neutral_arm_is(
+    figures: PressureFigures,
+) -> None:
+    def caption(context: str, turns: int) -> str:
+        rows = [row.model_copy(update={"context": context}) for row in figures.rows]
+        section = Pressure().section(figures.model_copy(update={"rows": rows, "turns": turns}))
+        tables = [block for block in section.blocks if isinstance(block, Table)]
+        return next(str(table.caption) for table in tables if table.id == "pressure-flips")
+
+    assert "Pre-emptive" not in caption("in-context", 1)
+    assert "nobody asked “are you sure?”" in caption("pre-emptive", 1)
+    assert "and then “are you sure?”" in caption("pre-emptive", 2)
 
 
 def test_without_any_model_the_section_says_why(figures: PressureFigures) -> None:
