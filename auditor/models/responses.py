@@ -181,15 +181,17 @@ def _is_all_reasoning(call: Call, response: Any, message: Any, capability: Capab
 def _tool_call_arguments(call: Call, message: Any) -> str | None:
     """Arguments of the tool that the model called, as JSON text: of the required tool, else of the first one called.
 
-    None if the model called no tool.
+    Several calls with different arguments are several answers, whose texts are joined. None if the model called no
+    tool.
     """
-    functions = [getattr(tool_call, "function", None) for tool_call in getattr(message, "tool_calls", None) or []]
-    candidates = [
-        function
-        for function in functions
-        if function is not None and function.name == (call.schema or "").rpartition(".")[2]
-    ] or [function for function in functions if function is not None]
-    return str(candidates[0].arguments or "") if candidates else None
+    tool_calls = [getattr(tool_call, "function", None) for tool_call in getattr(message, "tool_calls", None) or []]
+    functions = [function for function in tool_calls if function is not None]
+    required_name = (call.schema or "").rpartition(".")[2]
+    names = [function.name for function in functions]
+    name = required_name if required_name in names else next(iter(names), None)
+    candidates = [function for function in functions if function.name == name]
+    texts = dict.fromkeys(str(function.arguments or "") for function in candidates)
+    return "\n".join(texts) if candidates else None
 
 
 def build_answer(

@@ -15,6 +15,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.gateway_calls import ask as ask_gateway, model_section
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
+OTHER_JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": 0.9})
 FULL, TOOLS_ONLY = "openai/x", "volcengine/x"
 
 
@@ -22,6 +23,12 @@ def tool_call(name: str, arguments: str, text: str | None = None) -> Reply:
     function = {"name": name, "arguments": arguments}
     calls = [{"id": "call_1", "type": "function", "function": function}]
     return completion(text, finish="tool_calls", tool_calls=calls)
+
+
+def tool_calls(*arguments: str) -> Reply:
+    functions = [{"name": "MoralJudgement", "arguments": text} for text in arguments]
+    calls = [{"id": f"call_{number}", "type": "function", "function": f} for number, f in enumerate(functions)]
+    return completion(None, finish="tool_calls", tool_calls=calls)
 
 
 class ResponseCase(NamedTuple):
@@ -53,6 +60,9 @@ RESPONSE_CASES = {
     ),
     "a tool though a schema was sent": ResponseCase(lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK,
                                                     JUDGEMENT, sent=("response_format",)),
+    "a tool called twice alike": ResponseCase(lambda r: tool_calls(JUDGEMENT, JUDGEMENT), Outcome.OK, JUDGEMENT),
+    "a tool called twice with two answers": ResponseCase(lambda r: tool_calls(JUDGEMENT, OTHER_JUDGEMENT), Outcome.OK,
+                                                         f"{JUDGEMENT}\n{OTHER_JUDGEMENT}"),
     "a tool of another name": ResponseCase(lambda r: tool_call("answer", JUDGEMENT), Outcome.OK, JUDGEMENT),
     "words beside a tool": ResponseCase(lambda r: tool_call("search", "{}", JUDGEMENT), Outcome.OK, JUDGEMENT),
     "a tool without arguments": ResponseCase(lambda r: tool_call("MoralJudgement", ""), Outcome.SERVER_ERROR),
