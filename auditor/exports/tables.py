@@ -317,6 +317,8 @@ def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dic
 def export_paper(report: Report, folder: Path) -> list[Path]:
     """Write the tables of the paper as CSV, and as one file of LaTeX; no file is left half written.
 
+    In a folder with such an export, the files of tables without rows in this audit are removed: they are of another.
+
     Returns:
         Paths of the files; a table without rows in this audit has no file.
 
@@ -325,7 +327,10 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     """
     make_folder(folder)
     text_by_path = {folder / name: text for name, text in report_files.render_paper_files(report)}
+    is_export = (folder / report_files.PAPER_LATEX).exists()
     write_files(text_by_path)
+    for name in report_files.list_empty_paper_files(report) if is_export else ():
+        (folder / name).unlink(missing_ok=True)
     return list(text_by_path)
 
 

@@ -67,6 +67,7 @@ class TaskAnswerRow:
         answer: the answer itself; empty if it is only in the text.
         text: the whole reply; empty if there is none.
         outcome: outcome of the call; None if the file does not say.
+        number: the answer with a decimal point, if the column has decimal commas; for answers that are no choices.
     """
 
     location: str
@@ -76,6 +77,7 @@ class TaskAnswerRow:
     answer: str = ""
     text: str = ""
     outcome: Outcome | None = None
+    number: str = ""
 
 
 class RecordedTask(NamedTuple):
@@ -224,7 +226,8 @@ def _build_trace(row: TaskAnswerRow, task: Task, item: TaskItem, number: int) ->
     recorded_outcome = row.outcome or (Outcome.OK if row.answer or row.text else Outcome.CLIENT_ERROR)
     if recorded_outcome is not Outcome.OK:
         return Trace(row.author, item.cell, number, recorded_outcome, None, row.text or None)
-    answer = canonical_answer(task, item, row.answer) if row.answer else None
+    stated = row.answer if task.kind is AnswerKind.CHOICE else row.number or row.answer
+    answer = canonical_answer(task, item, stated) if stated else None
     if answer is None and row.text:
         parsed = parse_task_trace(Answer("", Outcome.OK, row.text), task, row.author, item.cell, number, "text")
         return replace(parsed, key=None)
@@ -338,6 +341,7 @@ def _read_table(file: Path, names: set[str]) -> Iterator[TaskAnswerRow]:
             row.cells["answer"],
             row.cells.get("text", ""),
             parse_enum_cell(row, "outcome", Outcome, str.lower),
+            row.with_decimal_point("answer"),
         )
 
 

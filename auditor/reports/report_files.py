@@ -11,7 +11,7 @@ from xml.etree import ElementTree as xml
 from auditor.atomic_files import make_folder, write_files
 from auditor.reports.data.gates.estimates import CheckResult, Gate, GateStatus, ModelCheck
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure
+from auditor.reports.document import Figure, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.figures import export_pdf, export_png, export_spec, export_svg
 from auditor.reports.render.table_files import render_csv, render_latex
@@ -19,14 +19,23 @@ from auditor.reports.sections.paper_tables import build_paper_tables
 from auditor.reports.sections.report import build_report_document
 from auditor.text_safety import escape_invisible
 
+PAPER_LATEX = "tables.tex"
+
 
 def render_paper_files(report: Report) -> list[tuple[str, str]]:
     """Render the paper's files as (name, text): a CSV for every table that has rows, and one TeX file with all."""
     tables = [table for table in build_paper_tables(report) if table.rows]
-    return [
-        *((f"{table.id.replace('-', '_')}.csv", render_csv(table)) for table in tables),
-        ("tables.tex", render_latex(tables)),
-    ]
+    return [*((_name_paper_file(table), render_csv(table)) for table in tables), (PAPER_LATEX, render_latex(tables))]
+
+
+def list_empty_paper_files(report: Report) -> list[str]:
+    """List the names of the paper's tables that have no rows in this report, and so no file."""
+    return [_name_paper_file(table) for table in build_paper_tables(report) if not table.rows]
+
+
+def _name_paper_file(table: Table) -> str:
+    """File name of a table of the paper."""
+    return f"{table.id.replace('-', '_')}.csv"
 
 
 PlotFormat = Literal["svg", "png", "pdf", "vega"]

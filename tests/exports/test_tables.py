@@ -14,8 +14,9 @@ from sqlalchemy import func, select
 
 from auditor.domain import Rating, Trace
 from auditor.errors import StorageError, UsageError
-from auditor.exports.tables import TableExport, export_tables
+from auditor.exports.tables import TableExport, export_paper, export_tables
 from auditor.reports.data.build import build_report
+from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.table_files import render_csv
@@ -79,6 +80,22 @@ def test_a_table_of_a_probe_replaces_none_of_the_report(
     assert texts == [(parquet.folder / files[0]).read_text(), "model\na\n", "model\nb\n"]
     listed = [table["file"] for table in Exported(tmp_path / "out", parquet.export).manifest["report_tables"]]
     assert set(files) <= set(listed)
+
+
+def test_the_papers_tables_are_all_of_one_audit(report: Report, tmp_path: Path) -> None:
+    """A table that the later audit does not have would be published with its others."""
+    later = report.model_copy(update={"topics": []})
+    folder, theirs = tmp_path / "paper", tmp_path / "theirs"
+    for path in (folder, theirs):
+        path.mkdir()
+        (path / "notes.csv").touch()
+    (theirs / "topics.csv").write_text("of another program")
+    export_paper(report, folder)
+    assert (folder / "topics.csv").exists()
+    written = export_paper(later, folder)
+    assert {*folder.iterdir()} == {*written, folder / "notes.csv"}
+    export_paper(later, theirs)
+    assert (theirs / "topics.csv").read_text() == "of another program"
 
 
 def count_rows(db: Database, row: Any, audit: Audit) -> int:

@@ -75,6 +75,18 @@ def test_numbers_are_compared_with_their_tolerance(tmp_path: Path, storage: str)
     assert [row.score.mae.value for row in task.models if row.score] == [1.0, 3.0]
 
 
+def test_answers_with_decimal_commas_are_numbers(tmp_path: Path, storage: str) -> None:
+    """A spreadsheet in German writes 3.142 as 3,142; an option keeps its comma."""
+    items = write(tmp_path / "items.csv", "id;question;truth\nx;Pi?;3,142\ny;Half?;0,5\n")
+    file = write(tmp_path / "a.csv", "model;id;answer\nm;x;3,142\nm;y;0,5\nn;x;3142\nn;y;0,25\n")
+    _, task = import_file(file, storage, items=items, answer_format={"answer": "exact"})
+    assert [row.accuracy.value for row in task.models] == [1.0, 0.0]
+    items = write(tmp_path / "items.csv", "id;question;options;truth\nx;Pi?;3,142|2,5;3,142\n")
+    file = write(tmp_path / "a.csv", "model;id;answer\nm;x;3,142\nn;x;2,5\n")
+    _, task = import_file(file, storage, items=items, answer_format=CHOICE)
+    assert [row.accuracy.value for row in task.models] == [1.0, 0.0]
+
+
 def test_unknown_items_and_repeated_answers_stop_the_import(tmp_path: Path, storage: str) -> None:
     items = write(tmp_path / "items.csv", ITEMS)
     file = write(tmp_path / "a.csv", "model,id,answer\nm,mooon,one\nm,mooon,one\nm,mars,one\nm,sun,yes\n")
