@@ -492,8 +492,8 @@ def _describe_judge(row: LogicRow) -> Iterator[str]:
     if row.commutativity.value is not None:
         yield (
             f"makes the same decision in both orders for {_describe_share(row.commutativity)} of decided pairs "
-            f"(commutativity), and gives the same answer for {_describe_share(row.position_consistency)} of all pairs, "
-            "ties among them (position consistency)"
+            f"(commutativity), and gives the same answer for {_describe_share(row.position_consistency)} of pairs "
+            "answered in both orders, ties among them (position consistency)"
         )
     if row.negation.value is not None:
         yield f"reverses its answer to {_describe_share(row.negation)} of decided negated questions"
