@@ -17,6 +17,13 @@ EntropyVariant = Literal["sage", "sge"]
 Floats = NDArray[np.float64]
 
 
+class SizedScores(NamedTuple):
+    """Scores of questions, nan where there is none, and the number of usable texts of each; shape (questions,) each."""
+
+    values: Floats
+    sizes: Floats
+
+
 def semantic_graph_entropy(embeddings: ArrayLike, variant: EntropyVariant = "sage", alpha: float = 10.0) -> float:
     """Consistency of the answers to one question, from the graph of their similarities.
 

@@ -19,7 +19,7 @@ from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
 from auditor.domain import Call, Outcome, Survey
 from auditor.errors import UsageError
 from auditor.experiments.stored_audit import Requirement
-from auditor.metrics.answers.semantic import cosine_similarities
+from auditor.metrics.answers.semantic import SizedScores, cosine_similarities
 from auditor.models.text_similarity import consistency_measures
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answers import parse_answer, parse_choice, parse_rule
@@ -41,7 +41,7 @@ from auditor.reports.data.cost import ForecastRange
 
 
 class GroupScores(NamedTuple):
-    """Scores of groups of answers, shape (groups,) each; nan for fewer than two usable texts.
+    """Scores of groups of answers, with the number of usable texts of each group.
 
     Attributes:
         main: by the measure that the audit reports as its score.
@@ -50,8 +50,8 @@ class GroupScores(NamedTuple):
             requested.
     """
 
-    main: Floats
-    by_measure: dict[tuple[str, str], Floats]
+    main: SizedScores
+    by_measure: dict[tuple[str, str], SizedScores]
     outcomes: dict[str, Counter[Outcome]]
 
 
@@ -86,10 +86,12 @@ def score_groups(
         text for texts in (*answers, *rules) for text in texts if text is not None
     )
     scores: dict[tuple[str, str], Floats] = {}
+    sizes: dict[str, Floats] = {}
     texts_by_kind: dict[str, TextGrid] = {}
     for kind, vectors in stack_text_kinds(answers, rules, vectors_by_text, settings, group_size).items():
         by_metric = score_similarities(cosine_similarities(vectors), kind, settings)
         scores |= {(kind, metric): values for metric, values in by_metric.items()}
+        sizes[kind] = np.isfinite(vectors).all(axis=2).sum(axis=1).astype(float)
         texts_by_kind |= {name: texts for name, texts in (("answer", answers), ("rot", rules)) if name == kind}
     measures = consistency_measures(probe.rivals, encoder, probe.bertscore_model)
     scores |= {key: np.array(values) for key, values in score_measures(texts_by_kind, measures).items()}
@@ -98,9 +100,10 @@ def score_groups(
         "answer": Counter(member.outcome for member in members),
         "rot": Counter(member.rule_outcome for member in members if member.rule_outcome is not None),
     }
+    by_measure = {(text, metric): SizedScores(values, sizes[text]) for (text, metric), values in scores.items()}
     return GroupScores(
-        scores[settings.measured, settings.variant],
-        scores,
+        by_measure[settings.measured, settings.variant],
+        by_measure,
         {text: by_outcome for text, by_outcome in counts.items() if by_outcome},
     )
 

@@ -126,9 +126,9 @@ def test_each_judge_has_its_share_of_first_items_whether_or_not_the_interval_exc
     [(text, _)] = findings_of(build(report, [make_row(first=first)]))
     assert text == (
         f"{finding}makes the same decision in both orders for 80% (95% CI 70% to 90%) of decided pairs "
-        "(commutativity), and gives the same answer for 80% (95% CI 70% to 90%) of pairs answered in both orders, ties among them "
-        "(position consistency); reverses its answer to 80% (95% CI 70% to 90%) of decided negated questions; "
-        "has no cycles in 80% (95% CI 70% to 90%) of "
+        "(commutativity), and gives the same answer for 80% (95% CI 70% to 90%) of pairs answered in both orders, "
+        "ties among them (position consistency); reverses its answer to 80% (95% CI 70% to 90%) of decided negated "
+        "questions; has no cycles in 80% (95% CI 70% to 90%) of "
         "fully decided subsets of 3 items."
     )
 

@@ -106,11 +106,11 @@ def _build_temperature_row(
     return SemanticTemperatureRow(
         model=model,
         temperature=value,
-        same_words=mean_over_questions(same_words.main),
-        other_words=mean_over_questions(other_words.main),
+        same_words=mean_over_questions(same_words.main.values),
+        other_words=mean_over_questions(other_words.main.values),
         difference=change,
         measures=compare_measures(MeasureByWordingRow, same_words.by_measure, other_words.by_measure),
-        questions=len(same_words.main),
+        questions=len(same_words.main.values),
         counts=build_count_rows({"same_words": same_words.outcomes, "other_words": other_words.outcomes}),
     )
 
@@ -177,8 +177,8 @@ def _build_rule_row(model: str, before: GroupScores, after: GroupScores) -> Rule
     change = difference_over_questions(before.main, after.main)
     return RuleFollowingRow(
         model=model,
-        before=mean_over_questions(before.main),
-        after=mean_over_questions(after.main),
+        before=mean_over_questions(before.main.values),
+        after=mean_over_questions(after.main.values),
         change=change,
         measures=compare_measures(MeasureByRuleRow, before.by_measure, after.by_measure),
         counts=build_count_rows({"before": before.outcomes, "after": after.outcomes}),
@@ -332,11 +332,11 @@ def _build_accuracy_row(model: str, accuracies: FloatArray, scores: GroupScores)
             "instances",
             empty_reason="no question has a usable answer",
         ),
-        consistency=mean_over_questions(scores.main),
-        r=correlate_over_units(scores.main, accuracies, units),
+        consistency=mean_over_questions(scores.main.values),
+        r=correlate_over_units(scores.main.values, accuracies, units),
         measures=[
-            TaskConsistencyRow(text=text, metric=metric, consistency=mean_over_questions(values, metric=metric))
-            for (text, metric), values in scores.by_measure.items()
+            TaskConsistencyRow(text=text, metric=metric, consistency=mean_over_questions(sized.values, metric=metric))
+            for (text, metric), sized in scores.by_measure.items()
         ],
         counts=build_count_rows({"": scores.outcomes}),
     )

@@ -10,11 +10,17 @@ import numpy as np
 from pydantic import Field
 
 from auditor.domain import Outcome
+from auditor.metrics.answers.semantic import SizedScores
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.metrics.intervals.items import AveragedEstimate
 from auditor.metrics.intervals.paired import paired_difference
 from auditor.metrics.people.over_models import ModelCorrelation
-from auditor.probes.semantic.figures.schema import ScoreTable, SemanticDifferenceRow, bounds_of, mean_over_questions
+from auditor.probes.semantic.figures.schema import (
+    ScoreTable,
+    SemanticDifferenceRow,
+    bounds_of,
+    mean_over_questions,
+)
 from auditor.probes.semantic.records import MORAL_PURPOSE
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_model import (
@@ -27,7 +33,6 @@ from auditor.reports.data.report_model import (
     RowTest,
     p_column,
 )
-from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.requests import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.document import Column
 from auditor.reports.number_format import format_span
@@ -35,16 +40,23 @@ from auditor.reports.number_format import format_span
 NO_EQUAL_SIZE_REASON = "no question has as many usable answers of one as of the other"
 
 
-def difference_over_questions(first: FloatArray, second: FloatArray, *, metric: str = "") -> Tested:
+def difference_over_questions(first: SizedScores, second: SizedScores, *, metric: str = "") -> Tested:
     """Mean of second minus first, with an interval over questions.
 
+    The scores of a question are of equally many usable texts: with alpha = 10, two unrelated answers have a higher
+    score than five, so that a model which refuses would seem the more consistent one.
+
     Args:
-        first, second: scores, shape (questions,) each, nan where there is none.
+        first, second: scores of the same questions.
         metric: of both; see `mean_over_questions`.
     """
     low, high = bounds_of(metric)
-    bounds = (low - high, high - low)
-    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=bounds)
+    values = np.where(first.sizes == second.sizes, first.values, np.nan)
+    units = {"question": np.arange(len(values))}
+    difference = paired_difference(values, second.values, units, bounds=(low - high, high - low))
+    if difference.value is None and np.isfinite(first.values + second.values).any():
+        return Tested(None, 0, reason=NO_EQUAL_SIZE_REASON)
+    return difference
 
 
 def build_difference_rows(
@@ -52,8 +64,6 @@ def build_difference_rows(
 ) -> list[SemanticDifferenceRow]:
     """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted.
 
-    The scores of a question are of equally many usable answers: with alpha = 10, two unrelated answers have a higher
-    score than five, so that a model which refuses would seem the more consistent one.
     Pairs with different sampling settings are listed without figures, and are no test that Holm's method counts.
     """
     pairs = sorted(
@@ -63,23 +73,13 @@ def build_difference_rows(
         SemanticDifferenceRow(
             first=first,
             second=second,
-            difference=_compare_models(table, first, second)
+            difference=difference_over_questions(table.sized_scores_of(first), table.sized_scores_of(second))
             if sampling.are_comparable(first, second, MORAL_PURPOSE)
             else Tested(None, 0, reason=INCOMPARABLE_REASON),
         )
         for first, second in pairs
     ]
     return adjust_rows(rows, "difference", "differences in consistency")
-
-
-def _compare_models(table: ScoreTable, first: str, second: str) -> Tested:
-    """Difference of two models' scores, on the questions with equally many usable answers of both."""
-    scores, other_scores = table.scores_of(first), table.scores_of(second)
-    has_equal_size = table.sizes_of(first) == table.sizes_of(second)
-    difference = difference_over_questions(np.where(has_equal_size, scores, np.nan), other_scores)
-    if difference.value is None and np.isfinite(scores + other_scores).any():
-        return Tested(None, 0, reason=NO_EQUAL_SIZE_REASON)
-    return difference
 
 
 class AnswerCountRow(ReportModel):
@@ -208,8 +208,8 @@ class ConsistencyAccuracyRow(FlatRow):
 
 
 MeasureRow = TypeVar("MeasureRow", MeasureByWordingRow, MeasureByRuleRow)
-Scores = Mapping[tuple[str, str], FloatArray]
-"""Scores over the questions in order, nan where there is none, by text and metric."""
+Scores = Mapping[tuple[str, str], SizedScores]
+"""Scores over the questions in order, by text and metric."""
 
 
 def compare_measures(row_class: type[MeasureRow], first: Scores, second: Scores) -> list[MeasureRow]:
@@ -220,8 +220,8 @@ def compare_measures(row_class: type[MeasureRow], first: Scores, second: Scores)
             {
                 "text": text,
                 "metric": metric,
-                first_name: mean_over_questions(first[text, metric], metric=metric),
-                second_name: mean_over_questions(second[text, metric], metric=metric),
+                first_name: mean_over_questions(first[text, metric].values, metric=metric),
+                second_name: mean_over_questions(second[text, metric].values, metric=metric),
                 change_name: difference_over_questions(first[text, metric], second[text, metric], metric=metric),
             }
         )

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from auditor.domain import ENGLISH, Survey
+from auditor.metrics.answers.semantic import SizedScores
 from auditor.metrics.distributions.groups import group_mean_difference
 from auditor.metrics.intervals.estimate import NullDistribution, Tested
 from auditor.metrics.intervals.items import AveragedEstimate, mean_of_instances
@@ -69,10 +70,10 @@ class ScoreTable:
         key = (model, text or self.settings.measured, metric or self.settings.variant)
         return self._scores.get(key, np.full(len(self.questions), np.nan))
 
-    def sizes_of(self, model: str) -> FloatArray:
-        """Number of usable texts that the score of each question is of, by the audit's text and variant."""
+    def sized_scores_of(self, model: str) -> SizedScores:
+        """A model's scores by the audit's text and variant."""
         key = (model, self.settings.measured, self.settings.variant)
-        return self._sizes.get(key, np.zeros(len(self.questions)))
+        return SizedScores(self.scores_of(model), self._sizes.get(key, np.zeros(len(self.questions))))
 
 
 def mean_over_questions(
