@@ -379,9 +379,43 @@ def test_questions_whose_answers_cannot_be_matched_are_not_paid_for_a_third_time
 
 def test_answers_of_gemini_without_keys_are_not_given_to_other_questions(server: BatchServer, storage: str) -> None:
     server.batches.names_keys = False
-    run_audit(small(server, "gemini", judges=[], batch=BATCH), storage=storage)
-    [traces] = open_audit("scripted", storage=storage).report().coverage.total
-    assert (traces.ok, traces.losses) == (DISCOVERIES, {"timeout": DIRECT_CALLS - DISCOVERIES})
+    audit = small(server, "gemini", judges=[], batch=BATCH)
+    with pytest.raises(ModelSetupError, match="its results do not say which questions they answer"):
+        run_audit(audit, storage=storage)
+    assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES
+    server.batches.names_keys = True
+    run_audit(audit, storage=storage)
+    assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
+
+
+def test_a_page_in_place_of_the_results_is_requested_again(server: BatchServer, storage: str) -> None:
+    n_pages = Counter[int]()
+
+    def deliver(batch: FakeBatch, content: bytes) -> Reply:
+        n_pages[batch.number] += 1
+        return Reply(raw=b"<html>\nmaintenance</html>" if n_pages[batch.number] < 3 else content)
+
+    server.batches.deliver = deliver
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
+
+
+@pytest.mark.parametrize("status_code", ["200", None])
+def test_lines_with_texts_in_place_of_numbers_and_objects_are_read(
+    server: BatchServer, storage: str, status_code: str | None
+) -> None:
+    def deliver(_: FakeBatch, content: bytes) -> Reply:
+        lines = [json.loads(line) for line in content.splitlines() if line]
+        for line in lines:
+            line["response"] = {"status_code": status_code, "body": json.dumps(line["response"]["body"])}
+        return Reply(raw=b"\n".join(json.dumps(line).encode() for line in lines))
+
+    server.batches.deliver = deliver
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
 
 
 @pytest.mark.parametrize("n_missing_readings", [2, 1_000])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import IO, Any
 
 from auditor.models.batches.provider import (
@@ -121,8 +122,11 @@ class _OpenAIBatches:
         key, response, error = line.get("custom_id"), line.get("response"), line.get("error")
         if not isinstance(key, str):
             return None
-        if isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
-            return BatchCallResponse(key, status, encode_body(response.get("body")))
+        response = response if isinstance(response, dict) else {}
+        # Servers with OpenAI's protocol may write the status and the body as texts, or leave out the status.
+        body = response.get("body")
+        if status := read_count(response, "status_code") or (HTTPStatus.OK if body else 0):
+            return BatchCallResponse(key, status, body.encode() if isinstance(body, str) else encode_body(body))
         reason = error.get("message") or error.get("code") if isinstance(error, dict) else None
         return BatchCallResponse(key, None, not_sent_reason=str(reason or "the batch has no result for this call"))
 

@@ -179,6 +179,7 @@ class _ResultLines:
         known_keys: keys of the batch's calls that a line names.
         succeeded_keys: those of them that were answered.
         n_unmatched: lines that name no call of the batch, or are malformed.
+        n_malformed: those of them that are malformed.
         n_repeated: lines that name a call again.
         not_sent_reasons: why calls were not sent, by key.
     """
@@ -186,8 +187,14 @@ class _ResultLines:
     known_keys: set[str] = field(default_factory=set)
     succeeded_keys: set[str] = field(default_factory=set)
     n_unmatched: int = 0
+    n_malformed: int = 0
     n_repeated: int = 0
     not_sent_reasons: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def are_unreadable(self) -> bool:
+        """Whether all lines are malformed, as of a page that a gateway sends in place of the results."""
+        return not self.known_keys and 0 < self.n_malformed == self.n_unmatched
 
     def count_missing(self, status: BatchStatus, batch: OpenBatch) -> int:
         """Number of calls that the provider counts as answered, and for which there is no line."""
@@ -200,19 +207,24 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
 
     Each line that cannot be matched was an answer to one of them, and was charged; so was each answer that the provider
     counts and does not return. The results are read again before, since they may not be complete yet.
+
+    Raises:
+        ModelSetupError: the results cannot be downloaded, or no line of them can be read.
     """
     unanswered = dict(batch.pending_calls)
     n_pending, n_answered = len(unanswered), 0
     lines, n_more = await _read_results(manager, batch, queue, status, unanswered)
     for _ in range(MAX_READINGS - 1):
         n_answered += n_more
-        if not unanswered or not lines.count_missing(status, batch):
+        if not unanswered or not (lines.are_unreadable or lines.count_missing(status, batch)):
             break
         await asyncio.sleep(manager.settings.poll_s)
         status = await _wait_until_ended(manager, batch, queue, is_new=False)
         lines, n_more = await _read_results(manager, batch, queue, status, unanswered)
     else:
         n_answered += n_more
+    if lines.are_unreadable:
+        raise _uncollectable_error(batch, queue, "its results do not say which questions they answer")
     n_lost = lines.n_unmatched + lines.count_missing(status, batch)
     n_given_up = 0
     for key, pending_call in unanswered.items():
@@ -241,6 +253,7 @@ async def _read_results(
     async for response in _iter_results(manager, batch, queue, status):
         if response is None or response.key not in batch_keys:
             lines.n_unmatched += 1
+            lines.n_malformed += response is None
             continue
         lines.n_repeated += response.key in lines.known_keys
         lines.known_keys.add(response.key)
