@@ -136,6 +136,7 @@ class ImportedVerdicts(NamedTuple):
         empty: rows without a verdict.
         changed: rows that replaced another verdict of the same judge on the same trace.
         lost: rows about lost answers by their outcome; they are not stored, since no judge of a run sees such answers.
+        own: rows in which a model judges its own answer; they are not stored either.
     """
 
     rows: int
@@ -143,6 +144,7 @@ class ImportedVerdicts(NamedTuple):
     empty: int
     changed: int
     lost: Mapping[str, int]
+    own: int = 0
 
 
 class ImportedScores(NamedTuple):
@@ -314,7 +316,8 @@ def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Tr
 def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> ImportedVerdicts:
     """Add recorded verdicts to an imported audit. A judge's earlier verdict on the same trace is replaced.
 
-    Verdicts on answers without a result, or that were declared invalid, are counted and not stored.
+    Verdicts on answers without a result, or that were declared invalid, and on a model's own answers, are counted and
+    not stored.
 
     Args:
         file: CSV, JSONL or Parquet with `judge,model,country,topic,verdict[,justification][,sample]`, or `id` in
@@ -342,7 +345,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         }
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
         spell_author = make_name_speller({model for model, _, _ in judged} | {model for model, _ in scored})
-        verdicts, lost = [], Counter[str]()
+        verdicts, lost, n_own = [], Counter[str](), 0
         for location, verdict in read_recorded_verdicts(file, *spellers, is_task=survey.task is not None):
             verdict = replace(verdict, judge=clean_name(verdict.judge), model=spell_author(verdict.model))
             trace_key = (verdict.model, verdict.cell, verdict.sample)
@@ -352,7 +355,9 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                     f"{', '.join(filter(None, verdict.cell))}, sample {verdict.sample}.",
                     "Import the traces first, or correct the row.",
                 )
-            if (outcome := judged.get(trace_key, Outcome.OK)) is Outcome.OK:
+            if verdict.judge == verdict.model:
+                n_own += 1
+            elif (outcome := judged.get(trace_key, Outcome.OK)) is Outcome.OK:
                 verdicts.append(verdict)
             else:
                 lost[outcome.value] += 1
@@ -364,6 +369,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         empty=sum(verdict.ruling is None for verdict in verdicts),
         changed=sum(earlier.get(_verdict_key(verdict), verdict.ruling) != verdict.ruling for verdict in verdicts),
         lost=lost,
+        own=n_own,
     )
 
 

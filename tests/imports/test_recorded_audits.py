@@ -123,7 +123,7 @@ def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:
 def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
-    assert counts == (3, 2, 1, 0, {})
+    assert counts == (3, 2, 1, 0, {}, 0)
     with open_database(imported, create=False) as db:
         ruling_by_judge = {
             (v.judge, v.sample): (v.outcome, v.ruling)
@@ -138,7 +138,7 @@ def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> N
     assert (row.model, row.given, row.valid) == ("a", 2, 1)
     assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == counts
     (tmp_path / "v.csv").write_text(VERDICTS.replace(",VALID", ",").replace("divorce", "Divorce"), encoding="utf-8")
-    assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == (3, 2, 2, 1, {})
+    assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == (3, 2, 2, 1, {}, 0)
 
 
 def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> None:
@@ -249,6 +249,15 @@ def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_pa
     assert counts.lost == {"refused": 1, "unparsed": 1, "client_error": 1, "excluded": 1}
     [judge] = open_audit("old", storage=imported).report().panel.judges
     assert (judge.given, judge.valid.n) == (1, 1)
+
+
+def test_no_model_is_its_own_peer(imported: str, tmp_path: Path) -> None:
+    lines = ["judge,model,country,topic,verdict", "a,a,Germany,divorce,VALID", "b,a,Germany,divorce,INVALID"]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    assert (counts.rows, counts.judges, counts.own) == (1, 1, 1)
+    [peers] = open_audit("old", storage=imported).report().peer_agreement
+    assert (peers.model, peers.agreement.value, peers.agreement.n) == ("a", 0.0, 1)
 
 
 def test_an_audit_with_imported_verdicts_is_consistent(imported: str, tmp_path: Path) -> None:
