@@ -34,7 +34,8 @@ RESULT_COLUMNS = {"model", "rater"}
 """Columns of tables that have a survey's columns too, but are results: scores, and people's decisions."""
 N_KEY_COLUMNS = 2
 """Two tables are of one kind if so many of their first columns are the same."""
-_AUDIT_SETTING = re.compile(r"^(?:\[\[?models\b|models\s*[:=])", re.MULTILINE)
+_AUDIT_SETTING = re.compile(r"^(?:\[\[?models\b|models\s*=|models\s*:(?!\s*\d))", re.MULTILINE)
+"""Models in TOML or YAML; "models: 5" is a line of a report in plain text."""
 _JSON_KEY = re.compile(r'[\[{\s]*"((?:[^"\\]|\\.)*)"')
 _TAG = re.compile(r"(?:\s|<!--.*?-->|<\?.*?\?>)*<(!?[a-z:]+)", re.DOTALL | re.IGNORECASE)
 

@@ -28,6 +28,8 @@ from auditor.file_kinds import (
         ("a.toml", 'name = "x"\n[[models]]\nname = "m"\n', CONFIGURATION),
         ("a.yaml", "name: x\nmodels:\n  - name: m\n", CONFIGURATION),
         ("a", 'name = "x"\n[[models]]\nname = "m"\n', CONFIGURATION),
+        ("a.txt", "name: x\nmodels: [{name: m}]\n", CONFIGURATION),
+        ("a.txt", "x\n=\n\nAudit against a survey.\n\nmodels: 5\ncountries: 12\n", DOCUMENT),
         ("a.survey.toml", 'title = "x"\n', SETTINGS),
         ("a.csv", "country,topic,score\nJapan,divorce,0.1\n", SURVEY),
         ("a.csv", "topic;country;score;n\n", SURVEY),
