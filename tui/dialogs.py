@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import Click
+from textual.events import Click, Paste
 from textual.screen import ModalScreen
 from textual.style import Style
 from textual.widgets import Input, OptionList, Static
@@ -52,6 +52,16 @@ def format_hints(*hints: tuple[str, str]) -> Content:
     )
 
 
+class LineInput(Input):
+    """A field of one line that takes all lines of a pasted text; Textual's takes the first."""
+
+    def _on_paste(self, event: Paste) -> None:
+        """Insert the pasted lines with spaces between them, in place of what is selected."""
+        event.prevent_default()
+        event.stop()
+        self.replace(" ".join(filter(None, map(str.strip, event.text.splitlines()))), *self.selection)
+
+
 class TextDialog(ModalScreen[str | None]):
     """Dialog for one line of text; returns None if it is cancelled."""
 
@@ -67,7 +77,7 @@ class TextDialog(ModalScreen[str | None]):
         with Vertical(classes="window") as window:
             window.border_title = to_content(self._title)
             window.border_subtitle = format_hints((f"enter {self._enter_verb}", "submit"), CANCEL_HINT)
-            yield Input(to_single_line(self._initial_text), id="answer")
+            yield LineInput(to_single_line(self._initial_text), id="answer")
             yield Static(to_content(self._hint, "$text-muted"))
 
     @on(Input.Submitted)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.events import Paste
 from textual.widgets import Input, Static
 
 from auditor.domain import Cell, Decision, Outcome, RatingAction, Trace
@@ -125,6 +126,19 @@ async def test_notes_flags_views_and_skips_are_stored(run: Run) -> None:
         assert driver.log[-1].rating.decision is Decision.SKIP
         assert driver.conflict.conflict_key != first
         assert "not decided by you" in driver.text
+
+
+async def test_a_pasted_note_is_stored_with_all_its_lines(run: Run) -> None:
+    async with run() as driver:
+        await open_first_conflict(driver)
+        await driver.press("n")
+        await driver.type("see: ")
+        driver.app.screen.query_one(Input).post_message(Paste("first\r\n\n  second line\nthird 1\n"))
+        await driver.settle()
+        await driver.press("enter")
+        assert [(entry.rating.act, entry.rating.note) for entry in driver.log] == [
+            (RatingAction.NOTE, "see: first second line third 1")
+        ]
 
 
 async def test_undo_and_redo_open_the_conflict_they_change(run: Run) -> None:
