@@ -27,6 +27,7 @@ from auditor.tui.formatting import (
     format_answer,
     format_cell,
     format_score,
+    parse_score,
     to_content,
     to_single_line,
 )
@@ -121,7 +122,8 @@ class ScoreDialog(ModalScreen[float | None]):
             if self._error:
                 yield Static(to_content(f"✕ {self._error}", "$text-error"))
             yield Static(id="score-axis")
-            yield Input(self._initial_text, id="answer", restrict=r"[-+0-9.]*", max_length=6)
+            # Without the comma, "0,1" would be "01", which is 1.
+            yield Input(self._initial_text, id="answer", restrict=r"[-−+0-9.,]*", max_length=6)
             yield Static(id="score-error")
 
     def on_mount(self) -> None:
@@ -133,11 +135,7 @@ class ScoreDialog(ModalScreen[float | None]):
     @property
     def score(self) -> float | None:
         """The typed score; None while the text is not a number in [-1, 1]."""
-        try:
-            score = float(self.query_one(Input).value)
-        except ValueError:
-            return None
-        return score if -1 <= score <= 1 else None
+        return parse_score(self.query_one(Input).value)
 
     def action_step(self, increment: float) -> None:
         """Add `increment` to the typed score, or to 0 if none is valid; the result is kept in [-1, 1]."""

@@ -104,6 +104,15 @@ def format_score(score: float) -> str:
     return f"{score:+.2f}".replace("-", "−")
 
 
+def parse_score(text: str) -> float | None:
+    """Parse a score as a rater types it, with a decimal point or comma; None unless it is a number in [-1, 1]."""
+    try:
+        score = float(text.replace("−", "-").replace(",", "."))
+    except ValueError:
+        return None
+    return score if -1 <= score <= 1 else None
+
+
 def format_answer(score: float | None, answer: str | None) -> str:
     """Format a side's answer to an item of a task, or its score."""
     return to_single_line(answer) if answer is not None else "no score" if score is None else format_score(score)

@@ -27,6 +27,7 @@ from auditor.tui.formatting import (
     describe_undo,
     explain_missing_scores,
     format_cell,
+    parse_score,
     to_single_line,
 )
 from auditor.tui.plain_text import (
@@ -309,14 +310,11 @@ class PlainTextReview(PlainTextList):
 
     def _parse_score(self, argument: str) -> float:
         """Parse a score of the rater; UsageError unless it is in [-1, 1] and the sides have scores."""
-        try:
-            score = float(argument.replace("−", "-"))
-        except ValueError:
-            score = 2.0  # outside the range, so that it is refused below
+        score = parse_score(argument)
         if Decision.SCORE not in self.item.possible_decisions:
             advice = explain_missing_scores(self.item)
             raise UsageError("these answers have no scores.", advice[0].upper() + advice[1:])
-        if not -1 <= score <= 1:
+        if score is None:
             raise UsageError(
                 f"'{to_single_line(argument)}' is not a score.", "Enter a number from -1 to 1, as in: score -0.4"
             )

@@ -290,6 +290,17 @@ async def test_a_custom_score_is_typed_into_an_empty_field_and_must_be_in_range(
         assert driver.app.screen.query_one(Input).value == "-0.35", "what the rater decided before is shown"
 
 
+@pytest.mark.parametrize(("typed", "score"), [("0,1", 0.1), ("-0,1", -0.1), (",5", 0.5)])
+async def test_a_score_with_a_decimal_comma_is_what_it_says(run: Run, typed: str, score: float) -> None:
+    async with run() as driver:
+        await open_first_conflict(driver)
+        await driver.press("5")
+        await driver.type(typed)
+        assert driver.app.screen.query_one(Input).value == typed, "without its comma, 0,1 would be 01"
+        await driver.press("enter")
+        assert [entry.rating.score for entry in driver.log] == [score]
+
+
 async def test_norms_and_reasoning_are_labelled(run: Run, db: Database) -> None:
     save_texts(db, "People accept it.\n\nSo it is fine.", "One paragraph only.")
     async with run() as driver:

@@ -177,6 +177,7 @@ def test_invalid_commands_are_explained_and_the_session_continues(review: Review
         "score 2": "'2' is not a score.",
         "score": "'' is not a score.",
         "score nan": "'nan' is not a score.",
+        "score 0,5,5": "'0,5,5' is not a score.",
         "open 99": "'99' is not a number of the list. Enter a number from 1 to 20.",
         "open -1": "'-1' is not a number of the list. Enter a number from 1 to 20.",
         f"open {'9' * 5000}": "is not a number of the list. Enter a number from 1 to 20.",
@@ -194,6 +195,11 @@ def test_invalid_commands_are_explained_and_the_session_continues(review: Review
     assert "quit: quit. Everything is saved." in transcript
     assert rating_log.load_entries(db, 1) == []
     assert "'1' is not a number of the list. The list is empty." in review("filter country:nowhere", "open 1")
+
+
+def test_a_score_may_have_a_decimal_comma(review: Review, db: Database) -> None:
+    assert "Saved: custom score −0.40." in review("next", "score −0,4")
+    assert [entry.rating.score for entry in rating_log.load_entries(db, 1)] == [-0.4]
 
 
 def test_the_end_of_input_ends_the_session(review: Review) -> None:
