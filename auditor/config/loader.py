@@ -21,7 +21,7 @@ from auditor.config.model_section import ENV_PREFIX, ModelSection
 from auditor.config.probes import KEEP_MISSING_PROBES
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection, LimitsSection, check_question_template
 from auditor.config.validation_messages import explain_validation_error
-from auditor.config.value_checks import Syntax
+from auditor.config.value_checks import RELEASED, Syntax, check_scale_ends, require_date
 from auditor.errors import ConfigError, ProbeError, UsageError, did_you_mean
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
 from auditor.redaction import register_secrets
@@ -189,6 +189,17 @@ def _check_file_only(config: AuditConfig) -> None:
             check_question_template(text)
         except ValueError as error:
             raise ValueError(f"'survey.rephrase.question.{language}': {error}") from None
+    for language, scale in config.survey.rephrase.scale.items() if config.survey else ():
+        try:
+            check_scale_ends(scale)
+        except ValueError as error:
+            raise ValueError(f"'survey.rephrase.scale.{language}': {error}") from None
+    for model in config.models:
+        if released := model.attributes.get(RELEASED):
+            try:
+                require_date(str(released))
+            except ValueError as error:
+                raise ValueError(f"'attributes.released' of the model {model.name!r}: {error}") from None
 
 
 def read_config_file(path: Path) -> dict[str, Any]:

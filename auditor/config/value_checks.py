@@ -380,6 +380,24 @@ def check_json_serializable(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+def check_scale_ends(scale: tuple[str, str]) -> tuple[str, str]:
+    """Return the words for both ends of a scale; raise ValueError if they are the same."""
+    low, high = (" ".join(text.split()).casefold() for text in scale)
+    if low == high:
+        raise ValueError(
+            f"both ends of the scale are {scale[0]!r}. How to fix: Name the meaning of -1, then that of +1"
+        )
+    return scale
+
+
+def require_date(text: str) -> None:
+    """Raise ValueError for a year, month or day that the calendar does not have, such as 2025-13."""
+    try:
+        date.fromisoformat(text + "-01-01"[len(text) - 4 :])
+    except ValueError:
+        raise ValueError(f"'{text}' is not a date of the calendar. How to fix: Write it like 2025-03-01") from None
+
+
 PARAMETERS, RELEASED = "parameters", "released"
 """Attributes of a model that have a meaning: the number of its parameters, and the date of its release."""
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}

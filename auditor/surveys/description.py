@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Annotated
 
 import pydantic
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator
 
 from auditor.config.base import DocumentedModel
 from auditor.config.sections import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
+from auditor.config.value_checks import check_scale_ends
 from auditor.domain import TopicQuestion
 from auditor.errors import SurveyError
 from auditor.input_files import read_toml
@@ -30,6 +31,8 @@ _STOP_WORDS = re.compile(
 )
 
 NonEmptyText = Annotated[str, Field(min_length=1)]
+ScaleEnds = Annotated[tuple[NonEmptyText, NonEmptyText], AfterValidator(check_scale_ends)]
+"""The meaning of -1 and of +1, in words."""
 
 
 class QuestionDescription(DocumentedModel):
@@ -39,7 +42,7 @@ class QuestionDescription(DocumentedModel):
 
     wording: QuestionTemplate | None = None
     """The question, with the placeholders `{topic}` and `{country}`; that of the survey if absent."""
-    scale: tuple[NonEmptyText, NonEmptyText] | None = None
+    scale: ScaleEnds | None = None
     """The meaning of -1 and of +1, in words; that of the survey if absent."""
 
 
@@ -56,7 +59,7 @@ class SurveyDescription(DocumentedModel):
         "Is it always acceptable, never acceptable, or something in between?"
     )
     """What a model is asked about a topic, with the placeholders `{topic}` and `{country}`."""
-    scale: tuple[NonEmptyText, NonEmptyText] = ("never acceptable", "always acceptable")
+    scale: ScaleEnds = ("never acceptable", "always acceptable")
     """The meaning of -1 and of +1, in words."""
     questions: Mapping[str, QuestionDescription] = Field(default_factory=dict)
     """Topics with a wording or scale of their own."""

@@ -22,7 +22,7 @@ from auditor.config.sections import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
-from auditor.surveys.description import DATA_FOLDER, NonEmptyText, QuestionDescription, SurveyDescription
+from auditor.surveys.description import DATA_FOLDER, NonEmptyText, QuestionDescription, ScaleEnds, SurveyDescription
 
 MAPPING_SUFFIX = ".mapping.toml"
 LabelMatch = Literal["exact", "beginning"]
@@ -179,7 +179,7 @@ class TopicColumn(_MappingSection):
     topic: NonEmptyText
     wording: QuestionTemplate | None = None
     """The question that models are asked about this topic; that of the mapping if absent."""
-    scale: tuple[NonEmptyText, NonEmptyText] | None = None
+    scale: ScaleEnds | None = None
     """The meaning of -1 and of +1, in words; that of the mapping if absent."""
     answers: SurveyScale | None = None
     choices: Map[str, AnswerChoice] | None = None

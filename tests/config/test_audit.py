@@ -55,6 +55,9 @@ def test_defaults_are_those_of_the_design(tmp_path: Path) -> None:
         (GOOD + "temperature = 3", r"must be a number from 0 to 2, not 3"),
         ("name = \n[", r"not valid TOML: .*line 1"),
         (GOOD.replace("gpt-4o-mini", "gpt 4o"), r"'models\[2 'n'\]\.model'"),
+        (GOOD.replace("sample\" }", "sample\", rephrase.scale = ['often', 'Often'] }"),
+         r"'survey\.rephrase\.scale\.en': both ends of the scale are 'often'"),
+        (GOOD + 'attributes = { released = "2025-13-45" }', r"'n': '2025-13-45' is not a date of the calendar"),
         ("judges = [{ name = 'j' }]\n" + GOOD, r"the key 'judges\[1 'j'\]\.model' is missing"),
     ],
 )  # fmt: skip
@@ -64,6 +67,12 @@ def test_each_config_error_is_one_line(tmp_path: Path, text: str, message: str) 
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
     assert "sk-123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("released", ['"2025"', '"2025-12"', "2024-02-29"])
+def test_a_release_is_a_year_a_month_or_a_day(tmp_path: Path, released: str) -> None:
+    config = load_config(write(tmp_path, f"{GOOD}attributes = {{ released = {released} }}\n"))
+    assert config.models[1].attributes == {"released": released.strip('"')}
 
 
 def test_a_model_never_judges_itself(tmp_path: Path) -> None:

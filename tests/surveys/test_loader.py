@@ -262,6 +262,7 @@ def test_a_survey_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
         ('title = "T"\nsource = "S"\nwording = "In {country}?"', "the placeholder {topic} is missing"),
         ('title = "T"\nsource = "S"\nwording = "{topic} {country} {"', "a brace is not closed"),
         ('title = "T"\nsource = "S"\nwordin = "x"', "'wordin'"),
+        ('title = "T"\nsource = "S"\nscale = ["Always", "always "]', "both ends of the scale are 'Always'"),
         ("title =", "not valid TOML"),
     ],
 )
