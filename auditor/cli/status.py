@@ -14,7 +14,7 @@ from auditor.config.installed_probes import list_built_in_names, load_built_in
 from auditor.console.options import AuditArgument, JsonOption, StorageOption, resolve_audit_name
 from auditor.console.output import format_command, print_data, print_json, print_message, print_table
 from auditor.domain import Outcome
-from auditor.errors import NoUsableAnswerError, UsageError, did_you_mean
+from auditor.errors import ConfigError, NoUsableAnswerError, UsageError, did_you_mean
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.coverage.counts import ASK_UNANSWERED_ADVICE
 from auditor.reports.data.failures import MAX_TOP_FAILURES, find_unusable_models, load_failure_groups
@@ -208,17 +208,35 @@ def status(
     """
     with open_stored_database(storage) as db:
         selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
-        statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
-        audit_ids = [] if as_json else [selected_audit.id for selected_audit in selected_audits]
+        statuses, config_errors = _load_statuses(db, selected_audits)
+        unreadable_names = {name for name, _ in config_errors}
+        audit_ids = [selected.id for selected in selected_audits if selected.name not in unreadable_names]
         failures = [load_failure_groups(db, audit_id) for audit_id in audit_ids]
         unsent_calls = [count_unsent_calls(db, audit_id) for audit_id in audit_ids]
     if as_json:
         print_json(statuses)
-        return
-    _print_statuses(statuses, failures)
-    for audit_status, audit_failures, n_unsent in zip(statuses, failures, unsent_calls, strict=True):
-        print_top_failures(audit_failures, n_unsent, audit_status["audit"], storage)
-        _print_remarks(audit_status)
+    elif statuses or not config_errors:
+        _print_statuses(statuses, failures)
+        for audit_status, audit_failures, n_unsent in zip(statuses, failures, unsent_calls, strict=True):
+            print_top_failures(audit_failures, n_unsent, audit_status["audit"], storage)
+            _print_remarks(audit_status)
+    for _, error in config_errors[1:]:
+        print_message(f"Not shown: {error.message}")
+    if config_errors:
+        raise config_errors[0][1]
+
+
+def _load_statuses(
+    db: Database, selected_audits: Sequence[Audit]
+) -> tuple[list[dict[str, Any]], list[tuple[str, ConfigError]]]:
+    """Load the status of each audit; and name and error of those whose configuration cannot be read."""
+    statuses, config_errors = [], []
+    for selected_audit in selected_audits:
+        try:
+            statuses.append(load_audit_status(db, selected_audit))
+        except ConfigError as error:
+            config_errors.append((selected_audit.name, error))
+    return statuses, config_errors
 
 
 def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Sequence[FailureGroup]]) -> None:

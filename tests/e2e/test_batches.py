@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import json
 import re
@@ -387,6 +388,18 @@ def test_answers_of_gemini_without_keys_are_not_given_to_other_questions(server:
     run_audit(audit, storage=storage)
     assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES
     assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
+
+
+def test_a_disk_that_has_no_space_for_the_results_is_named(
+    server: BatchServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`/dev/full` takes no data; it refuses to be cut, too."""
+    with monkeypatch.context() as patched:
+        patched.setattr("tempfile.TemporaryFile", functools.partial(open, "/dev/full", "w+b"))
+        with pytest.raises(ModelSetupError, match=r"cannot be written into the folder .* Free space there"):
+            run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == DIRECT_CALLS - DISCOVERIES
 
 
 def test_a_page_in_place_of_the_results_is_requested_again(server: BatchServer, storage: str) -> None:

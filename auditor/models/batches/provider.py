@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,6 +15,7 @@ import httpx
 
 from auditor.domain import Call, Capability
 from auditor.error_messages import MAX_MESSAGE_CHARS, provider_message
+from auditor.errors import ModelSetupError
 from auditor.models.capability_discovery import initial_capability
 from auditor.models.endpoint import Endpoint
 from auditor.models.failures import parse_retry_after
@@ -180,7 +182,7 @@ class BatchClient:
                             await response.aread()
                         self._require_success(response)
                         async for chunk in response.aiter_bytes():
-                            file.write(chunk)
+                            _write(file, chunk)
                     finally:
                         await response.aclose()
             except (httpx.HTTPError, TimeoutError, OSError, UnacceptableExchange, UnreadableResponse) as error:
@@ -226,6 +228,27 @@ class BatchClient:
         raise BatchRequestFailed(
             text, status, is_retryable=is_retryable, retry_after_s=parse_retry_after(response.headers)
         )
+
+
+def _write(file: IO[bytes], chunk: bytes) -> None:
+    """Write a part of a file that is downloaded.
+
+    Raises:
+        ModelSetupError: it cannot be written, such as for a full disk.
+    """
+    try:
+        file.write(chunk)
+        file.flush()
+    except OSError as error:
+        raise full_disk_error(error) from None
+
+
+def full_disk_error(error: OSError) -> ModelSetupError:
+    """The error for results that cannot be written on this machine, or be read again."""
+    return ModelSetupError(
+        f"the results of a batch cannot be written into the folder {tempfile.gettempdir()}: {error.strerror}.",
+        "Free space there, or set TMPDIR to another folder. Then run the same command again.",
+    )
 
 
 def _select_headers(headers: Mapping[str, str]) -> dict[str, str]:

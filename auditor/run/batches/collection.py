@@ -12,7 +12,13 @@ from typing import IO
 
 from auditor.domain import Answer, Attempt, Outcome
 from auditor.errors import ModelSetupError, pluralize
-from auditor.models.batches.provider import BatchCallResponse, BatchRequestFailed, BatchStatus, parse_batch_answer
+from auditor.models.batches.provider import (
+    BatchCallResponse,
+    BatchRequestFailed,
+    BatchStatus,
+    full_disk_error,
+    parse_batch_answer,
+)
 from auditor.models.budget import NO_CHARGE, RequestCharge, charge_estimate
 from auditor.models.failures import RequestFailure
 from auditor.models.provider_request import ProviderReply
@@ -316,12 +322,15 @@ async def _iter_results(
     """
     if not status.result_paths:
         return
-    with tempfile.TemporaryFile() as file:
-        for path in status.result_paths:
-            await _append_file(manager, batch, queue, path, file)
-        file.seek(0)
-        for call_response in queue.provider.iter_responses(file, batch.stored_batch.call_keys):
-            yield call_response
+    try:
+        with tempfile.TemporaryFile() as file:
+            for path in status.result_paths:
+                await _append_file(manager, batch, queue, path, file)
+            file.seek(0)
+            for call_response in queue.provider.iter_responses(file, batch.stored_batch.call_keys):
+                yield call_response
+    except OSError as error:  # also of closing the file, which writes what is left
+        raise full_disk_error(error) from None
 
 
 async def _append_file(
