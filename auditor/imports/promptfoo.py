@@ -47,7 +47,12 @@ def read_promptfoo(
     for location, result in results:
         answer = _parse_answer(location, result, keys, has_several_prompts)
         if answer.model in shared:
-            answer = answer._replace(model=f"{answer.model} #{result.get('promptIdx')}")
+            if not isinstance(column := result.get("promptIdx"), int):
+                raise ImportFileError(
+                    f"{location}: 'promptIdx' is missing, and several providers or prompts are named {answer.model}.",
+                    "Export the file again, or give each provider a label of its own.",
+                )
+            answer = answer._replace(model=f"{answer.model} #{column}")
         yield answer
     for name in sorted(shared):
         numbers = ", ".join(f"#{column}" for column in sorted(columns_by_name[name]))

@@ -14,6 +14,9 @@ MAX_ANSWER_LENGTH = 200
 """Maximum length of an exact answer, in characters."""
 MAX_EXPONENT = 300
 _ASCII_SIGNS = str.maketrans({"−": "-", "–": "-", "‐": "-", "‑": "-", "⁄": "/", "∕": "/", "’": "'", "“": '"', "”": '"'})
+_INVISIBLE = re.compile(r"[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+")
+"""Characters that are not seen, and are copied with a text from pages and documents; joiners, which have a meaning in
+some scripts, are not among them."""
 _WRAPPING_MARKS = (
     re.compile(r"^\$?\s*\\boxed\s*\{(.*)\}\s*\$?$"),
     re.compile(r"^\\\((.*)\\\)$"),
@@ -163,7 +166,8 @@ def _match_option(item: TaskItem, answer_text: str) -> str | None:
 
 def _strip_marks(text: str) -> str:
     """Remove Markdown and TeX marks, quotes and a final full stop around a text."""
-    stripped = unicodedata.normalize("NFKC", _GLUED_DIGITS.sub(" ", text)).translate(_ASCII_SIGNS).strip()
+    visible = _INVISIBLE.sub("", text)
+    stripped = unicodedata.normalize("NFKC", _GLUED_DIGITS.sub(" ", visible)).translate(_ASCII_SIGNS).strip()
     while True:
         previous = stripped
         for pattern in _WRAPPING_MARKS:

@@ -129,6 +129,12 @@ def test_columns_of_one_name_are_different_models(tmp_path: Path, storage: str) 
     assert [(score.model, score.score) for score in scores] == [("openai:gpt-4o #0", 0.5), ("openai:gpt-4o #1", -0.5)]
 
 
+def test_an_answer_of_an_unknown_column_is_no_model_of_its_own(tmp_path: Path) -> None:
+    results = [make_result(0, "a", promptIdx=0), make_result(0, "b", promptIdx=1), make_result(1, "c", promptIdx=None)]
+    with pytest.raises(ImportFileError, match=r"result 3: 'promptIdx' is missing, and several .* are named"):
+        list(read_promptfoo(write_results(tmp_path / "r.json", *results), LogKeys()))
+
+
 def test_a_score_that_no_result_has_is_an_error(tmp_path: Path, storage: str) -> None:
     file = write_results(tmp_path / "results.json", make_result(0, "SCORE = 0.5", namedScores={"moral": 0.5}))
     with pytest.raises(ImportFileError, match="no answer has a usable score 'morals'"):
