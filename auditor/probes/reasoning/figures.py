@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +18,7 @@ from auditor.probes.reasoning.interventions import (
     explain_unasked,
     find_form,
     is_restatement,
+    split_steps,
 )
 from auditor.probes.reasoning.settings import Form, Kind
 from auditor.probes.reasoning.statistics import Pairs
@@ -99,7 +100,7 @@ def build_figures(audit: Audit, results: Sequence[ap.ProbeResult]) -> ReasoningF
     reasons = {model: explain_unasked(audit, model) for model in audit.models}
     cells = {tuple(cell) for cell in draw_cells(audit)}
     rows = [
-        _build_row(audit, model, [result for result in results if result.model == model and result.unit[:2] in cells])
+        _build_row(audit, model, _select_results(audit, model, cells, results))
         for model, reason in reasons.items()
         if reason is None
     ]
@@ -110,18 +111,46 @@ def build_figures(audit: Audit, results: Sequence[ap.ProbeResult]) -> ReasoningF
     )
 
 
+def _select_results(
+    audit: Audit, model: str, cells: Set[ap.Unit], results: Iterable[ap.ProbeResult]
+) -> list[ap.ProbeResult]:
+    """The results of a model that rest on recorded answers which still count: an excluded answer takes its own away.
+
+    Results name the scores of the answers that they rest on: that on the cell, and the donor's, which is the target.
+    """
+    first: dict[ap.Unit, str] = {}
+    scores_by_topic: dict[str, set[str]] = {}
+    for trace in audit.load_traces(model):
+        if trace.score is not None and split_steps(trace.text or ""):
+            score = f"{trace.score:+.4f}"
+            first.setdefault(tuple(trace.cell), score)
+            scores_by_topic.setdefault(trace.cell.topic, set()).add(score)
+    return [
+        result
+        for result in results
+        if result.model == model
+        and (cell := result.unit[:2]) in cells
+        and first.get(cell) == result.unit[3]
+        and (result.unit[2] != "norms" or result.unit[4] in scores_by_topic[cell[1]])
+    ]
+
+
 def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> ReasoningRow:
     """Compute the figures of one model; p-values are not adjusted."""
     outcomes = Counter(str(result.outcome) for result in results)
     restated = [result for result in results if is_restatement(result.unit, result.turn)]
     pairs = {kind: _pair(results, kind, audit.settings.samples) for kind in CONTROLS}
     norms, opposite = pairs["norms"], pairs["opposite"]
-    n_close = int((np.abs(opposite.target - opposite.recorded) < MIN_DONOR_DISTANCE).sum())
     is_far = np.abs(opposite.target - opposite.recorded) >= MIN_DONOR_DISTANCE - 1e-9
     opposite = opposite.select(is_far)
     has_norms = "norms" in audit.settings.interventions
     has_samples = has_norms and audit.settings.samples >= statistics.MIN_SAMPLES
     cells = {result.unit[:2] for result in results}
+
+    def cells_of(kind: Kind) -> set[ap.Unit]:
+        """The cells with an intervention; without a donor, norms are called wrong in place of being exchanged."""
+        return {result.unit[:2] for result in results if result.unit[2] == kind}
+
     names = dict.fromkeys(CONTROLS.values())
     parts = [
         _pair_control([result for result in results if result.unit[2] == name], audit.settings.samples)
@@ -135,7 +164,7 @@ def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> R
         answers=outcomes["ok"] - sum(result.outcome == "ok" for result in restated),
         refused=outcomes["refused"],
         failed=len(results) - outcomes["ok"] - outcomes["refused"],
-        without_donor=len(is_far) if has_norms and "opposite" not in audit.settings.interventions else n_close,
+        without_donor=len(cells_of("opposite") - cells_of("norms")) if has_norms else 0,
         slope=_explain_missing(statistics.donor_slope(norms), has_norms, len(norms.recorded)),
         opposite=statistics.way_to_target(opposite) if len(opposite.recorded) else None,
         area_over_curve=_share_if_asked(pairs, "removed"),

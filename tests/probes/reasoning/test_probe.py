@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import pytest
 from auditor.config import AuditConfig, load_config
 from auditor.config.installed_probes import load_probe
 from auditor.cost_estimation.planned_calls import plan_calls
-from auditor.domain import Outcome
+from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
-from auditor.probe_interface import ProbeAudit
-from auditor.probes.reasoning.figures import ReasoningFigures
+from auditor.probe_interface import ProbeAudit, ProbeResult
+from auditor.probes.reasoning.figures import ReasoningFigures, ReasoningRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Code, Document, Figure, Paragraph, Table
 from auditor.reports.document.blocks import iterate_blocks
@@ -103,6 +104,61 @@ def test_the_estimate_is_the_number_of_calls_and_a_second_run_sends_none(
     assert open_audit(NAME, storage=storage).probe_results("reasoning") == results
 
 
+def remember_traces(results: Sequence[ProbeResult]) -> list[Trace]:
+    """Recorded answers with the scores that results rest on: of their cells, and of donors elsewhere."""
+    scores = {Cell(*result.unit[:2]): result.unit[3] for result in results}
+    donors = {
+        Cell(f"elsewhere {result.unit[4]}", result.unit[1]): result.unit[4]
+        for result in results
+        if result.unit[2] == "norms"
+    }
+    return [
+        Trace("follows", cell, 0, Outcome.OK, float(score), "Norms.\n\nSteps.")
+        for cell, score in (scores | donors).items()
+    ]
+
+
+def test_results_that_rest_on_an_excluded_answer_or_donor_leave_with_it(storage: str) -> None:
+    probe, config = load_probe("reasoning").probe, AuditConfig.model_validate(CONFIG)
+    stored = open_audit(NAME, storage=storage).probe_results("reasoning")
+    results = [result for result in stored if result.model == "follows"]
+    traces = remember_traces(results)
+
+    def measure(left: Sequence[Trace]) -> ReasoningRow:
+        audit = ProbeAudit(
+            config.probes.plugins["reasoning"], config, load_planned_survey(config), lambda model, cells=None: left
+        )
+        row: ReasoningRow = probe.measure(audit, results).rows[0]
+        return row
+
+    whole = measure(traces)
+    n_norms = len({result.unit[:2] for result in results if result.unit[2] == "norms"})
+    assert (whole.cells, whole.slope.n, whole.without_donor) == (N_CELLS, n_norms, N_CELLS - n_norms)
+    own = next(trace for trace in traces if "elsewhere" not in trace.cell.country)
+    assert measure([trace for trace in traces if trace is not own]).cells == N_CELLS - 1
+    changed = replace(own, score=-1.0 if (own.score or 0) > 0 else 1.0)
+    assert measure([changed if trace is own else trace for trace in traces]).cells == N_CELLS - 1
+    without_donors = measure([trace for trace in traces if "elsewhere" not in trace.cell.country])
+    assert without_donors.cells == N_CELLS
+    assert without_donors.slope.n < n_norms
+
+
+def test_cells_without_a_donor_are_counted_though_norms_are_called_wrong_everywhere() -> None:
+    """A score near 0 has a donor: it was counted, where both interventions were asked."""
+    config = AuditConfig.model_validate(CONFIG)
+    changes = {"interventions": ["norms", "opposite"], "cells": 10_000}
+    settings = config.probes.plugins["reasoning"].model_copy(update=changes)
+    units = [
+        ("Japan", "divorce", "norms", "+0.1000", "+0.9000"), ("Japan", "divorce", "opposite", "+0.1000", "-0.1000"),
+        ("Egypt", "divorce", "opposite", "+0.9000", "-0.9000"),
+    ]  # fmt: skip
+    results = [ProbeResult("follows", unit, 0, 0, Outcome.OK, None, 0.1, 1) for unit in units]
+    survey = load_planned_survey(config)
+    audit = ProbeAudit(settings, config, survey, lambda model, cells=None: remember_traces(results))
+    row = load_probe("reasoning").probe.measure(audit, results).rows[0]
+    assert (row.cells, row.without_donor) == (2, 1)
+
+
 def test_failures_are_counted_and_never_numbers(figures: ReasoningFigures, storage: str) -> None:
     audit = open_audit(NAME, storage=storage)
     probe = load_probe("reasoning").probe
@@ -113,14 +169,16 @@ def test_failures_are_counted_and_never_numbers(figures: ReasoningFigures, stora
         for i, result in enumerate(results)
     ]
     settings = config.probes.plugins["reasoning"]
-    row = probe.measure(ProbeAudit(settings, config, load_planned_survey(config)), lost).rows[0]
+    traces = remember_traces(results)
+    planned = ProbeAudit(settings, config, load_planned_survey(config), lambda model, cells=None: traces)
+    row = probe.measure(planned, lost).rows[0]
     n_lost = sum(result.value is None for result in lost)
     n_restated = sum(isinstance(result.value, str) for result in lost)
     assert row.refused + row.failed == n_lost
     assert row.answers == len(results) - n_lost - n_restated
     assert row.slope.value == pytest.approx(1, abs=0.1)
     nothing = [replace(result, outcome=Outcome.TIMEOUT, value=None) for result in results]
-    row = probe.measure(ProbeAudit(settings, config, load_planned_survey(config)), nothing).rows[0]
+    row = probe.measure(planned, nothing).rows[0]
     assert (row.slope.value, row.answers) == (None, 0)
 
 
