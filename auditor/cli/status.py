@@ -282,7 +282,13 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
             f"answer. {ASK_UNANSWERED_ADVICE}."
         )
     if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
-        print_message(f"{name}: {waiting_note}. To collect the answers, run the audit again with the same command.")
+        is_needed = audit_status["stage"] not in audits.FINAL_STAGES
+        print_message(
+            f"{name}: {waiting_note}. To collect the answers, run the audit again with the same command."
+            if is_needed
+            else f"{name}: {waiting_note}, which the present configuration does not ask for. They are charged all the "
+            "same."
+        )
     preflight = audit_status["preflight"]
     if preflight["requests"]:
         print_message(

@@ -33,6 +33,7 @@ from auditor.storage.records import load_records
 from auditor.storage.row_classes import table_of
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import auditor
 from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FAILED, FakeBatch, FakeBatches
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.fake_vertex import BUCKET, FakeVertex
@@ -649,6 +650,22 @@ def test_batches_that_are_not_collected_in_time_count_as_lost(
     assert report.coverage.total[0].ok == DIRECT_CALLS
     assert report.cost.lost == n_submitted > 0
     assert report.cost.lost_usd
+
+
+def test_batches_of_an_earlier_configuration_count_as_lost_once_the_audit_is_finished(
+    server: BatchServer, storage: str
+) -> None:
+    audit = with_prices(small(server, judges=[], batch=BATCH))
+    assert run_until(audit, storage, "batch_submitted:2")[0] == -9
+    n_submitted = len(server.batches.keys)
+    waiting = auditor("status", "scripted", "--storage", storage).stderr
+    assert "To collect the answers, run the audit again" in waiting
+    run_audit(audit.model_copy(update={"seed": 8}), storage=storage)
+    cost = open_audit("scripted", storage=storage).report().cost
+    assert cost.lost == n_submitted > 0
+    assert cost.lost_usd
+    remarks = auditor("status", "scripted", "--storage", storage).stderr
+    assert "which the present configuration does not ask for. They are charged all the same." in remarks
 
 
 def test_batch_settings_do_not_change_the_config_hash(server: BatchServer) -> None:

@@ -13,6 +13,7 @@ from auditor.models.litellm_client import token_price
 from auditor.reports.data.report_model import FlatRow, ReportModel, publish
 from auditor.reports.document import Column
 from auditor.storage import audits
+from auditor.storage.audits import Audit
 from auditor.storage.batches import UnreadBatch
 from auditor.storage.costs import CallCounts, CallSums, UnreturnedCallCount
 
@@ -96,21 +97,29 @@ def build_cost_report(source: ReportSource) -> CostReport:
         ),
         rows=rows,
         lost=sum(unreturned.calls for unreturned in source.failed_attempt_counts)
-        + sum(batch.n_calls - batch.n_waiting for batch in source.unread_batches),
+        + sum(_count_lost_calls(batch, source.audit) for batch in source.unread_batches),
         lost_usd=total_cost(
             [
                 _bound_unanswered_cost(source.failed_attempt_counts, groups),
-                *(_bound_batch_cost(batch, source.call_counts) for batch in source.unread_batches),
+                *(_bound_batch_cost(batch, source) for batch in source.unread_batches),
             ]
         ),
     )
 
 
-def _bound_batch_cost(batch: UnreadBatch, call_counts: Sequence[CallCounts]) -> float | None:
+def _count_lost_calls(batch: UnreadBatch, audit: Audit) -> int:
+    """Number of a batch's calls whose results will not be read: an audit that has come to its end needs none of them.
+
+    Its configuration changed while they waited.
+    """
+    return batch.n_calls if audit.stage in audits.FINAL_STAGES else batch.n_calls - batch.n_waiting
+
+
+def _bound_batch_cost(batch: UnreadBatch, source: ReportSource) -> float | None:
     """Bound the cost of a batch's calls whose results will not be read, in US dollars; None if it is unknown."""
-    n_lost = batch.n_calls - batch.n_waiting
+    n_lost = _count_lost_calls(batch, source.audit)
     has_price = batch.usd_per_call or any(
-        counts.name == batch.model_name and counts.cost_usd is not None for counts in call_counts
+        counts.name == batch.model_name and counts.cost_usd is not None for counts in source.call_counts
     )
     return n_lost * batch.usd_per_call if has_price or not n_lost else None
 
