@@ -89,8 +89,7 @@ class _GeminiBatches:
         """Fetch a batch's state; its responses are read by the same path, without the selection of fields."""
         path = f"/batches/{quote_path_segment(batch_id.removeprefix('batches/'))}"
         operation = await client.request_json("GET", path, params={"fields": STATUS_FIELDS})
-        # `BATCH_STATE_SUCCEEDED`, or `JOB_STATE_SUCCEEDED` in earlier versions.
-        state = str(_metadata(operation).get("state") or "").rpartition("STATE_")[2].lower()
+        state = _state(operation)
         has_ended = state in END_STATES or operation.get("done") is True
         error = operation.get("error") if isinstance(operation.get("error"), dict) else None
         rejection_reason = None
@@ -113,10 +112,13 @@ class _GeminiBatches:
         (https://github.com/googleapis/python-genai/issues/1909): by their order, answers would get to other questions.
         """
         try:
-            responses = _find_responses(json.load(file))
+            operation = json.load(file)
         except (ValueError, RecursionError):
+            operation = None
+        responses = _find_responses(operation)
+        # Only a batch that was cancelled may have none; others have them elsewhere, such as in a file.
+        if not responses and (not isinstance(operation, dict) or _state(operation) != "cancelled"):
             yield None
-            return
         for response in responses:
             yield _parse_response(_key_of(response), response)
 
@@ -125,6 +127,11 @@ def _metadata(operation: dict[str, Any]) -> dict[str, Any]:
     """The batch that an operation describes; empty if there is none."""
     metadata = operation.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
+
+
+def _state(operation: dict[str, Any]) -> str:
+    """State of a batch, from `BATCH_STATE_SUCCEEDED`, or `JOB_STATE_SUCCEEDED` in earlier versions; may be empty."""
+    return str(_metadata(operation).get("state") or "").rpartition("STATE_")[2].lower()
 
 
 def _find_responses(operation: Any) -> list[Any]:

@@ -44,6 +44,13 @@ def test_responses_without_keys_are_not_matched_by_their_order() -> None:
     assert read(finished([{"response": a} for a in ANSWERS[::-1]])) == [None] * 3
 
 
+def test_only_a_cancelled_batch_may_have_no_responses() -> None:
+    """The others' are elsewhere, such as in a file: they were charged, and must not be requested again."""
+    in_file = {"done": True, "metadata": {"state": "BATCH_STATE_SUCCEEDED"}, "response": {"responsesFile": "files/1"}}
+    assert read(in_file) == read({"error": {"code": 503}}) == read([]) == [None]
+    assert read({"done": True, "metadata": {"state": "BATCH_STATE_CANCELLED"}}) == []
+
+
 def test_errors_have_the_status_of_a_single_call() -> None:
     codes = {3: 400, 8: 429, 13: 500, 14: 503, 99: 500}
     for code, status in codes.items():
