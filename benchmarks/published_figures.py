@@ -57,19 +57,16 @@ def _look_up(figures: dict[str, Any], path: str) -> float | None:
     return None if value is None else float(value)
 
 
-SMALL_JOB_PEERS = (("inspect_ai", "Inspect AI"), ("deepeval", "DeepEval"))
-"""Peers that do the job of 2,000 calls only."""
-
-
 def _peer_figures(size: str, max_goal: float, *others: Figure) -> tuple[Figure, ...]:
-    """Rows of whole processes compared with promptfoo, and their start-up."""
+    """Rows of whole processes compared with promptfoo; those of the small job have other peers, and all start-ups."""
+    peers = ("auditor", "auditor"), ("promptfoo", "promptfoo"), ("inspect_ai", "Inspect AI"), ("deepeval", "DeepEval")
     return (
         Figure(f"Whole process, wall time compared with promptfoo, {size}", "wall_ratio_to_promptfoo", "×", max_goal),
         Figure(f"Whole process, CPU compared with promptfoo, {size}", "cpu_ratio_to_promptfoo", "×"),
         *others,
         *(
             Figure(f"Start-up of {name} alone: a job of one item", f"start_up_s_of_{tool}", "s")
-            for tool, name in (("auditor", "auditor"), ("promptfoo", "promptfoo"), *(SMALL_JOB_PEERS if others else ()))
+            for tool, name in (peers if others else ())
         ),
     )
 
