@@ -63,3 +63,12 @@ def test_cells_with_a_view_or_a_score_at_an_end_of_the_scale_are_clipped() -> No
     dialogues.scores[2, statistics.NEUTRAL] = -1.0
     dialogues.views[3, 0] = 1.0
     assert statistics.count_clipped(dialogues) == 3
+
+
+def test_the_interval_of_a_difference_of_shares_ends_at_1() -> None:
+    dialogues = follow(1.0, [0.5] * 25)  # every cell flips under the opposing view
+    dialogues.scores[3, statistics.CONTRA] = 0.5  # but one
+    excess = statistics.excess_flips(statistics.find_flips(dialogues), dialogues)
+    assert excess.value == pytest.approx(0.96)
+    assert 0.8 < (excess.ci_low or 0.0) < 0.96
+    assert excess.ci_high == 1.0
