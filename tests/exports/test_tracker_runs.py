@@ -161,6 +161,7 @@ def test_wandb_runs_are_written_offline(report: Report, tmp_path: Path, quiet_wa
 
     export = export_wandb(limit_models(report, 1), tmp_path / "runs")
     assert (len(export.runs), export.online) == (2, False)
+    quiet_wandb.teardown()  # its process may still be writing; it is waited for when auditor ends, too
     _, models = build_runs(report)
     [log] = Path(export.runs[1]).glob("*.wandb")
     summary: dict[str, float] = {}
