@@ -431,8 +431,9 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
         require_columns(first_line.count(delimiter) + 1, str(path), ImportFileError)  # before a list of them is made
         reader = csv.reader(itertools.chain([first_line], remaining_lines), strict=True, delimiter=delimiter)
         try:
-            header = next(reader, [])
-            names = _rename_columns([name.strip() for name in header], known_columns)
+            header = [name.strip() for name in next(reader, [])]
+            folded = _fold_names(header)
+            names = _rename_columns(header, known_columns)
             make_batch = functools.partial(_RawBatch, path, "line", str(path), names, is_text=True, delimiter=delimiter)
             rows: list[list[str]] = []
             numbers: list[int] = []
@@ -444,7 +445,7 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
                     problem = f"line {reader.line_num} has {len(cells)} fields where the header has {width}"
                     quoting = f"Put text that contains {DELIMITER_NAMES[delimiter]} in double quotes."
                     raise ImportFileError(f"{path}: {problem}.", quoting)
-                if cells == header and width > 1:
+                if width > 1 and cells[0].strip().casefold() == folded[0] and _fold_names(cells) == folded:
                     problem = f"line {reader.line_num} is the header again"
                     raise ImportFileError(f"{path}: {problem}.", "Files were joined: delete that line.")
                 rows.append(cells)
@@ -462,6 +463,11 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
                     problem, "Add the missing quote, or save long texts as JSONL or Parquet."
                 ) from None
             raise ImportFileError(f"{location} is not valid CSV: {error}.", "Correct that line.") from None
+
+
+def _fold_names(cells: Sequence[str]) -> list[str]:
+    """Names of columns in the case in which they are compared."""
+    return [cell.strip().casefold() for cell in cells]
 
 
 class _CountedLines(Iterable[str]):
@@ -545,7 +551,7 @@ def _take_batch(records: Iterator[tuple[int, T]], get_cells: Callable[[T], Itera
 
 def _read_spreadsheet(path: Path, known_columns: Sequence[str], required: Sequence[str]) -> Iterator[_RawBatch]:
     """Yield the rows of a spreadsheet's first sheet; empty rows are left out."""
-    sheet = iterate_spreadsheet(path, required)
+    sheet = iterate_spreadsheet(path, required, known_columns)
     header = [str(cell).strip() if cell is not None else "" for cell in next(sheet, [])]
     while header and not header[-1]:
         header.pop()

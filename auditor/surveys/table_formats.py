@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 import zipfile
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -99,7 +100,7 @@ _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
 _POINTED_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 _FORMULA = re.compile(rb"<f[ >/]")
-_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]+\d+:[A-Z]+(\d+))"')
+_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 SPREADSHEET_ERRORS = frozenset(
     ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!", "#FIELD!", "#ERROR!")
 )
@@ -261,15 +262,19 @@ def format_number(value: float) -> str:
 # --- spreadsheets -----------------------------------------------------------------------------------------------
 
 
-def iterate_spreadsheet(path: Path, required: Collection[str] = ()) -> Iterator[list[Any]]:
+def iterate_spreadsheet(
+    path: Path, required: Collection[str] = (), known_columns: Collection[str] = ()
+) -> Iterator[list[Any]]:
     """Yield the rows of the first sheet of an `.xlsx` file, the header included; a formula is its last result.
 
     Args:
         required: columns that make a sheet a table of this kind; all columns of the first sheet if there are none.
+        known_columns: columns that are read, the required ones included.
 
     Raises:
         ImportFileError: openpyxl is not installed, the file is no spreadsheet or exceeds a limit, or a cell shows an
-            error or has a formula without its result or is merged, or another sheet has the columns of the first.
+            error or has a formula without its result, or one that is read is merged, or another sheet may have
+            further rows.
     """
     try:
         import openpyxl
@@ -291,8 +296,8 @@ def iterate_spreadsheet(path: Path, required: Collection[str] = ()) -> Iterator[
 
     try:
         rows = open_rows(results=True)
-        _require_one_table(path, workbooks[0].worksheets, required)
-        _reject_merged_cells(path, workbooks[0].worksheets[0])
+        positions = _require_one_table(path, workbooks[0].worksheets, required, known_columns)
+        hidden_cells = _find_hidden_cells(path, workbooks[0].worksheets[0], positions)
         formula_rows = open_rows(results=False) if _has_formulas(path) else itertools.repeat(())
     except (KeyError, ValueError, IndexError, AttributeError, SyntaxError) as error:  # ParseError is a SyntaxError
         raise ImportFileError(
@@ -305,6 +310,7 @@ def iterate_spreadsheet(path: Path, required: Collection[str] = ()) -> Iterator[
         if n_cells > limit:
             problem = f"has more than {limit:,} cells"
             raise make_limit_error(str(path), problem, n_cells, limit, ImportFileError)
+        _reject_hidden_cells(path, number, cells, hidden_cells)
         if error_value := next((cell for cell in cells if cell in SPREADSHEET_ERRORS), None):
             raise ImportFileError(f"{path}: row {number} has the error {error_value}.", "Correct the formula.")
         unknown = (formula for cell, formula in zip(cells, formulas, strict=False) if cell is None and formula)
@@ -318,35 +324,70 @@ def iterate_spreadsheet(path: Path, required: Collection[str] = ()) -> Iterator[
         workbook.close()
 
 
-def _require_one_table(path: Path, sheets: Sequence[Any], required: Collection[str]) -> None:
-    """Raise ImportFileError if another sheet has the columns of the first one, which alone is read; in any order."""
-    headers: list[set[str]] = []
+def _require_one_table(
+    path: Path, sheets: Sequence[Any], required: Collection[str], known_columns: Collection[str]
+) -> list[int]:
+    """Return the positions, from 1, of the first sheet's columns that are read.
+
+    Raises:
+        ImportFileError: another sheet has the required columns, and looks like more rows: it has all columns that are
+            read from the first sheet, or no others than those that can be read.
+    """
+    headers: list[list[str]] = []
     for sheet in sheets:
         sheet.reset_dimensions()
         cells = next(sheet.iter_rows(max_row=1, values_only=True), ())
-        headers.append({str(cell).strip().casefold() for cell in cells if cell is not None})
-    columns = {column.casefold() for column in required} or headers[0]
-    shared = [sheet for sheet, header in zip(sheets, headers, strict=True) if columns <= header]
-    if columns and columns <= headers[0] and len(shared) > 1:
-        other = shared[1].title
-        raise ImportFileError(
-            f"{path}: the sheet '{truncate_text(other)}' has the same columns as the first one, which alone is read.",
-            "Put all rows on the first sheet, or delete the other one.",
-        )
+        headers.append(["" if cell is None else str(cell).strip().casefold() for cell in cells])
+    known = {column.casefold() for column in known_columns}
+    first = set(headers[0]) - {""}
+    read = first & known or first
+    needed = {column.casefold() for column in required} or first
+    for sheet, header in zip(sheets[1:], headers[1:], strict=True):
+        columns = set(header) - {""}
+        if needed and needed <= first & columns and (read <= columns or columns <= known):
+            names = truncate_text(", ".join(name for name in headers[0] if name in needed))
+            raise ImportFileError(
+                f"{path}: the sheet '{truncate_text(sheet.title)}' has the columns {names} too, but only the first "
+                "sheet is read.",
+                "Put all rows on the first sheet, or delete the other one.",
+            )
+    return [position for position, name in enumerate(headers[0], start=1) if name in known]
 
 
-def _reject_merged_cells(path: Path, sheet: Any) -> None:
-    """Raise ImportFileError for merged cells below the header: only the first one has the value that all show."""
+def _find_hidden_cells(path: Path, sheet: Any, positions: Sequence[int]) -> deque[tuple[int, int, str]]:
+    """Find merged cells in columns that are read: all but their first cell have no value, though all show it.
+
+    Returns:
+        Of each merge the first and last row with such a cell, and its cells as text, by the first row.
+    """
+    from openpyxl.utils import column_index_from_string
+
+    merges: set[tuple[int, int, str]] = set()
     with zipfile.ZipFile(path) as archive, archive.open(sheet._worksheet_path) as member:
         end = b""
         while block := member.read(_BLOCK_BYTES):
             for match in _MERGED_CELLS.finditer(end + block):
-                if int(match[2]) > 1:
-                    raise ImportFileError(
-                        f"{path}: the cells {match[1].decode()} are merged, so only the first one has a value.",
-                        "Unmerge them, and write the value in each row that it is for.",
-                    )
+                left, top, right, bottom = map(bytes.decode, match.groups())
+                first, last = column_index_from_string(left), column_index_from_string(right)
+                is_beside = any(first < position <= last for position in positions)
+                start, stop = max(2, int(top) if is_beside else int(top) + 1), int(bottom)
+                if start <= stop and any(first <= position <= last for position in positions):
+                    merges.add((start, stop, f"{left}{top}:{right}{bottom}"))
             end = block[-100:]
+    return deque(sorted(merges))
+
+
+def _reject_hidden_cells(
+    path: Path, number: int, cells: Sequence[Any], hidden_cells: deque[tuple[int, int, str]]
+) -> None:
+    """Raise ImportFileError for a row with data that merged cells hide a value of; forget the merges above it."""
+    while hidden_cells and hidden_cells[0][1] < number:
+        hidden_cells.popleft()
+    if hidden_cells and hidden_cells[0][0] <= number and any(cell is not None for cell in cells):
+        raise ImportFileError(
+            f"{path}: the cells {hidden_cells[0][2]} are merged, so only the first one has a value.",
+            "Unmerge them, and write the value in each row that it is for.",
+        )
 
 
 def _has_formulas(path: Path) -> bool:

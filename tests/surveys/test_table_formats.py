@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -141,26 +142,61 @@ def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
         load_survey(tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize("columns", [["country", "topic", "score"], ["Topic ", "score", "country", "note"]])
-def test_rows_on_another_sheet_are_not_lost(tmp_path: Path, columns: list[str]) -> None:
+TASK_COLUMNS = ["id", "question", "truth"]
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "is_lost"),
+    [
+        (["country", "topic", "score"], ["country", "topic", "score"], True),
+        (["country", "topic", "score"], ["Topic ", "score", "country", "note"], True),
+        (["country", "topic", "score", "n"], ["country", "topic", "score"], True),
+        (["country", "topic", "score", "n"], ["country", "topic", "score", "se"], False),
+        (["country", "topic", "score"], ["country", "topic", "comment"], False),
+        (TASK_COLUMNS, ["id", "question", "comment", "author"], False),
+        (TASK_COLUMNS, ["id", "question"], True),
+        ([*TASK_COLUMNS, "source"], [*TASK_COLUMNS, "author"], True),
+    ],
+)
+def test_rows_on_another_sheet_are_not_lost(tmp_path: Path, first: list[str], other: list[str], is_lost: bool) -> None:
+    """Only a sheet that looks like more rows of the same table is one of them."""
     workbook = openpyxl.Workbook()
-    for sheet, header in ((workbook.active, ["country", "topic", "score"]), (workbook.create_sheet("more"), columns)):
+    for sheet, header in ((workbook.active, first), (workbook.create_sheet("more"), other)):
         sheet.append(header)
-        sheet.append([{"country": "Chile", "score": 0.5}.get(name, "divorce") for name in header])
+        sheet.append([{"country": "Chile", "score": 0.5, "n": 9}.get(name, "divorce") for name in header])
     workbook.save(tmp_path / "t.xlsx")
-    with pytest.raises(ImportFileError, match="the sheet 'more' has the same columns as the first one"):
-        load_survey(tmp_path / "t.xlsx")
+    is_task = "id" in first
+    with (
+        nullcontext()
+        if not is_lost
+        else pytest.raises(
+            ImportFileError,
+            match=f"the sheet 'more' has the columns {'id, question' if is_task else 'country, topic, score'} too, but",
+        )
+    ):
+        if is_task:
+            assert len(list(read_rows(tmp_path / "t.xlsx", ["id", "question"], ["truth"]))) == 1
+        else:
+            assert len(load_survey(tmp_path / "t.xlsx").cells) == 1
 
 
-@pytest.mark.parametrize(("cells", "is_lost"), [("C2:C3", True), ("B3:C3", True), ("D1:E1", False)])
+@pytest.mark.parametrize(
+    ("cells", "is_lost"),
+    [
+        ("C2:C3", True), ("B3:C3", True), ("E1:F1", False), ("B1:B2", True), ("A3:A7", True),
+        ("E2:E3", False), ("C2:E2", False), ("A5:C6", False),
+    ],
+)  # fmt: skip
 def test_values_of_merged_cells_are_not_lost(tmp_path: Path, cells: str, is_lost: bool) -> None:
+    """Merged cells in columns that are not read, or below the table, hide no value."""
     workbook = openpyxl.Workbook()
-    for row in (("id", "question", "context"), ("a", "?", "x"), ("b", "?", "y")):
+    for row in (("id", "question", "context", "notes", "more"), ("a", "?", "x", "n", "m"), ("b", "?", "y"),
+                ("c", "?", "z")):  # fmt: skip
         workbook.active.append(row)
     workbook.active.merge_cells(cells)
     workbook.save(tmp_path / "t.xlsx")
     if not is_lost:
-        assert len(list(read_rows(tmp_path / "t.xlsx", ["id", "question"]))) == 2
+        assert len(list(read_rows(tmp_path / "t.xlsx", ["id", "question"], ["context"]))) == 3
         return
     with pytest.raises(ImportFileError, match=f"the cells {cells} are merged"):
         list(read_rows(tmp_path / "t.xlsx", ["id", "question"], ["context"]))
