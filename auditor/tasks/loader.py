@@ -35,7 +35,7 @@ def load_task(section: TaskSection) -> Task:
     rows = list(read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS))
     if not rows:
         raise ImportFileError(f"{path}: has no items.", "Check that it is the right file.")
-    if section.answer != "choice":
+    if _are_answers_numeric(section, rows):
         rows = list(map(_read_decimal_comma, rows))
     truths = [row.cells["truth"] for row in rows if row.cells["truth"]]
     if section.answer == "exact" and section.numbers is None:
@@ -58,6 +58,19 @@ def load_task(section: TaskSection) -> Task:
             )
         task.items[item.id] = item  # type: ignore[index]  # filled only here, read-only for all others
     return task
+
+
+def _are_answers_numeric(section: TaskSection, rows: Sequence[TextRow]) -> bool:
+    """Whether answers are numbers: by the configuration, else if all truths are, but for those that are missing."""
+    if section.answer != "exact":
+        return section.answer == "score"
+    if section.numbers is not None:
+        return section.numbers
+    truths = [row.cells["truth"] for row in rows if row.cells["truth"].casefold() not in MISSING_MARKERS]
+    return all(
+        parse_number(truth) is not None or parse_number(truth.replace(",", ".")) is not None
+        for truth in filter(None, truths)
+    )
 
 
 def _read_decimal_comma(row: TextRow) -> TextRow:

@@ -57,6 +57,23 @@ def test_commas_of_truths_mean_what_they_do_in_their_column(tmp_path: Path, text
     assert [item.truth for item in load(tmp_path, text).items.values()] == truths
 
 
+@pytest.mark.parametrize(
+    ("text", "keys", "truths"),
+    [
+        ('id,question,truth\na,?,"1,234"\nb,?,"1,2"\nc,?,none\n', {"numbers": False}, ["1234", "1.2", "none"]),
+        ("id;question;truth\na;?;1.234\nb;?;3,5\nc;?;Paris\n", {"numbers": False}, ["1.234", "3.5", "paris"]),
+        ("id;question;truth\na;?;1.234\nb;?;3,5\nc;?;Paris\n", {}, ["1.234", "3.5", "paris"]),
+        ('id,question,truth\na,?,"12,3456"\nb,?,"0,5"\n', {}, ["12.3456", "0.5"]),
+        ('id,question,truth\na,?,"3,142"\nb,?,"0,5"\n', {"numbers": True}, ["3.142", "0.5"]),
+    ],
+)
+def test_commas_of_truths_that_are_words_are_read_as_in_answers(
+    tmp_path: Path, text: str, keys: dict[str, Any], truths: list[str]
+) -> None:
+    """Else a right answer would be counted as wrong, and a version as a number that cannot be read."""
+    assert [item.truth for item in load(tmp_path, text, **keys).items.values()] == truths
+
+
 def test_numbers_of_32_bits_are_read_as_they_are_shown(tmp_path: Path) -> None:
     """The exact value of such a 0.1 is 0.10000000149, which no right answer says."""
     import pandas as pd
@@ -120,6 +137,7 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, text: str, answer: s
     ("text", "message"),
     [
         ("id,question,truth\na,?,5\nid,question,truth\nb,?,4\n", "line 3 is the header again"),
+        ("id,question,truth\na,?,5\nID, Question,Truth\nb,?,4\n", "line 3 is the header again"),
         ("id,question,truth\na,?,Rome\nb,?,#REF!\n", "line 3, column 'truth': has the error #REF! of a spreadsheet"),
         ("id;question;truth\na;?;1.250\nb;?;2,5\n", "'1.250' is not a number"),
     ],
