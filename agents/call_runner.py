@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from auditor.agents.run_context import ModelClient, RunContext
@@ -24,11 +24,13 @@ class CallRecorder:
         db: the database.
         audit_id: the audit to which the calls belong.
         run_id: id of the run. Calls that it has sent but not recorded when it dies may have been paid for.
+        n_recorded_attempts: number of attempts that are recorded already, by the key of a call that is sent again.
     """
 
     db: Database
     audit_id: int
     run_id: str
+    n_recorded_attempts: dict[str, int] = field(default_factory=dict)
 
     async def record_dispatch(self, call: Call) -> None:
         """Record that a call is about to be sent."""
@@ -38,6 +40,17 @@ class CallRecorder:
         """Record that a call was not sent."""
         await ledger.clear_dispatch(self.db, self.run_id, call)
 
+    async def record_failed_attempts(self, call: Call, failure: Answer) -> None:
+        """Record the attempts of a call that is sent again, which may take a day; `record_answer` leaves them out.
+
+        Raises:
+            StorageError: the database cannot be written.
+        """
+        n_recorded = self.n_recorded_attempts.get(call.key, 0)
+        self.n_recorded_attempts[call.key] = len(failure.attempts)
+        new_attempts = replace(failure, attempts=failure.attempts[n_recorded:])
+        await ledger.record_answer(self.db, call, new_attempts, audit_id=self.audit_id)
+
     async def record_answer(self, call: Call, answer: Answer) -> Answer:
         """Record a call's answer or failure, with its attempts, and return it as recorded.
 
@@ -46,7 +59,10 @@ class CallRecorder:
         Raises:
             StorageError: the database cannot be written.
         """
-        return await ledger.record_answer(self.db, call, answer, run_id=self.run_id, audit_id=self.audit_id)
+        new_attempts = answer.attempts[self.n_recorded_attempts.pop(call.key, 0) :]
+        return await ledger.record_answer(
+            self.db, call, replace(answer, attempts=new_attempts), run_id=self.run_id, audit_id=self.audit_id
+        )
 
 
 class RecordingClient:

@@ -118,11 +118,30 @@ class UncollectedBatch(NamedTuple):
 
 def load_uncollected_batches(db: Database, audit_id: int) -> list[UncollectedBatch]:
     """Load an audit's batches with answers that are still to be collected, oldest first."""
-    uncollected = []
-    for batch in load_open_batches(db, audit_id):
-        if missing := len(batch.call_keys) - len(find_answered_keys(db, batch.call_keys)):
-            uncollected.append(UncollectedBatch(batch.model_name, batch.remote_id, missing, batch.prepared_at))
-    return uncollected
+    open_batches = load_open_batches(db, audit_id)
+    return [
+        UncollectedBatch(batch.model_name, batch.remote_id, len(keys), batch.prepared_at)
+        for batch, unread_keys in zip(open_batches, find_unread_keys(db, open_batches), strict=True)
+        if (keys := unread_keys - find_answered_keys(db, unread_keys))
+    ]
+
+
+def find_unread_keys(db: Database, stored_batches: Sequence[ProviderBatch]) -> list[set[str]]:
+    """Find, for each batch, the keys of the calls whose results in it were not recorded.
+
+    The requests of a batch are recorded with the time at which it was prepared.
+    """
+    if not stored_batches:
+        return []
+    attempt = table_of(StoredAttempt).c
+    times = [batch.prepared_at.isoformat(timespec="milliseconds") for batch in stored_batches]
+    query = sa.select(attempt.key, attempt.started_at).where(attempt.started_at.in_(set(times)))
+    with db.read() as connection:
+        read_results = {(key, started_at) for key, started_at in connection.execute(query)}
+    return [
+        {key for key in batch.call_keys if (key, started_at) not in read_results}
+        for batch, started_at in zip(stored_batches, times, strict=True)
+    ]
 
 
 class UnreadBatch(NamedTuple):
@@ -142,23 +161,13 @@ class UnreadBatch(NamedTuple):
 
 
 def load_unread_batches(db: Database, audit_id: int) -> list[UnreadBatch]:
-    """Load an audit's batches with results that were never read, such as those of calls that were sent again singly.
-
-    The requests of a batch are recorded with the time at which it was prepared.
-    """
-    table, attempt = table_of(ProviderBatch), table_of(StoredAttempt).c
+    """Load an audit's batches with results that were never read, such as those of calls that were sent again singly."""
+    table = table_of(ProviderBatch)
     is_charged = table.c.how.is_(None) | table.c.how.not_in(UNCHARGED_OUTCOMES)
     with db.read() as connection:
         stored_batches = select_records(connection, ProviderBatch, table.c.audit_id == audit_id, is_charged)
-        if not stored_batches:
-            return []
-        times = {batch.prepared_at.isoformat(timespec="milliseconds") for batch in stored_batches}
-        query = sa.select(attempt.key, attempt.started_at).where(attempt.started_at.in_(times))
-        read_results = {(key, started_at) for key, started_at in connection.execute(query)}
     unread_batches = []
-    for batch in stored_batches:
-        started_at = batch.prepared_at.isoformat(timespec="milliseconds")
-        unread_keys = [key for key in batch.call_keys if (key, started_at) not in read_results]
+    for batch, unread_keys in zip(stored_batches, find_unread_keys(db, stored_batches), strict=True):
         if unread_keys:
             n_waiting = len(unread_keys) - len(find_answered_keys(db, unread_keys)) if batch.ended_at is None else 0
             usd_per_call = batch.reserved_usd / len(batch.call_keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -272,6 +272,22 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
     print_table(list(used_columns), list(zip(*used_columns.values(), strict=True)))
 
 
+def _describe_uncollected_batches(audit_status: dict[str, Any]) -> Iterator[str]:
+    """Yield sentences about batches that were submitted, and about those of which this is not known."""
+    is_needed = audit_status["stage"] not in audits.FINAL_STAGES
+    for are_submitted in (True, False):
+        calls_per_batch = [
+            batch["calls"] for batch in audit_status["batches"] if (batch["batch"] is not None) == are_submitted
+        ]
+        if not (waiting_note := describe_waiting_calls(calls_per_batch, are_submitted=are_submitted)):
+            continue
+        if is_needed:
+            yield f"{waiting_note}. To collect the answers, run the audit again with the same command."
+        else:
+            condition = "They" if are_submitted else "If they were submitted, they"
+            yield f"{waiting_note}, which the present configuration does not ask for. {condition} may be charged."
+
+
 def _print_remarks(audit_status: dict[str, Any]) -> None:
     """Print what an audit waits for, what its preflight cost, and which models changed."""
     name = audit_status["audit"]
@@ -281,14 +297,8 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
             f"{audit_status['traces_never_asked']} were never asked for and {audit_status['traces_lost']} got no "
             f"answer. {ASK_UNANSWERED_ADVICE}."
         )
-    if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
-        is_needed = audit_status["stage"] not in audits.FINAL_STAGES
-        print_message(
-            f"{name}: {waiting_note}. To collect the answers, run the audit again with the same command."
-            if is_needed
-            else f"{name}: {waiting_note}, which the present configuration does not ask for. They are charged all the "
-            "same."
-        )
+    for remark in _describe_uncollected_batches(audit_status):
+        print_message(f"{name}: {remark}")
     preflight = audit_status["preflight"]
     if preflight["requests"]:
         print_message(

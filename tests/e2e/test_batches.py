@@ -665,7 +665,58 @@ def test_batches_of_an_earlier_configuration_count_as_lost_once_the_audit_is_fin
     assert cost.lost == n_submitted > 0
     assert cost.lost_usd
     remarks = auditor("status", "scripted", "--storage", storage).stderr
-    assert "which the present configuration does not ask for. They are charged all the same." in remarks
+    assert "which the present configuration does not ask for. They may be charged." in remarks
+
+
+def test_calls_that_a_batch_did_not_send_are_not_lost_if_the_run_is_killed_while_another_one_has_them(
+    server: BatchServer, storage: str
+) -> None:
+    """Two batches expire, which is free, and the answers to two calls that cannot be read are charged."""
+    server.batches.fate = lambda batch, line: EXPIRED if batch < 2 and line else COMPLETED
+    server.batches.deliver = lambda batch, content: Reply(
+        raw=content.replace(b'"choices"', b'"outputs"') if batch.number < 2 else content
+    )
+    audit = with_prices(small(server, judges=[], batch=BATCH))
+    assert run_until(audit, storage, "batch_submitted:4")[0] == -9
+    assert len(server.batches.keys) == 2 * (DIRECT_CALLS - DISCOVERIES)
+    run_audit(audit, storage=storage)
+    assert len(server.batches.keys) == 2 * (DIRECT_CALLS - DISCOVERIES)
+    cost = open_audit("scripted", storage=storage).report().cost
+    assert (cost.lost, cost.lost_usd) == (0, 0)
+    recorded = attempts(storage)
+    assert Counter(outcome for _, _, outcome in recorded) == {"ok": DIRECT_CALLS, "timeout": 8, "server_error": 2}
+    answered_usd = DISCOVERIES * 0.003 + (DIRECT_CALLS - DISCOVERIES) * 0.0015
+    assert cost.total.usd == pytest.approx(answered_usd + 2 * 0.0015)
+
+
+def test_a_batch_that_was_refused_at_its_last_attempt_is_not_lost(server: BatchServer, storage: str) -> None:
+    later = {"error": {"message": "later"}}
+    server.batches.instead = lambda method, path: (
+        web.json_response(later, status=429, headers={"retry-after": "86400"})
+        if (method, path) == ("POST", "/v1/batches")
+        else None
+    )
+    audit = with_prices(small(server, judges=[], batch=BATCH))
+    with pytest.raises(ModelSetupError, match=r"rejected a batch.*Or remove \[batch\]"):
+        run_audit(audit, storage=storage)
+    assert status(storage)["batches"] == []
+    run_audit(audit.model_copy(update={"batch": None}), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    assert report.coverage.total[0].ok == DIRECT_CALLS
+    assert report.cost.lost == 0
+
+
+def test_a_batch_that_may_not_have_been_submitted_is_not_said_to_wait_at_the_provider(
+    server: BatchServer, storage: str
+) -> None:
+    audit = with_prices(small(server, judges=[], batch=BATCH))
+    assert run_until(audit, storage, "batch_prepared")[0] == -9
+    may_wait = r"calls may wait in (a batch|2 batches) at the provider"
+    assert re.search(may_wait, auditor("status", "scripted", "--storage", storage).stderr)
+    run_audit(audit.model_copy(update={"seed": 8}), storage=storage)
+    remarks = auditor("status", "scripted", "--storage", storage).stderr
+    assert re.search(f"{may_wait}, which the present configuration does not ask for", remarks)
+    assert "If they were submitted, they may be charged." in remarks
 
 
 def test_batch_settings_do_not_change_the_config_hash(server: BatchServer) -> None:

@@ -126,15 +126,14 @@ async def _submit_with_retries(
             return await queue.provider.submit(chunk.client, chunk.formatted_calls, batch.tag)
         except BatchRequestFailed as error:
             n_attempts += 1
-            is_refused = not is_search and error.is_refusal
-            if is_refused and not error.is_retryable:
-                await batches.record_ended_batch(manager.recorder.db, batch, batches.REFUSED)
-                raise rejected_batch_error(queue, str(error)) from None
-            if not manager.may_retry(error, n_attempts):
-                # The next run finds out whether the batch arrived.
-                reason = manager.failure_reason(error)
-                raise (rejected_batch_error if is_refused else _unconfirmed_batch_error)(queue, reason) from None
-            await manager.pause_before_retry(n_attempts, error)
+            if manager.may_retry(error, n_attempts):
+                await manager.pause_before_retry(n_attempts, error)
+                continue
+            reason = manager.failure_reason(error)
+            if is_search or not error.is_refusal:  # the next run finds out whether the batch arrived
+                raise _unconfirmed_batch_error(queue, reason) from None
+            await batches.record_ended_batch(manager.recorder.db, batch, batches.REFUSED)
+            raise rejected_batch_error(queue, reason) from None
 
 
 def _unconfirmed_batch_error(queue: ModelBatchQueue, reason: str) -> ModelSetupError:
@@ -227,6 +226,7 @@ class BatchingClient:
             if not may_retry or n_attempts >= self._config.limits.max_attempts:
                 self._gateway.record_outcome(call, earlier_answer)
                 return earlier_answer
+            await self._recorder.record_failed_attempts(call, earlier_answer)
 
     async def close(self) -> None:
         """Leave open batches to their providers, and record which have been collected."""

@@ -212,17 +212,17 @@ class BatchManager:
     def load_earlier_batches(self) -> None:
         """Load the open batches of earlier runs.
 
-        Those whose answers are all recorded, or past the provider's retention, are closed. For the others of this audit
+        Those whose results are all recorded, or past the provider's retention, are closed. For the others of this audit
         the budget is reserved.
         """
         retention_limit = datetime.now(UTC) - timedelta(days=MIN_RETENTION_DAYS)
         earlier_batches: list[OpenBatch] = []
+        stored_batches = batches.load_open_batches(self.recorder.db)
+        unread_keys_by_batch = batches.find_unread_keys(self.recorder.db, stored_batches)
         # Batches come oldest first: a call that is in several is expected from the latest.
-        for batch in batches.load_open_batches(self.recorder.db):
-            answered_keys = ledger.find_answered_keys(self.recorder.db, batch.call_keys)
-            open_batch = OpenBatch(
-                batch, batch.remote_id, set(batch.call_keys) - answered_keys, batch.reserved_usd / len(batch.call_keys)
-            )
+        for batch, unread_keys in zip(stored_batches, unread_keys_by_batch, strict=True):
+            open_keys = unread_keys - ledger.find_answered_keys(self.recorder.db, unread_keys)
+            open_batch = OpenBatch(batch, batch.remote_id, open_keys, batch.reserved_usd / len(batch.call_keys))
             for key in open_batch.open_keys:
                 if (earlier_batch := self.batches_by_key.get(key)) is not None:
                     earlier_batch.open_keys.discard(key)
