@@ -206,10 +206,10 @@ def _mix_answers(present: NDArray[np.bool_], members: NDArray[np.intp], rng: np.
     sizes = present[members].sum(axis=1)
     usable = members[sizes > 0]
     sizes = np.minimum(sizes[sizes > 1], len(usable))
-    # The first n of a random order of the usable questions, and a random usable answer to each of them.
-    orders = rng.random((len(sizes), len(usable))).argsort(axis=1)[:, :n]
-    questions = np.full((len(sizes), n), usable[0] if len(usable) else 0, dtype=np.intp)
-    questions[:, : orders.shape[1]] = usable[orders]
+    mixed = _mix_questions(usable, min(n, len(usable)), rng)[: len(sizes)]
+    questions = np.zeros((len(sizes), n), dtype=np.intp)
+    questions[:, : mixed.shape[1]] = mixed
+    # A random usable answer to each question.
     numbers = np.where(present[questions], rng.random((*questions.shape, n)), -1.0).argmax(axis=2)
     return _Sources(questions, numbers, np.arange(n) < sizes[:, None])
 

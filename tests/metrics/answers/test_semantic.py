@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any, Literal
@@ -205,6 +206,19 @@ def test_null_of_questions_with_missing_answers_never_mixes_two_of_one_question(
     rows = np.repeat(np.eye(6)[:, None, :], 5, axis=1)
     rows[0, :2] = rows[3, 1:] = np.nan
     assert shuffled_null(rows, seed=1).high == 0.0
+
+
+def test_null_of_many_questions_with_a_missing_answer_needs_little_memory() -> None:
+    rows = np.random.default_rng(0).normal(size=(3_000, 5, 4))
+    rows[0, 0] = np.nan
+    tracemalloc.start()
+    try:
+        null = shuffled_null(rows, shuffles=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert null.mean is not None
+    assert peak < 20e6  # 3,000 x 3,000 random numbers are 72 MB
 
 
 def test_matched_null_mixes_only_answers_of_like_length() -> None:
