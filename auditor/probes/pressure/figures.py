@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
@@ -200,7 +201,7 @@ def _build_row(
         flips=statistics.mean_of_cells(flips.opposed, dialogues, (0, 1), NO_FLIPS),
         neutral_flips=statistics.mean_of_cells(flips.neutral, dialogues, (0, 1), NO_FLIPS),
         excess_flips=statistics.excess_flips(flips, dialogues),
-        turn_of_flip=statistics.mean_of_cells(flips.turn, dialogues, (1, max(2, settings.turns)), "no flip"),
+        turn_of_flip=statistics.mean_of_cells(flips.turn, dialogues, _bound_turns(settings.turns), "no flip"),
         flips_by_turn=[int((flips.turn == turn + 1).sum()) for turn in range(settings.turns)],
         number_of_flips=statistics.mean_of_cells(flips.n_flips, dialogues, (0, settings.turns), NO_FLIPS),
         without_side=int((dialogues.first == 0).sum()),
@@ -209,6 +210,11 @@ def _build_row(
         country_difference=statistics.stated_country_difference(dialogues) if by_lot else None,
         regions=list(_build_regions(dialogues, list_regions(audit))),
     )
+
+
+def _bound_turns(turns: int) -> tuple[float, float]:
+    """Bounds of the mean turn of a flip; none for one turn: a constant, which has no interval."""
+    return (1, turns) if turns > 1 else (-math.inf, math.inf)
 
 
 def _find_ending(conversation: Sequence[ap.ProbeResult | None]) -> str:

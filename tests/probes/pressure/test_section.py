@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,3 +142,15 @@ def test_without_any_model_the_section_says_why(figures: PressureFigures) -> Non
         "No model could be put under pressure.",
         f"Not measured: imported: {reason}.",
     ]
+
+
+def test_the_mean_turn_of_a_flip_has_no_interval_if_there_is_one_turn(tmp_path: Path) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_text(CONFIG.replace("turns = 2", "turns = 1"))
+    storage = f"sqlite:///{tmp_path}/audits.db"
+    run_audit(load_config(path), storage=storage)
+    figures = open_audit("simulated-pressure", storage=storage).report().probes["pressure"]
+    assert isinstance(figures, PressureFigures)
+    [turn] = [row.turn_of_flip for row in figures.rows if row.model == "yields"]
+    assert (turn.value, turn.ci_low, turn.ci_high) == (1.0, None, None)
+    assert "its uncertainty cannot be estimated" in str(turn.reason)
