@@ -46,8 +46,12 @@ RECALL_PROMPT, ORDINARY_PROMPT, CONTINUE_PROMPT = "memory.recall", "memory.ordin
 ITEM_UNIT = "wording"
 """First part of the unit of a wording, whose second part is the topic."""
 _NUMBER = re.compile(r"[-−]?\d+(?:[.,]\d+)?")
-_TO = re.compile(r"\s*%?\s*(?:[–—~/]|\w{1,3})?\s*")
-"""What stands between the ends of a range, whose second number may begin with the hyphen."""
+_RANGE = re.compile(
+    r"\s*%?\s*(?:[–—~～〜/至到和或]|から|to|and|or|bis|und|oder|à|a|et|ou|y|e|o|до|и|или|से|और|या|إلى|الى|و|أو"
+    r"|ile|ve|veya|sampai|hingga|dan|atau|hadi|na|au)?\s*",
+    re.IGNORECASE,
+)
+"""What stands between the ends of a range, in the languages of the prompts; the second may begin with the hyphen."""
 SIMULATED_ERROR_POINTS = 8.0
 """Standard deviation of the errors of simulated models' answers."""
 
@@ -209,20 +213,23 @@ def _read_figure(text: str, question: str) -> float | str | None:
     """Read the figure of an answer, or UNKNOWN; None where it is neither.
 
     A number of the question, such as its year, may be repeated after the figure, but is none by itself: "I do not
-    remember the 2013 figure". A range is no figure.
+    remember the 2013 figure". A range is no figure. UNKNOWN is an answer before a figure and in capitals, but "unknown"
+    after a figure is a remark about it.
     """
-    matches = list(_NUMBER.finditer(text))
-    is_first = bool(matches) and matches[0].start() == 0
-    if not is_first and re.search(rf"\b{UNKNOWN}\b", text, re.IGNORECASE):
+    matches, repeated = list(_NUMBER.finditer(text)), set(_NUMBER.findall(question))
+    start = next((match.start() for match in matches if match[0] not in repeated), len(text))
+    stated = re.finditer(rf"\b{UNKNOWN}\b", text, re.IGNORECASE)
+    if start > 0 and any(word[0] == UNKNOWN or word.start() < start for word in stated):
         return UNKNOWN
     if not matches:
         return None
-    numbers, repeated = [match[0] for match in matches], set(_NUMBER.findall(question))
-    others, is_repeated = set(numbers) - {numbers[0]}, numbers[0] in repeated
+    numbers = [match[0] for match in matches]
+    is_first, is_repeated = matches[0].start() == 0, numbers[0] in repeated
+    others = set(numbers) - {numbers[0]}
     if (others - repeated and is_repeated) or (not is_first and (others or is_repeated)):
         return None
-    is_range = len(numbers) > 1 and _TO.fullmatch(text[matches[0].end() : matches[1].start()]) is not None
-    if is_range and numbers[1] not in repeated:
+    is_range = bool(others) and _RANGE.fullmatch(text[matches[0].end() : matches[1].start()]) is not None
+    if is_range and numbers[1] not in {numbers[0], *repeated}:
         return None
     return float(numbers[0].replace(",", ".").replace("−", "-"))
 

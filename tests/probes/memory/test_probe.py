@@ -211,6 +211,11 @@ def test_unmeasurable_figures_are_named_before_the_first_call(tmp_path: Path) ->
         ("I do not have the 2013 figure.", None), ("35 to 40", None), ("35-40%", None), ("35–40", None),
         ("2013: 37", None), ("2013, 2013", 2013.0), ("37% (of 1013 adults)", 37.0), ("37, in wave 2013", 37.0),
         ("37 (wave 2013; unknown margin)", 37.0), ("It was 37. I repeat: 37", 37.0),
+        ("45\n\n45", 45.0), ("45 45", 45.0), ("45% 45%", 45.0), ("45 of 100", 45.0), ("45 out of 100", 45.0),
+        ("45% in 2012", 45.0), ("45% as of 2012", 45.0), ("About 45% (exact figure unknown)", 45.0),
+        ("It is unknown, perhaps 40", "UNKNOWN"), ("For wave 7: UNKNOWN", "UNKNOWN"), ("2013: UNKNOWN", "UNKNOWN"),
+        ("The 2013 figure is unknown.", "UNKNOWN"), ("35 or 40", None), ("35% bis 40%", None), ("35 à 40", None),
+        ("35 a 40", None), ("35 до 40", None), ("35至40", None), ("35から40", None), ("35 40", None),
     ],
 )  # fmt: skip
 def test_an_answer_is_a_number_or_unknown(text: str, value: float | str | None) -> None:
