@@ -7,7 +7,7 @@ import functools
 import json
 import operator
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -58,14 +58,27 @@ def fold_name(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", clean_name(name)).casefold().split())
 
 
-def make_name_speller(names: Iterable[str]) -> Callable[[str], str]:
-    """Build a function that gives a name as one of `names` spells it, or else as `clean_name` does.
+def find_lookalike(name: str, names: Collection[str]) -> str | None:
+    """The one of `names` that readers take for this name; None if it is one of them, or none looks like it."""
+    if name in names:
+        return None
+    return min((other for other in names if fold_name(other) == fold_name(name)), default=None)
 
-    A name that is one of `names` stays, even if another one looks like it.
+
+def make_name_speller(names: Iterable[str]) -> Callable[[str], str]:
+    """Build a function that gives a name as one of `names` spells it, or else as `clean_name` does, without spaces.
+
+    Names that differ in white space only are one, since tables and messages change it. A name that is one of `names`
+    stays, even if another one looks like it.
     """
     known = set(names)
-    spellings = {clean_name(name): name for name in known}
-    return lambda name: name if name in known else spellings.get(clean_name(name), clean_name(name))
+    spellings = {_normalize_spaces(name): name for name in sorted(known, reverse=True)}
+    return lambda name: name if name in known else spellings.get(_normalize_spaces(name), clean_name(name).strip())
+
+
+def _normalize_spaces(name: str) -> str:
+    """A name as `clean_name` gives it, with single spaces between its words."""
+    return " ".join(clean_name(name).split())
 
 
 OMISSION_MARK_END = " characters left out …]"

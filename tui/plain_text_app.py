@@ -138,7 +138,7 @@ def run_plain_text_labelling(
     with open_database(storage_url, create=False) as db:
         queue = LabelQueue(open_labelling_session(db, audit, rater, kind, **options))
         labelling = PlainTextLabelling(queue, settings, write_line)
-        write_line(f"You label as {to_single_line(rater)}. 'help' lists the commands.")
+        write_line(f"You label as {to_single_line(queue.session.rater)}. 'help' lists the commands.")
         labelling.show_progress("")
         labelling.show_next("")
         run_commands(labelling, stdin or sys.stdin, LABEL_COMMANDS)

@@ -19,7 +19,7 @@ from auditor.reports.data.judge_quality.build import plan_labels, track_share
 from auditor.reports.data.report_source import load_source
 from auditor.reports.number_format import pluralize
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
-from auditor.review.item import choose_rater
+from auditor.review.item import choose_rater, require_rater_name
 from auditor.review.label_sampling import draw_label_sample
 from auditor.run import open_stored_audit, open_stored_database, resolve_storage_url, resume_after_review
 from auditor.storage import audits, labels, rating_log
@@ -297,7 +297,7 @@ def review(
     if plan:
         print_label_plan(storage, audit, half_width, difference)
         return
-    rater_name = choose_rater(_find_user_name() if rater is None else rater, ())
+    rater_name = require_rater_name(_find_user_name() if rater is None else rater)
     _check_sample_options(sample, kind, stratify, redraw=redraw, open_book=open_book)
     if sample is not None:
         audit = prepare_label_sample(url, audit, sample, kind=kind, stratify=stratify, redraw=redraw)

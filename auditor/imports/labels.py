@@ -26,7 +26,7 @@ from auditor.storage.labels import (
 )
 from auditor.surveys.countries import make_country_speller, make_topic_speller
 from auditor.surveys.row_reader import TextRow, read_rows
-from auditor.text_safety import clean_name, make_name_speller, unescape_csv_cell
+from auditor.text_safety import find_lookalike, make_name_speller, unescape_csv_cell
 
 VERDICT_CONTROL = "verdict"
 """Name of the control with the verdict; needed if there are several controls with choices."""
@@ -182,10 +182,11 @@ def import_labels(
     """
     with open_stored_audit(audit, storage) as (db, stored_audit):
         units = load_labelable_units(db, stored_audit.id, kind)
-        reader = _LabelReader(db, stored_audit, kind, file.name, {unit.unit for unit in units})
+        raters = labels.load_raters(db, stored_audit.id)
+        reader = _LabelReader(db, stored_audit, kind, file.name, {unit.unit for unit in units}, raters)
         rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)
         in_force = {(label.unit, label.rater): label for label in labels.load_labels(db, stored_audit.id, kind)}
-        _require_one_spelling(rows, {rater for _, rater in in_force})
+        _require_one_spelling(rows, raters)
         if hash_text is not None:
             _require_labelled_texts(partial(hash_text, db, stored_audit), rows, audit)
         if not rows:
@@ -213,7 +214,15 @@ def import_labels(
 class _LabelReader:
     """Reads labels of one kind for an audit from a file."""
 
-    def __init__(self, db: Database, audit: Audit, kind: LabelKind, source: str, units: Iterable[LabelUnit]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        audit: Audit,
+        kind: LabelKind,
+        source: str,
+        units: Iterable[LabelUnit],
+        raters: Iterable[str],
+    ) -> None:
         survey = audits.load_audit_survey(db, audit)
         self._kind = kind
         self._source = source
@@ -222,6 +231,7 @@ class _LabelReader:
         names = list_part_names(kind)
         position = names.index("model") if "model" in names else None
         self._spell_model = make_name_speller(unit.parts[position] for unit in units if position is not None)
+        self._spell_rater = make_name_speller(raters)
         self._values = {choice.value.upper(): choice.value for choice in kind.choices}
         is_trace = kind is LabelKind.TRACE
         self._aspects = tuple(aspect_questions(for_task=survey.task is not None)) if is_trace else ()
@@ -256,7 +266,7 @@ class _LabelReader:
             raise row.make_cell_error("inclusion", f"{inclusion:g} is no probability", "Write a number in (0, 1].")
         unit = LabelUnit(self._kind, tuple(self._parse_part(row, name) for name in list_part_names(self._kind)))
         aspects = {name: self._parse_flag(row, name) for name in self._aspects if row.cells[name]}
-        rater = clean_name(row.required_text("rater"))
+        rater = self._spell_rater(row.required_text("rater"))
         label = Label(unit, rater, value, self._labelled_at, aspects, source=self._source)
         is_exported = bool(row.cells.get("in_force"))
         text_hash = (row.cells.get("text_hash") or None) if is_exported else None
@@ -309,20 +319,21 @@ def _collect_rows(
     return list(by_rater.values()), n_empty
 
 
-def _require_one_spelling(rows: Sequence[_LabelRow], raters: Collection[str]) -> None:
-    """Raise ImportFileError if a rater's name differs from another one, of the file or stored, in capitals only.
+def _require_one_spelling(rows: Sequence[_LabelRow], raters: Iterable[str]) -> None:
+    """Raise ImportFileError if a rater's name looks like another one, of the file or stored.
 
     One person would be two raters, who agree with each other.
     """
-    spellings = {rater.casefold(): rater for rater in raters}
+    known = set(raters)
     for row in rows:
         rater = row.label.rater
-        other = spellings.setdefault(rater.casefold(), rater)
-        if other != rater and rater not in raters:
+        twin = find_lookalike(rater, known)
+        if twin is not None:
             raise ImportFileError(
-                f"{row.location}: the raters '{rater}' and '{other}' differ in capital letters only.",
+                f"{row.location}: the raters '{rater}' and '{twin}' differ in capital letters or spaces only.",
                 "Write each rater's name in one way; give two people names that differ in more.",
             )
+        known.add(rater)
 
 
 def _require_labelled_texts(hash_text: Callable[[Label], str], rows: Sequence[_LabelRow], audit: str) -> None:

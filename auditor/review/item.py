@@ -19,7 +19,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictEffect, ConflictKey, QueueRow
 from auditor.storage.evidence import BlindedSample
 from auditor.storage.rating_log import RatingEntry
-from auditor.text_safety import clean_name, escape_invisible, fold_name
+from auditor.text_safety import clean_name, escape_invisible, find_lookalike, make_name_speller
 
 DecisionT = TypeVar("DecisionT", Decision, Decision | None)
 
@@ -159,6 +159,13 @@ def escape_unstorable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "␀")
 
 
+def require_rater_name(name: str) -> str:
+    """Return a rater's name; UsageError if it is empty."""
+    if not clean_name(name).strip():
+        raise UsageError("a rater needs a name.", "Give one, as in --rater ada.")
+    return name
+
+
 def choose_rater(name: str, known: Collection[str]) -> str:
     """Return a rater's name as it is stored.
 
@@ -170,11 +177,9 @@ def choose_rater(name: str, known: Collection[str]) -> str:
         UsageError: the name is empty, or looks like that of another rater: one person would be two raters, who agree
             with each other.
     """
-    rater = name if name in known else escape_unstorable(clean_name(name).strip())
-    if not rater.strip():
-        raise UsageError("a rater needs a name.", "Give one, as in --rater ada.")
-    twin = next((other for other in known if fold_name(other) == fold_name(rater)), rater)
-    if rater not in known and twin != rater:
+    rater = escape_unstorable(make_name_speller(known)(require_rater_name(name)))
+    twin = find_lookalike(rater, known)
+    if twin is not None:
         raise UsageError(
             f"the rater '{escape_invisible(rater)}' differs from '{escape_invisible(twin)}', who has rated this audit "
             "before, in capital letters or spaces only.",

@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -400,10 +401,25 @@ def test_labels_that_replace_others_of_the_rater_are_counted(storage: str) -> No
 
 def test_a_rater_whose_name_is_written_in_two_ways_is_not_two_raters(storage: str) -> None:
     refused = import_file(write_csv([make_row(TRACES[0], rater="Ada"), make_row(TRACES[1], rater="ada")]))
-    assert "labels.csv: line 3: the raters 'ada' and 'Ada' differ in capital letters only." in refused.stderr
+    assert "labels.csv: line 3: the raters 'ada' and 'Ada' differ in capital letters or spaces only." in refused.stderr
     import_file(write_csv([make_row(TRACES[0], rater="Ada")]))
     assert import_file(write_csv([make_row(TRACES[0], rater="ADA")])).returncode == 1
     assert {label.rater for label in load(storage)[0]} == {"Ada"}
+    for name in ("Ada  Lovelace", "Ada Lovelace"):
+        refused = import_file(write_csv([make_row(TRACES[0], rater=name), make_row(TRACES[1], rater="ada lovelace")]))
+        assert "the raters 'ada lovelace' and 'Ada Lovelace' differ in capital letters or spaces only" in refused.stderr
+
+
+@pytest.mark.parametrize("stored", ["ada ", "\u00a0ada", "Jose\u0301", "Jos\u00e9"])
+def test_the_labels_of_a_rater_whose_name_was_stored_as_typed_can_be_imported_again(storage: str, stored: str) -> None:
+    """A table has no spaces around a name, in which earlier versions stored it."""
+    with open_database(storage) as db:
+        label = Label(LabelUnit(LabelKind.TRACE, TRACES[0]), stored, "VALID", datetime.now(UTC))
+        labels.append_labels(db, audits.get_audit(db, "moral").id, [label])
+    succeed("export", "labels", "moral", "-o", "exported.csv")
+    assert "unchanged: 1 label" in import_file("exported.csv").stderr
+    assert import_file(write_csv([make_row(TRACES[1], rater=stored)])).returncode == 0
+    assert {label.rater for label in load(storage)[0]} == {stored}
 
 
 def test_a_model_whose_name_is_written_in_two_unicode_forms_gets_its_labels(storage: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, RatingAction
 from auditor.errors import StorageError, UsageError
 from auditor.review.export import iter_rating_rows
-from auditor.review.item import ReviewItem
+from auditor.review.item import ReviewItem, choose_rater
 from auditor.review.rater_agreement import load_blind_decisions
 from auditor.review.session import CompletionNotifier, ReviewSession, load_threshold, propose_decision
 from auditor.storage import audits, hash_chain, rating_log, results
@@ -23,6 +23,7 @@ from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFi
 from auditor.storage.database import Database
 from auditor.storage.rating_log import FULL_DISCLOSURE
 from auditor.storage.records import save_records
+from auditor.text_safety import clean_name
 from tests.support.known import known
 from tests.support.review_audit import MODELS, save_review_audit
 
@@ -262,6 +263,15 @@ def test_one_rater_is_not_two_by_another_spelling(db: Database) -> None:
     assert open_session(db, "Zoe").rater == "Zoe"
     with pytest.raises(UsageError, match="a rater needs a name"):
         open_session(db, "  ")
+
+
+@pytest.mark.parametrize("stored", ["ada ", " ada", "ada\u00a0", "Jose\u0301", "ada  b"])
+def test_a_rater_goes_on_under_a_name_that_was_stored_as_typed(stored: str) -> None:
+    assert choose_rater(stored, {stored}) == stored
+    assert choose_rater(" ".join(clean_name(stored).split()), {stored}) == stored
+    assert choose_rater(stored, {stored, "ada", "Jos\u00e9"}) == stored
+    with pytest.raises(UsageError, match="differs from"):
+        choose_rater(stored.upper(), {stored})
 
 
 def test_the_question_is_the_surveys_wording(db: Database) -> None:
