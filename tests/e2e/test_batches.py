@@ -275,6 +275,20 @@ def test_a_failed_batch_with_a_file_of_answers_keeps_them(server: BatchServer, s
     assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == DIRECT_CALLS
 
 
+def test_answers_that_a_failed_batch_counts_and_does_not_return_are_charged(server: BatchServer, storage: str) -> None:
+    def fail_half_way(method: str, path: str) -> web.Response | None:
+        if path != "/v1/batches/batch_0":
+            return None
+        return web.json_response({"status": "failed", "request_counts": {"completed": 3}, "errors": None})
+
+    server.batches.instead = fail_half_way
+    run_audit(with_prices(small(server, judges=[], batch=BATCH)), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    assert report.coverage.total[0].ok == DIRECT_CALLS
+    assert report.cost.total.sums.estimated_attempts == 3
+    assert report.cost.lost == 0
+
+
 @pytest.mark.parametrize("has_no_id", [True, False])
 def test_a_batch_that_may_have_arrived_is_looked_for_by_the_next_run(
     server: BatchServer, storage: str, has_no_id: bool
@@ -382,7 +396,7 @@ def test_questions_whose_answers_cannot_be_matched_are_not_paid_for_a_third_time
 def test_answers_of_gemini_without_keys_are_not_given_to_other_questions(server: BatchServer, storage: str) -> None:
     server.batches.names_keys = False
     audit = small(server, "gemini", judges=[], batch=BATCH)
-    with pytest.raises(ModelSetupError, match="its results do not say which questions they answer"):
+    with pytest.raises(ModelSetupError, match=r"do not say which questions they answer.*remove \[batch\]"):
         run_audit(audit, storage=storage)
     assert len(server.batches.keys) == DIRECT_CALLS - DISCOVERIES
     server.batches.names_keys = True

@@ -91,22 +91,23 @@ class _GeminiBatches:
         operation = await client.request_json("GET", path, params={"fields": STATUS_FIELDS})
         state = _state(operation)
         has_ended = state in END_STATES or operation.get("done") is True
-        error = operation.get("error") if isinstance(operation.get("error"), dict) else None
+        error = operation["error"] if isinstance(operation.get("error"), dict) else {}
+        n_succeeded = read_count(_metadata(operation).get("batchStats"), "successfulRequestCount")
         rejection_reason = None
-        if state == "failed" or (has_ended and error is not None and state not in ("cancelled", "expired")):
-            rejection_reason = str((error or {}).get("message") or "the provider gave no reason")
+        if _has_failed(operation) and not n_succeeded:
+            rejection_reason = str(error.get("message") or "the provider gave no reason")
         is_readable = has_ended and rejection_reason is None and state != "expired"
         return BatchStatus(
             state or "done",
             has_ended,
             rejection_reason,
-            error is not None and error.get("code") == RESOURCE_EXHAUSTED,
+            error.get("code") == RESOURCE_EXHAUSTED,
             (path,) if is_readable else (),
-            read_count(_metadata(operation).get("batchStats"), "successfulRequestCount") if is_readable else 0,
+            n_succeeded,
         )
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
-        """Yield the response to each call, by the key in its metadata; None for one without a key.
+        """Yield the response to each call, by the key in its metadata; None for one of several without a key.
 
         The API reference promises the order of the requests, but the service mixes up large batches
         (https://github.com/googleapis/python-genai/issues/1909): by their order, answers would get to other questions.
@@ -116,11 +117,13 @@ class _GeminiBatches:
         except (ValueError, RecursionError):
             operation = None
         responses = _find_responses(operation)
-        # Only a batch that was cancelled may have none; others have them elsewhere, such as in a file.
-        if not responses and (not isinstance(operation, dict) or _state(operation) != "cancelled"):
+        # Only a batch that did not succeed may have none; others have them elsewhere, such as in a file.
+        may_be_empty = isinstance(operation, dict) and (_state(operation) == "cancelled" or _has_failed(operation))
+        if not responses and not may_be_empty:
             yield None
+        only_key = call_keys[0] if len(call_keys) == len(responses) == 1 else None
         for response in responses:
-            yield _parse_response(_key_of(response), response)
+            yield _parse_response(_key_of(response) or only_key, response)
 
 
 def _metadata(operation: dict[str, Any]) -> dict[str, Any]:
@@ -132,6 +135,14 @@ def _metadata(operation: dict[str, Any]) -> dict[str, Any]:
 def _state(operation: dict[str, Any]) -> str:
     """State of a batch, from `BATCH_STATE_SUCCEEDED`, or `JOB_STATE_SUCCEEDED` in earlier versions; may be empty."""
     return str(_metadata(operation).get("state") or "").rpartition("STATE_")[2].lower()
+
+
+def _has_failed(operation: dict[str, Any]) -> bool:
+    """Whether a batch has ended with an error; one that was cancelled or expired may have one too."""
+    state, has_error = _state(operation), isinstance(operation.get("error"), dict)
+    if state in END_STATES:
+        return state == "failed" or (has_error and state == "succeeded")
+    return has_error and operation.get("done") is True
 
 
 def _find_responses(operation: Any) -> list[Any]:

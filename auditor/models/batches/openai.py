@@ -97,8 +97,10 @@ class _OpenAIBatches:
             for file_id in (batch.get("output_file_id"), batch.get("error_file_id"))
             if isinstance(file_id, str) and file_id
         ]
+        n_succeeded = read_count(batch.get("request_counts"), "completed")
         rejection_reason, is_queue_full = None, False
-        if status == "failed" and not batch.get("output_file_id"):  # else it failed half-way, and has answers
+        # One that failed half-way has answers, which were charged.
+        if status == "failed" and not batch.get("output_file_id") and not n_succeeded:
             errors = [error for error in (batch.get("errors") or {}).get("data") or [] if isinstance(error, dict)]
             rejection_reason = (
                 "; ".join(str(error.get("message")) for error in errors[:3]) or "the provider gave no reason"
@@ -110,7 +112,7 @@ class _OpenAIBatches:
             rejection_reason,
             is_queue_full,
             tuple(f"/files/{quote_path_segment(file_id)}/content" for file_id in file_ids),
-            read_count(batch.get("request_counts"), "completed"),
+            n_succeeded,
         )
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
@@ -125,10 +127,23 @@ class _OpenAIBatches:
         response = response if isinstance(response, dict) else {}
         # Servers with OpenAI's protocol may write the status and the body as texts, or leave out the status.
         body = response.get("body")
-        if status := read_count(response, "status_code") or (HTTPStatus.OK if body else 0):
+        error = error or _find_error(body)
+        if not (status := read_count(response, "status_code")):
+            code = read_count(error, "code")
+            status = code if 400 <= code < 600 else HTTPStatus.OK if body and not error else 0
+        if status:
             return BatchCallResponse(key, status, body.encode() if isinstance(body, str) else encode_body(body))
-        reason = error.get("message") or error.get("code") if isinstance(error, dict) else None
+        reason = error.get("message") or error.get("code") if isinstance(error, dict) else error
         return BatchCallResponse(key, None, not_sent_reason=str(reason or "the batch has no result for this call"))
+
+
+def _find_error(body: Any) -> Any:
+    """The error that a response's body holds, which may be a text of JSON; None if it holds none."""
+    try:
+        parsed_body = json.loads(body) if isinstance(body, str) else body
+    except (ValueError, RecursionError):
+        return None
+    return parsed_body.get("error") if isinstance(parsed_body, dict) else None
 
 
 def _creation_time(batch: dict[str, Any]) -> float:

@@ -120,12 +120,12 @@ class VertexBatches:
         url = f"{_storage_origin(client)}/storage/v1/b/{quote_path_segment(bucket)}/o"
         names = [str(item.get("name")) async for item in _iter_pages(client, url, "items", {"prefix": prefix})]
         response_urls = [_file_url(client, f"gs://{bucket}/{name}") for name in _select_response_files(names)]
-        if state == "failed" and not response_urls:
+        n_succeeded = read_count(job.get("completionStats"), "successfulCount")
+        if state == "failed" and not response_urls and not n_succeeded:
             error = job["error"] if isinstance(job.get("error"), dict) else {}
             reason = str(error.get("message") or "the provider gave no reason")
             return BatchStatus(state, True, reason, error.get("code") == RESOURCE_EXHAUSTED)
         urls = (_file_url(client, requests_uri), *response_urls) if response_urls else ()
-        n_succeeded = read_count(job.get("completionStats"), "successfulCount")
         return BatchStatus(state, True, result_paths=urls, n_succeeded=n_succeeded)
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:

@@ -36,6 +36,11 @@ MAX_NOT_FOUND = 4
 MAX_CHARGED_LOSSES = 2
 """Attempts at a call, after which it is not sent again if its answer was charged and cannot be found."""
 
+COLLECT_LATER_ADVICE = (
+    "Run the same command again later, with the API key with which it was submitted. Or remove [batch] from the "
+    "config: its calls are then sent again, and charged again."
+)
+
 
 def start_collecting(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, *, is_new: bool = False) -> None:
     """Start a background task that collects a batch, unless one is running.
@@ -230,7 +235,14 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
     else:
         n_answered += n_more
     if lines.are_unreadable:
-        raise _uncollectable_error(batch, queue, "its results do not say which questions they answer")
+        raise _uncollectable_error(
+            batch,
+            queue,
+            "its results do not say which questions they answer",
+            "A gateway may have replaced the results: run the same command once more. If it fails again, remove "
+            "[batch] from the config: the calls are then sent one by one, and charged again, as their answers in the "
+            "batch were charged already.",
+        )
     n_lost = lines.n_unmatched + lines.count_missing(status, batch)
     n_given_up = 0
     for key, pending_call in unanswered.items():
@@ -425,10 +437,11 @@ async def _close_when_recorded(manager: BatchManager, batch: OpenBatch) -> None:
         await asyncio.sleep(manager.settings.quiet_s)
 
 
-def _uncollectable_error(batch: OpenBatch, queue: ModelBatchQueue, reason: str) -> ModelSetupError:
-    """The error for a batch whose status or results cannot be fetched."""
+def _uncollectable_error(
+    batch: OpenBatch, queue: ModelBatchQueue, reason: str, how_to_fix: str = COLLECT_LATER_ADVICE
+) -> ModelSetupError:
+    """The error for a batch whose status or results cannot be fetched, or cannot be matched."""
     return ModelSetupError(
         f"the batch {batch.remote_id} of model '{queue.section.name}' cannot be collected: {reason.rstrip(' .')}.",
-        "Run the same command again later, with the API key with which it was submitted. Or remove [batch] from the "
-        "config: its calls are then sent again, and charged again.",
+        how_to_fix,
     )

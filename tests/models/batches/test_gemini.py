@@ -44,11 +44,24 @@ def test_responses_without_keys_are_not_matched_by_their_order() -> None:
     assert read(finished([{"response": a} for a in ANSWERS[::-1]])) == [None] * 3
 
 
-def test_only_a_cancelled_batch_may_have_no_responses() -> None:
+def test_the_only_response_to_the_only_call_needs_no_key() -> None:
+    file = io.BytesIO(json.dumps(finished([{"response": ANSWERS[0]}])).encode())
+    [response] = GEMINI.iter_responses(file, ["a"])
+    assert response is not None
+    assert (response.key, json.loads(response.body)) == ("a", ANSWERS[0])
+    foreign = io.BytesIO(json.dumps(finished([{"metadata": {"key": "b"}, "response": ANSWERS[0]}])).encode())
+    [response] = GEMINI.iter_responses(foreign, ["a"])
+    assert response is not None
+    assert response.key == "b"
+
+
+def test_only_a_batch_that_did_not_succeed_may_have_no_responses() -> None:
     """The others' are elsewhere, such as in a file: they were charged, and must not be requested again."""
     in_file = {"done": True, "metadata": {"state": "BATCH_STATE_SUCCEEDED"}, "response": {"responsesFile": "files/1"}}
     assert read(in_file) == read({"error": {"code": 503}}) == read([]) == [None]
     assert read({"done": True, "metadata": {"state": "BATCH_STATE_CANCELLED"}}) == []
+    assert read({"done": True, "metadata": {"state": "BATCH_STATE_FAILED"}}) == []
+    assert read({"done": True, "error": {"code": 13}}) == []
 
 
 def test_errors_have_the_status_of_a_single_call() -> None:
@@ -86,6 +99,8 @@ STATES: dict[str, tuple[dict[str, Any], tuple[str, bool, str | None, bool, bool]
                ("failed", True, "Bad model.", False, False)),
     "full": ({"done": True, "error": {"code": 8, "message": "Too many enqueued tokens."}},
              ("done", True, "Too many enqueued tokens.", True, False)),
+    "failed half-way": ({"metadata": {"state": "BATCH_STATE_FAILED", "batchStats": {"successfulRequestCount": "3"}},
+                         "error": {"code": 13, "message": "No."}}, ("failed", True, None, False, True)),
 }  # fmt: skip
 
 
@@ -104,3 +119,4 @@ async def test_each_state_of_a_batch(name: str) -> None:
             await close_http_clients()
     observed = (status.provider_status, status.has_ended, status.rejection_reason, status.is_queue_full)
     assert (*observed, bool(status.result_paths)) == expected
+    assert status.n_succeeded == (3 if name == "failed half-way" else 0)
