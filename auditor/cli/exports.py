@@ -241,6 +241,8 @@ def export_tables(
         folder = resolve_output(output, f"{audit}-tables")
         table_export = tables.export_tables(db, stored_audit.name, folder, file_format, keep_rater_names=keep_names)
         print_missing_probes(stored_audit.config)
+    for reason in table_export.left_out:
+        print_message(reason)
     if as_json:
         print_json(
             {"folder": str(table_export.folder), "rows": table_export.row_counts, "files": table_export.file_hashes}
@@ -267,7 +269,8 @@ def export_paper(
 
     Example: auditor export paper moral-alignment -o tables
     """
-    files = tables.export_paper(open_audit(audit, storage=storage).report(), resolve_output(output, f"{audit}-paper"))
+    report, folder = open_audit(audit, storage=storage).report(), resolve_output(output, f"{audit}-paper")
+    files = tables.export_paper(report, folder, lambda path: print_message(f"Removed, as this audit has none: {path}"))
     for path in files:
         print_message(str(path))
 

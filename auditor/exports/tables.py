@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from auditor.atomic_files import MANIFEST, NewFolder, hash_file, make_folder, replace_folder, write_files
 from auditor.config import load_stored_config
 from auditor.domain import Cell, Method
+from auditor.errors import ProbeError
 from auditor.lazy_imports import import_when_used
 from auditor.reports.data.build import build_report, garbage_collection_paused
 from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
@@ -205,11 +206,13 @@ class TableExport:
         folder: where they are.
         row_counts: number of rows by table.
         file_hashes: SHA-256 by file name.
+        left_out: why tables of probes of other packages are left out.
     """
 
     folder: Path
     row_counts: dict[str, int] = field(default_factory=dict)
     file_hashes: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
 
 def export_tables(
@@ -220,7 +223,8 @@ def export_tables(
     The table `cells` joins what most analyses need. The manifest lists all tables with their numbers of rows, also the
     empty ones.
 
-    Either all files are written or none. An earlier export in the folder is replaced; other files are left as they are.
+    Either all files are written or none; only tables of other packages' probes that CSV cannot show are left out. An
+    earlier export in the folder is replaced; other files are left as they are.
 
     Args:
         db: the database that holds the audit.
@@ -249,7 +253,7 @@ def export_tables(
             for table in (CELL_TABLE, *audit_archive.list_tables())
         ]
         export.row_counts = {entry["name"]: entry["rows"] for entry in table_entries}
-        report_tables = _write_report_tables(db, name, new_folder)
+        report_tables = _write_report_tables(db, name, new_folder, export.left_out)
         card = build_data_card(db, audit, export.row_counts, file_format, MANIFEST, keep_rater_names=keep_rater_names)
         new_folder.write(DATA_CARD, render_markdown(card))
         export.file_hashes = {path.name: hash_file(path) for path in sorted(new_folder.path.iterdir())}
@@ -294,8 +298,11 @@ def _write_table(
     return {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
 
 
-def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dict[str, Any]]:
+def _write_report_tables(db: Database, name: str, folder: NewFolder, left_out: list[str]) -> list[dict[str, Any]]:
     """Write each table of the report, and of probes of other packages, as CSV in full precision, with all its rows.
+
+    Args:
+        left_out: receives the reason of each table of a probe that cannot be written.
 
     Returns:
         Their entries in the manifest.
@@ -304,7 +311,9 @@ def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dic
     entries: dict[str, dict[str, Any]] = {}
     texts: dict[str, str] = {}
     for block in (*iterate_blocks(build_report_document(report)), *build_exported_tables(report)):
-        if isinstance(block, Table):
+        if isinstance(block, ProbeError):
+            left_out.append(f"Left out: {block}")
+        elif isinstance(block, Table):
             text, first = render_csv(block), Path(name_table_file(block))
             names = itertools.chain([first.name], (f"{first.stem}_{n}{first.suffix}" for n in itertools.count(2)))
             file = next(name for name in names if texts.get(name, text) == text)  # ids of probes may be taken
@@ -314,10 +323,13 @@ def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dic
     return list(entries.values())
 
 
-def export_paper(report: Report, folder: Path) -> list[Path]:
+def export_paper(report: Report, folder: Path, on_removed: Callable[[Path], None] = lambda path: None) -> list[Path]:
     """Write the tables of the paper as CSV, and as one file of LaTeX; no file is left half written.
 
-    In a folder with such an export, the files of tables without rows in this audit are removed: they are of another.
+    In a folder with such an export, its files of tables without rows in this audit are removed: they are of another.
+
+    Args:
+        on_removed: receives the path of each file that was removed.
 
     Returns:
         Paths of the files; a table without rows in this audit has no file.
@@ -328,9 +340,11 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     make_folder(folder)
     text_by_path = {folder / name: text for name, text in report_files.render_paper_files(report)}
     is_export = (folder / report_files.PAPER_LATEX).exists()
+    stale_files = report_files.list_stale_paper_files(report, folder) if is_export else []
     write_files(text_by_path)
-    for name in report_files.list_empty_paper_files(report) if is_export else ():
-        (folder / name).unlink(missing_ok=True)
+    for path in stale_files:
+        path.unlink(missing_ok=True)
+        on_removed(path)
     return list(text_by_path)
 
 

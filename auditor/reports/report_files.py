@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Literal
 from xml.etree import ElementTree as xml
 
 from auditor.atomic_files import make_folder, write_files
+from auditor.errors import UsageError
+from auditor.input_files import open_text
 from auditor.reports.data.gates.estimates import CheckResult, Gate, GateStatus, ModelCheck
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
@@ -28,9 +31,27 @@ def render_paper_files(report: Report) -> list[tuple[str, str]]:
     return [*((_name_paper_file(table), render_csv(table)) for table in tables), (PAPER_LATEX, render_latex(tables))]
 
 
-def list_empty_paper_files(report: Report) -> list[str]:
-    """List the names of the paper's tables that have no rows in this report, and so no file."""
-    return [_name_paper_file(table) for table in build_paper_tables(report) if not table.rows]
+def list_stale_paper_files(report: Report, folder: Path) -> list[Path]:
+    """List the files of an earlier export whose tables have no rows in this report; files with other columns are not.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    stale_files = []
+    for table in build_paper_tables(report):
+        path = folder / _name_paper_file(table)
+        if not table.rows and path.is_file():
+            with open_text(path, UsageError, errors="replace") as file:
+                header = file.readline(100_000)
+            if _list_csv_columns(header) == _list_csv_columns(render_csv(table)):
+                stale_files.append(path)
+    return stale_files
+
+
+def _list_csv_columns(text: str) -> list[str]:
+    """The columns of a CSV file, but for the intervals over cells, which only some audits have."""
+    columns = next(csv.reader(text.splitlines()[:1]), [])
+    return [column for column in columns if not column.endswith(("_cells_low", "_cells_high"))]
 
 
 def _name_paper_file(table: Table) -> str:

@@ -10,17 +10,22 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import BaseModel
 from sqlalchemy import func, select
 
+from auditor.config import installed_probes
+from auditor.config.installed_probes import InstalledProbe, ProbeSource
 from auditor.domain import Rating, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import TableExport, export_paper, export_tables
+from auditor.probe_interface import Probe
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.table_files import render_csv
 from auditor.reports.render.tables import name_table_file
+from auditor.reports.sections.probe_sections import build_exported_tables
 from auditor.reports.sections.report import build_report_document
 from auditor.storage import audit_archive
 from auditor.storage.audits import Audit
@@ -96,6 +101,54 @@ def test_the_papers_tables_are_all_of_one_audit(report: Report, tmp_path: Path) 
     assert {*folder.iterdir()} == {*written, folder / "notes.csv"}
     export_paper(later, theirs)
     assert (theirs / "topics.csv").read_text() == "of another program"
+
+
+def test_files_of_another_program_beside_the_papers_tables_stay(report: Report, tmp_path: Path) -> None:
+    """Only a file with the columns of such a table is one, and the command says that it removed it."""
+    later = report.model_copy(update={"topics": [], "countries": []})
+    removed: list[Path] = []
+    export_paper(report, tmp_path)
+    (tmp_path / "topics.csv").write_text("topic,weight\ndivorce,2\n")
+    export_paper(later, tmp_path, removed.append)
+    assert (tmp_path / "topics.csv").read_text() == "topic,weight\ndivorce,2\n"
+    assert removed == [tmp_path / "countries.csv"]
+    assert not removed[0].exists()
+
+
+def test_tables_of_a_probe_that_csv_cannot_show_are_left_out_and_all_others_written(
+    two_audits: tuple[Database, Audit], parquet: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Figures(BaseModel):
+        """What a probe found."""
+
+    class Careless(Probe[Any, Any]):
+        def export_tables(self, figures: Any) -> list[Table]:
+            names = [Column("model", "name"), Column("year"), Column("r", "estimate")]
+            return [
+                Table("years", "Years", "", names, [["gpt", 2013, 0.5]]),
+                Table("short", "Short", "", names, [["gpt", 2013]]),
+                Table("interval", "Interval", "", [Column("ci", "interval")], [["none"]]),
+            ]
+
+    class Failing(Probe[Any, Any]):
+        def export_tables(self, figures: Any) -> list[Table]:
+            raise KeyError("x")
+
+    built = build_report(two_audits[0], two_audits[1].name)
+    figures = Figures()
+    for name, probe in (("p", Careless), ("q", Failing)):
+        installed = InstalledProbe(probe(), ProbeSource(name, "package", "1", probe))
+        monkeypatch.setitem(installed_probes._LOADED, name, installed)
+    tables = list(build_exported_tables(built.model_copy(update={"probes": {"p": figures, "q": figures}})))
+    monkeypatch.setattr("auditor.exports.tables.build_exported_tables", lambda report: tables)
+    export = export_tables(two_audits[0], two_audits[1].name, tmp_path / "out")
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {path.name for path in parquet.folder.iterdir()} | {"report_years.csv"}
+    assert (tmp_path / "out" / "report_years.csv").read_text() == "model,year,r,r_low,r_high,r_n\ngpt,2013,0.5,,,\n"
+    short, interval, failing = export.left_out
+    assert "of the probe 'p' returned a table that cannot be shown: row 1 of the table 'short' has 2 cells" in short
+    assert "row 1 of the table 'interval' has 'none' of the type str" in interval
+    assert "the hook 'export_tables' of the probe 'q' failed: KeyError" in failing
 
 
 def count_rows(db: Database, row: Any, audit: Audit) -> int:

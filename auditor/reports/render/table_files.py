@@ -115,11 +115,11 @@ def _cell_values(cell: Cell, column: Column, has_two_intervals: bool) -> Sequenc
             cells_ends = [cell.cells_ci_low, cell.cells_ci_high] if isinstance(cell, ShareEstimate) else [None, None]
             return [*values, *cells_ends][:n_values]
         case CountShare():
-            return [cell.n / cell.total if cell.total else None]
+            return [cell.n / cell.total if cell.total else None, *[None] * (n_values - 1)]
         case LowerBound():
-            return [f">= {cell.value}"]
+            return [f">= {cell.value}", *[None] * (n_values - 1)]
         case int() | float():
-            return [cell]
+            return [cell, *[None] * (n_values - 1)]
     return [flatten_text(cast(Text, cell))]
 
 

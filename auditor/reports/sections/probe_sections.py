@@ -15,7 +15,7 @@ from auditor.probe_interface import Headline
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, ListItem, Paragraph, Section, Table, Text
-from auditor.reports.document.table_checks import find_table_problem, iterate_tables
+from auditor.reports.document.table_checks import find_csv_problem, find_table_problem, iterate_tables
 
 
 def build_probe_sections(report: Report) -> Iterator[Section]:
@@ -182,12 +182,19 @@ def build_probe_tables(report: Report) -> Iterator[Table]:
             yield from _check_tables(name, "summary_tables", tables)
 
 
-def build_exported_tables(report: Report) -> Iterator[Table]:
-    """Yield the tables that probes of other packages add to `auditor export tables`."""
+def build_exported_tables(report: Report) -> Iterator[Table | ProbeError]:
+    """Yield the tables that probes of other packages add to `auditor export tables`, or why one is left out."""
     for name, figures in report.probes.items():
-        if not isinstance(figures, UnavailableProbe):
+        if isinstance(figures, UnavailableProbe):
+            continue
+        try:
             tables = load_probe(name).call_each("export_tables", figures, item=Table)
-            yield from _check_tables(name, "export_tables", tables)
+        except ProbeError as error:
+            yield error
+            continue
+        for table in tables:
+            problem = find_csv_problem(table)
+            yield _make_table_error(name, "export_tables", problem) if problem else table
 
 
 def _check_section(name: str, hook: str, section: Section | None) -> Section | None:
@@ -200,9 +207,14 @@ def _check_tables(name: str, hook: str, tables: Iterable[Table]) -> Iterable[Tab
     """Return the tables that a hook of a probe built; raise ProbeError for one that cannot be shown."""
     for table in tables:
         if problem := find_table_problem(table):
-            message = f"the hook '{hook}' of the probe '{name}' returned a table that cannot be shown: {problem}."
-            raise ProbeError(message, load_probe(name).advice)
+            raise _make_table_error(name, hook, problem)
     return tables
+
+
+def _make_table_error(name: str, hook: str, problem: str) -> ProbeError:
+    """Build the error for a table that cannot be shown, for the caller to raise."""
+    message = f"the hook '{hook}' of the probe '{name}' returned a table that cannot be shown: {problem}."
+    return ProbeError(message, load_probe(name).advice)
 
 
 def _explain_missing(name: str, reason: str) -> Section:
