@@ -199,10 +199,10 @@ def import_verdicts(
             f"  {pluralize(sum(counts.lost.values()), 'row')} about lost answers ({causes}): not imported, since no "
             "figure uses these answers."
         )
-    if counts.own:
+    if counts.self_verdicts:
+        rows = pluralize(counts.self_verdicts, "row")
         print_message(
-            f"  {pluralize(counts.own, 'row')} in which a model judges its own answer: not imported, since peer "
-            "agreement is that of others."
+            f"  {rows} in which a model judges its own answer: not imported, since peer agreement is that of others."
         )
     if counts.changed:
         print_message(f"  {pluralize(counts.changed, 'row')} replaced another verdict of the judge on the same trace.")

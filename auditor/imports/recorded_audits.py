@@ -136,7 +136,7 @@ class ImportedVerdicts(NamedTuple):
         empty: rows without a verdict.
         changed: rows that replaced another verdict of the same judge on the same trace.
         lost: rows about lost answers by their outcome; they are not stored, since no judge of a run sees such answers.
-        own: rows in which a model judges its own answer; they are not stored either.
+        self_verdicts: rows in which a model judges its own answer; they are not stored either.
     """
 
     rows: int
@@ -144,7 +144,7 @@ class ImportedVerdicts(NamedTuple):
     empty: int
     changed: int
     lost: Mapping[str, int]
-    own: int = 0
+    self_verdicts: int = 0
 
 
 class ImportedScores(NamedTuple):
@@ -345,7 +345,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         }
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
         spell_author = make_name_speller({model for model, _, _ in judged} | {model for model, _ in scored})
-        verdicts, lost, n_own = [], Counter[str](), 0
+        verdicts, lost, n_self_verdicts = [], Counter[str](), 0
         for location, verdict in read_recorded_verdicts(file, *spellers, is_task=survey.task is not None):
             verdict = replace(verdict, judge=clean_name(verdict.judge), model=spell_author(verdict.model))
             trace_key = (verdict.model, verdict.cell, verdict.sample)
@@ -356,7 +356,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                     "Import the traces first, or correct the row.",
                 )
             if verdict.judge == verdict.model:
-                n_own += 1
+                n_self_verdicts += 1
             elif (outcome := judged.get(trace_key, Outcome.OK)) is Outcome.OK:
                 verdicts.append(verdict)
             else:
@@ -369,7 +369,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         empty=sum(verdict.ruling is None for verdict in verdicts),
         changed=sum(earlier.get(_verdict_key(verdict), verdict.ruling) != verdict.ruling for verdict in verdicts),
         lost=lost,
-        own=n_own,
+        self_verdicts=n_self_verdicts,
     )
 
 

@@ -100,7 +100,7 @@ _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
 _POINTED_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 _FORMULA = re.compile(rb"<f[ >/]")
-_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 SPREADSHEET_ERRORS = frozenset(
     ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!", "#FIELD!", "#ERROR!")
 )
@@ -360,21 +360,32 @@ def _find_hidden_cells(path: Path, sheet: Any, positions: Sequence[int]) -> dequ
     Returns:
         Of each merge the first and last row with such a cell, and its cells as text, by the first row.
     """
-    from openpyxl.utils import column_index_from_string
+    from openpyxl.utils import range_boundaries
 
     merges: set[tuple[int, int, str]] = set()
-    with zipfile.ZipFile(path) as archive, archive.open(sheet._worksheet_path) as member:
+    for merge in _iter_merges(path, sheet):
+        first, top, last, bottom = range_boundaries(merge)
+        hides_right_cells = any(first < position <= last for position in positions)
+        start = max(2, top if hides_right_cells else top + 1)
+        if start <= bottom and any(first <= position <= last for position in positions):
+            merges.add((start, bottom, merge))
+    return deque(sorted(merges))
+
+
+def _iter_merges(path: Path, sheet: Any) -> Iterator[str]:
+    """Yield a sheet's merged cells, such as "A2:A5"; openpyxl does not have those of sheets that it reads by row."""
+    worksheet_path = getattr(sheet, "_worksheet_path", None)  # without it, the whole workbook is read
+    if not isinstance(worksheet_path, str):
+        from openpyxl import load_workbook
+
+        yield from map(str, load_workbook(path)[sheet.title].merged_cells.ranges)
+        return
+    with zipfile.ZipFile(path) as archive, archive.open(worksheet_path) as member:
         end = b""
         while block := member.read(_BLOCK_BYTES):
             for match in _MERGED_CELLS.finditer(end + block):
-                left, top, right, bottom = map(bytes.decode, match.groups())
-                first, last = column_index_from_string(left), column_index_from_string(right)
-                is_beside = any(first < position <= last for position in positions)
-                start, stop = max(2, int(top) if is_beside else int(top) + 1), int(bottom)
-                if start <= stop and any(first <= position <= last for position in positions):
-                    merges.add((start, stop, f"{left}{top}:{right}{bottom}"))
+                yield match.group(1).decode()
             end = block[-100:]
-    return deque(sorted(merges))
 
 
 def _reject_hidden_cells(

@@ -250,12 +250,12 @@ def test_a_rater_needs_a_name(
     assert opened[0]["rater"] == " ada "  # as given: the session finds the name as stored
 
 
-@pytest.mark.parametrize("kept", ["ada ", "Jose\u0301"])
-def test_a_rater_whose_name_was_stored_as_typed_goes_on(moral_storage: str, kept: str) -> None:
+@pytest.mark.parametrize("stored_name", ["ada ", "Jose\u0301"])
+def test_a_rater_whose_name_was_stored_as_typed_goes_on(moral_storage: str, stored_name: str) -> None:
     with open_database(moral_storage) as db:
         audit = audits.get_audit(db, "moral")
         draw_label_sample(db, audit, LabelKind.TRACE, 90)
         unit = load_label_sample(db, audit.id, LabelKind.TRACE)[0].unit
-        append_labels(db, audit.id, [replace(make_label(read_trace_key(unit.parts), is_valid=True), rater=kept)])
-    assert "1 done (1 by you)" in succeed("review", "moral", "--sample", "--plain", "--rater", kept).stdout
+        append_labels(db, audit.id, [replace(make_label(read_trace_key(unit.parts), is_valid=True), rater=stored_name)])
+    assert "1 done (1 by you)" in succeed("review", "moral", "--sample", "--plain", "--rater", stored_name).stdout
     assert "You label as ben." in succeed("review", "moral", "--sample", "--plain", "--rater", " ben ").stdout

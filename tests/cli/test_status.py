@@ -26,7 +26,7 @@ def storage(tmp_path: Path) -> str:
     return url
 
 
-def test_audits_are_shown_beside_one_that_cannot_be_read(storage: str) -> None:
+def test_one_unreadable_audit_hides_no_other(storage: str) -> None:
     shown = auditor("status", "--storage", storage)
     assert (shown.returncode, "readable" in shown.stdout, "newer" in shown.stdout) == (2, True, False)
     for name in ("newer", "newest"):

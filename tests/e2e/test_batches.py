@@ -720,9 +720,7 @@ def test_a_batch_that_was_refused_at_its_last_attempt_is_not_lost(server: BatchS
     assert report.cost.lost == 0
 
 
-def test_a_batch_that_may_not_have_been_submitted_is_not_said_to_wait_at_the_provider(
-    server: BatchServer, storage: str
-) -> None:
+def test_a_batch_that_was_perhaps_never_submitted_may_wait_at_the_provider(server: BatchServer, storage: str) -> None:
     audit = with_prices(small(server, judges=[], batch=BATCH))
     assert run_until(audit, storage, "batch_prepared")[0] == -9
     may_wait = r"calls may wait in (a batch|2 batches) at the provider"

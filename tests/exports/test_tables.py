@@ -90,20 +90,20 @@ def test_a_table_of_a_probe_replaces_none_of_the_report(
 def test_the_papers_tables_are_all_of_one_audit(report: Report, tmp_path: Path) -> None:
     """A table that the later audit does not have would be published with its others."""
     later = report.model_copy(update={"topics": []})
-    folder, theirs = tmp_path / "paper", tmp_path / "theirs"
-    for path in (folder, theirs):
+    folder, foreign = tmp_path / "paper", tmp_path / "foreign"
+    for path in (folder, foreign):
         path.mkdir()
         (path / "notes.csv").touch()
-    (theirs / "topics.csv").write_text("of another program")
+    (foreign / "topics.csv").write_text("of another program")
     export_paper(report, folder)
     assert (folder / "topics.csv").exists()
     written = export_paper(later, folder)
     assert {*folder.iterdir()} == {*written, folder / "notes.csv"}
-    export_paper(later, theirs)
-    assert (theirs / "topics.csv").read_text() == "of another program"
+    export_paper(later, foreign)
+    assert (foreign / "topics.csv").read_text() == "of another program"
 
 
-def test_files_of_another_program_beside_the_papers_tables_stay(report: Report, tmp_path: Path) -> None:
+def test_files_of_another_program_are_not_removed(report: Report, tmp_path: Path) -> None:
     """Only a file with the columns of such a table is one, and the command says that it removed it."""
     later = report.model_copy(update={"topics": [], "countries": []})
     removed: list[Path] = []

@@ -255,7 +255,7 @@ def test_no_model_is_its_own_peer(imported: str, tmp_path: Path) -> None:
     lines = ["judge,model,country,topic,verdict", "a,a,Germany,divorce,VALID", "b,a,Germany,divorce,INVALID"]
     (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
-    assert (counts.rows, counts.judges, counts.own) == (1, 1, 1)
+    assert (counts.rows, counts.judges, counts.self_verdicts) == (1, 1, 1)
     [peers] = open_audit("old", storage=imported).report().peer_agreement
     assert (peers.model, peers.agreement.value, peers.agreement.n) == ("a", 0.0, 1)
 

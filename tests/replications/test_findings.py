@@ -10,6 +10,7 @@ from typing import cast, get_args
 import numpy as np
 import pytest
 
+from auditor.metrics.answers.semantic import Floats, SizedScores
 from auditor.metrics.intervals.correlation import correlation_difference_over_units
 from auditor.metrics.intervals.estimate import Tested
 from auditor.metrics.intervals.two_way import gap_jackknife, paired_jackknife
@@ -143,6 +144,12 @@ def simulate_null_audit(rng: np.random.Generator, n_models: int) -> dict[str, li
     return tests
 
 
+def compare_scores(first: Floats, second: Floats, *, metric: str = "") -> FindingTest:
+    """The finding of the difference between two scores of questions, each of five answers."""
+    sized = (SizedScores(scores, np.full(len(scores), 5.0)) for scores in (first, second))
+    return FindingTest(figure=difference_over_questions(*sized, metric=metric))
+
+
 def simulate_null_paraphrases(rng: np.random.Generator, n_models: int) -> dict[str, list[FindingTest]]:
     """An audit in which all measures agree with people equally, on rules and on answers, and rules change nothing."""
     n_questions = 40
@@ -157,7 +164,7 @@ def simulate_null_paraphrases(rng: np.random.Generator, n_models: int) -> dict[s
     return {
         "people.advantage": [differ() for _ in range(3)],
         "people.advantage_over_answers": [differ()],
-        "rules.change": [FindingTest(figure=difference_over_questions(*pair, metric="sage")) for pair in changes],
+        "rules.change": [compare_scores(*pair, metric="sage") for pair in changes],
     }
 
 
@@ -171,7 +178,7 @@ def test_findings_on_paraphrases_seldom_hold_without_an_effect_and_are_found_wit
         before = rng.normal(0.5, 0.1, (2, 100))
         after = before + rng.normal(0.1, 0.1, before.shape)
         pairs = zip(before, after, strict=True)
-        planted = {"rules.change": [FindingTest(figure=difference_over_questions(*pair)) for pair in pairs]}
+        planted = {"rules.change": [compare_scores(*pair) for pair in pairs]}
         rows = judge_findings(findings, [(tests | planted)[f.figure] for f in findings])
         n_found += rows[2].result == "holds"
     assert n_false <= MAX_FALSE_SHARE * N_AUDITS

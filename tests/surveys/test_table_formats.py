@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import openpyxl
@@ -21,7 +22,7 @@ from auditor.errors import ImportFileError
 from auditor.surveys import load_survey
 from auditor.surveys.column_reader import read_columns
 from auditor.surveys.row_reader import read_column_names, read_rows
-from auditor.surveys.table_formats import NumberStyle, find_number_style, parse_number
+from auditor.surveys.table_formats import NumberStyle, _iter_merges, find_number_style, parse_number
 
 HEADER = ("country", "topic", "score", "n")
 ROWS = [("Österreich", "divorce", -0.25, 1234), ("Österreich", "abortion", 0.5, 987), ("Namibia", "divorce", 1, 12)]
@@ -200,6 +201,15 @@ def test_values_of_merged_cells_are_not_lost(tmp_path: Path, cells: str, is_lost
         return
     with pytest.raises(ImportFileError, match=f"the cells {cells} are merged"):
         list(read_rows(tmp_path / "t.xlsx", ["id", "question"], ["context"]))
+
+
+def test_merged_cells_are_found_without_the_private_path_of_a_sheet(tmp_path: Path) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.merge_cells("B2:C3")
+    workbook.save(tmp_path / "t.xlsx")
+    by_row = openpyxl.load_workbook(tmp_path / "t.xlsx", read_only=True).active
+    assert [*_iter_merges(tmp_path / "t.xlsx", by_row)] == ["B2:C3"]
+    assert [*_iter_merges(tmp_path / "t.xlsx", SimpleNamespace(title="Sheet"))] == ["B2:C3"]
 
 
 def test_columns_of_parquet_have_one_name_each_and_decimals_are_numbers(tmp_path: Path) -> None:

@@ -161,10 +161,12 @@ def shuffled_null(
     means = np.empty(shuffles)
     for shuffle in range(shuffles):
         sources = [_mix_answers(present, members, rng) for members in length_classes]
-        questions, numbers, kept = (np.concatenate(column) for column in zip(*sources, strict=True))
+        questions, numbers, is_present = (np.concatenate(column) for column in zip(*sources, strict=True))
         scores = [
             semantic_graph_entropies(
-                np.where(kept[block, :, None], embeddings[questions[block], numbers[block]], np.nan), variant, alpha
+                np.where(is_present[block, :, None], embeddings[questions[block], numbers[block]], np.nan),
+                variant,
+                alpha,
             )
             for block in (slice(start, start + 64) for start in range(0, len(questions), 64))
         ]
@@ -183,12 +185,12 @@ class _Sources(NamedTuple):
 
     Attributes:
         questions, numbers: the question of an answer, and its number among those of that question.
-        kept: whether the group has this answer.
+        is_present: whether the group has this answer.
     """
 
     questions: NDArray[np.intp]
     numbers: NDArray[np.intp]
-    kept: NDArray[np.bool_]
+    is_present: NDArray[np.bool_]
 
 
 def _mix_answers(present: NDArray[np.bool_], members: NDArray[np.intp], rng: np.random.Generator) -> _Sources:

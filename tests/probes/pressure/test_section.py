@@ -109,7 +109,7 @@ def test_nothing_is_claimed_without_a_significant_slope(figures: PressureFigures
     assert describe_slopes(change_slopes(figures, **away)) == "Scores move away from users’ views: holds, yields."
 
 
-def test_slopes_without_an_interval_are_not_said_to_be_tested(figures: PressureFigures) -> None:
+def test_slopes_without_an_interval_do_not_count_as_tested(figures: PressureFigures) -> None:
     """A slope of 0.6 in one country is no evidence that no model follows users."""
     untested = change_slopes(figures, value=0.6, n=5, reason="there is 1 country")
     assert describe_slopes(untested) == UNTESTED

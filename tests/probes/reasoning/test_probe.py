@@ -131,13 +131,17 @@ def test_results_that_rest_on_an_excluded_answer_or_donor_leave_with_it(storage:
         row: ReasoningRow = probe.measure(audit, results).rows[0]
         return row
 
-    whole = measure(traces)
+    all_measured = measure(traces)
     n_norms = len({result.unit[:2] for result in results if result.unit[2] == "norms"})
-    assert (whole.cells, whole.slope.n, whole.without_donor) == (N_CELLS, n_norms, N_CELLS - n_norms)
-    own = next(trace for trace in traces if "elsewhere" not in trace.cell.country)
-    assert measure([trace for trace in traces if trace is not own]).cells == N_CELLS - 1
-    changed = replace(own, score=-1.0 if (own.score or 0) > 0 else 1.0)
-    assert measure([changed if trace is own else trace for trace in traces]).cells == N_CELLS - 1
+    assert (all_measured.cells, all_measured.slope.n, all_measured.without_donor) == (
+        N_CELLS,
+        n_norms,
+        N_CELLS - n_norms,
+    )
+    trace_at_home = next(trace for trace in traces if "elsewhere" not in trace.cell.country)
+    assert measure([trace for trace in traces if trace is not trace_at_home]).cells == N_CELLS - 1
+    changed = replace(trace_at_home, score=-1.0 if (trace_at_home.score or 0) > 0 else 1.0)
+    assert measure([changed if trace is trace_at_home else trace for trace in traces]).cells == N_CELLS - 1
     without_donors = measure([trace for trace in traces if "elsewhere" not in trace.cell.country])
     assert without_donors.cells == N_CELLS
     assert without_donors.slope.n < n_norms
