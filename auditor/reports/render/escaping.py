@@ -41,7 +41,7 @@ _MARKUP_PATTERN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _LINE_START_PATTERN = re.compile(
-    r"^(\s*)([-+:](?=\s|$)|[-=]{2,}(?=[-=\s]*$)|[#>]|[!?]{3})|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE
+    r"^(\s*)([-+:=](?=\s|$)|[-=]{2,}(?=[-=\s]*$)|[#>]|[!?]{3})|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE
 )
 _SPACE_PATTERN = re.compile(r"[^\S\u00a0\u202f]+")
 """White space that may break a line; the thin space within a number may not."""

@@ -42,6 +42,7 @@ def remove_spaces(text: str) -> str:
 @example("see {: onclick=alert(1) }")
 @example("`<script>alert(1)</script>`")
 @example("[x]: https://evil.com")
+@example("a heading\n=")
 def test_no_parser_reads_an_escaped_text_as_markup(text: str) -> None:
     for markdown, shown, tags in (
         (f"x {escape_markdown(text)}", f"x{text}", {"p"}),
