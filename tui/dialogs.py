@@ -56,7 +56,7 @@ def format_hints(*hints: tuple[str, str]) -> Content:
 class LineInput(Input):
     """A field of one line that takes all lines of a pasted text; Textual's takes the first."""
 
-    def _on_paste(self, event: Paste) -> None:
+    def on_paste(self, event: Paste) -> None:
         """Insert the pasted lines with spaces between them, in place of what is selected."""
         event.prevent_default()
         event.stop()

@@ -270,7 +270,9 @@ def export_paper(
     Example: auditor export paper moral-alignment -o tables
     """
     report, folder = open_audit(audit, storage=storage).report(), resolve_output(output, f"{audit}-paper")
-    files = tables.export_paper(report, folder, lambda path: print_message(f"Removed, as this audit has none: {path}"))
+    files = tables.export_paper(
+        report, folder, lambda path: print_message(f"Removed, since this audit has no such table: {path}")
+    )
     for path in files:
         print_message(str(path))
 

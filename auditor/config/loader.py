@@ -6,7 +6,8 @@ import copy
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn
@@ -185,21 +186,24 @@ def _check_file_only(config: AuditConfig) -> None:
                 f"the names {first!r} and {name!r} look the same. How to fix: Use a different name for each"
             )
     for language, text in config.survey.rephrase.question.items() if config.survey else ():
-        try:
+        with _naming_setting(f"'survey.rephrase.question.{language}'"):
             check_question_template(text)
-        except ValueError as error:
-            raise ValueError(f"'survey.rephrase.question.{language}': {error}") from None
     for language, scale in config.survey.rephrase.scale.items() if config.survey else ():
-        try:
+        with _naming_setting(f"'survey.rephrase.scale.{language}'"):
             check_scale_ends(scale)
-        except ValueError as error:
-            raise ValueError(f"'survey.rephrase.scale.{language}': {error}") from None
     for model in config.models:
         if released := model.attributes.get(RELEASED):
-            try:
+            with _naming_setting(f"'attributes.released' of the model {model.name!r}"):
                 require_date(str(released))
-            except ValueError as error:
-                raise ValueError(f"'attributes.released' of the model {model.name!r}: {error}") from None
+
+
+@contextmanager
+def _naming_setting(setting: str) -> Iterator[None]:
+    """Put the name of a setting before the message of a ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{setting}: {error}") from None
 
 
 def read_config_file(path: Path) -> dict[str, Any]:

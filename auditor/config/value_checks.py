@@ -393,7 +393,7 @@ def check_scale_ends(scale: tuple[str, str]) -> tuple[str, str]:
 def require_date(text: str) -> None:
     """Raise ValueError for a year, month or day that the calendar does not have, such as 2025-13."""
     try:
-        date.fromisoformat(text + "-01-01"[len(text) - 4 :])
+        date.fromisoformat(text + "-01-01"[len(text) - len("2025") :])  # a year or a month begins on its first day
     except ValueError:
         raise ValueError(f"'{text}' is not a date of the calendar. How to fix: Write it like 2025-03-01") from None
 

@@ -36,16 +36,16 @@ _CELL_TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def iterate_tables(section: Section) -> Iterator[Table]:
-    """Every table of a section."""
-    return (block for block in iterate_blocks(Document("", "", "", [section])) if isinstance(block, Table))
-
-
 _CSV_CELL_TYPES = {
     kind: (*_TEXTS, *_FIGURES) if kind in ("name", "text", "number", "share") else types
     for kind, types in _CELL_TYPES.items()
 }
 """In CSV, texts and figures are written alike, but in columns that become several."""
+
+
+def iterate_tables(section: Section) -> Iterator[Table]:
+    """Every table of a section."""
+    return (block for block in iterate_blocks(Document("", "", "", [section])) if isinstance(block, Table))
 
 
 def find_table_problem(table: Table) -> str | None:

@@ -15,12 +15,7 @@ from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.metrics.intervals.items import AveragedEstimate
 from auditor.metrics.intervals.paired import paired_difference
 from auditor.metrics.people.over_models import ModelCorrelation
-from auditor.probes.semantic.figures.schema import (
-    ScoreTable,
-    SemanticDifferenceRow,
-    bounds_of,
-    mean_over_questions,
-)
+from auditor.probes.semantic.figures.schema import ScoreTable, SemanticDifferenceRow, bounds_of, mean_over_questions
 from auditor.probes.semantic.records import MORAL_PURPOSE
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_model import (
