@@ -214,18 +214,18 @@ class AuditRows:
     accept by the model. In a database with one audit all of them do.
     """
 
-    def __init__(self, db: Database, audit: Audit, hashes: set[str], models: set[str]) -> None:
+    def __init__(self, connection: sa.Connection, audit: Audit, hashes: set[str], models: set[str]) -> None:
         """Set up.
 
         Args:
-            db: the audit's database.
+            connection: to the audit's database, which others may write to meanwhile: it shows all rows and links as
+                they were at one moment.
             audit: the audit.
             hashes: keys of calls that it asked, and SHA-256 of texts whose embeddings it used.
             models: model strings that it asked.
         """
-        self._db, self._audit, self._hashes, self._models = db, audit, hashes, models
-        with db.read() as connection:
-            self._is_only_audit = _has_one_audit(connection)
+        self._connection, self._audit, self._hashes, self._models = connection, audit, hashes, models
+        self._is_only_audit = _has_one_audit(connection)
         self._append_only: set[tuple[str, str]] = set()
 
     def iterate(self, kind: str) -> Iterator[dict[str, Any]]:
@@ -236,14 +236,12 @@ class AuditRows:
             query = query.where(table.c.id == self._audit.id)
         elif table is not table_of(StoredAttempt) and "audit_id" in table.c:
             query = query.where(table.c.audit_id == self._audit.id)
-        with self._db.read() as connection:
-            rows = connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query).mappings()
-            for row in rows:
-                if not self._contains(table, row):
-                    continue
-                if kind in hash_chain.append_only_kinds():
-                    self._append_only.add((kind, hash_chain.name_row(table, row)))
-                yield _to_json(kind, row)
+        for row in self._connection.execute(query.execution_options(yield_per=ROWS_PER_CHUNK)).mappings():
+            if not self._contains(table, row):
+                continue
+            if kind in hash_chain.append_only_kinds():
+                self._append_only.add((kind, hash_chain.name_row(table, row)))
+            yield _to_json(kind, row)
 
     def _contains(self, table: sa.Table, row: sa.RowMapping) -> bool:
         """Whether a row belongs to the audit, of a table in which others may have rows."""
@@ -266,23 +264,22 @@ class AuditRows:
         """
         table = table_of(ChainLink)
         query = sa.select(table).order_by(table.c.id).execution_options(yield_per=ROWS_PER_CHUNK)
-        with self._db.read() as connection:
-            for link in connection.execute(query).mappings():
-                audit_id, kind, row_name = link["audit_id"], link["kind"], link["row"]
-                is_listed = (kind, row_name) in self._append_only
-                if link["content"] is None:
-                    if not is_listed:
-                        raise StorageError(
-                            "the hash chain of this database was begun by a version before revision 0021, and has "
-                            f"records of other audits ({kind} {row_name[:12]}). Such links can only be checked with "
-                            "these records.",
-                            "Export the evidence from a database with this audit alone.",
-                        )
-                    yield [kind, row_name, None, link["digest"]]
-                elif audit_id == self._audit.id or (audit_id is None and (is_listed or kind == hash_chain.ACT)):
-                    yield [audit_id, kind, row_name, link["content"]]
-                else:
-                    yield [audit_id, hash_chain.LinkEntry(audit_id, kind, row_name, link["content"]).hash]
+        for link in self._connection.execute(query).mappings():
+            audit_id, kind, row_name = link["audit_id"], link["kind"], link["row"]
+            is_listed = (kind, row_name) in self._append_only
+            if link["content"] is None:
+                if not is_listed:
+                    raise StorageError(
+                        "the hash chain of this database was begun by a version before revision 0021, and has "
+                        f"records of other audits ({kind} {row_name[:12]}). Such links can only be checked with "
+                        "these records.",
+                        "Export the evidence from a database with this audit alone.",
+                    )
+                yield [kind, row_name, None, link["digest"]]
+            elif audit_id == self._audit.id or (audit_id is None and (is_listed or kind == hash_chain.ACT)):
+                yield [audit_id, kind, row_name, link["content"]]
+            else:
+                yield [audit_id, hash_chain.LinkEntry(audit_id, kind, row_name, link["content"]).hash]
 
 
 def _to_json(kind: str, row: sa.RowMapping) -> dict[str, Any]:

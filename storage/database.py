@@ -229,11 +229,24 @@ def run_lock(database: Database, audit_name: str) -> Iterator[None]:
         ):
             yield
     except locks.LockHeldError as error:
-        raise StorageError(
-            f"audit '{audit_name}' is already being run by {error.holder}.", "Wait until it ends, or stop it first."
-        ) from None
+        raise _running_error(audit_name, error.holder) from None
     except DBAPIError as error:
         raise database_error(database.engine, error) from error
+
+
+def require_not_running(database: Database, audit_name: str) -> None:
+    """Raise StorageError if a process runs an audit now: its answers and results are not of one moment then.
+
+    Takes no lock, so that a database that may only be read can be checked.
+    """
+    if (holder := find_runner(database, audit_name)) is not None:
+        raise _running_error(audit_name, holder)
+
+
+def _running_error(audit_name: str, holder: str) -> StorageError:
+    return StorageError(
+        f"audit '{audit_name}' is already being run by {holder}.", "Wait until it ends, or stop it first."
+    )
 
 
 def find_runner(database: Database, audit_name: str) -> str | None:

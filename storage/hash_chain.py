@@ -775,13 +775,6 @@ def find_uncovered(db: Database, audit_id: int) -> dict[str, int]:
     return {name: n for name, n in uncovered.items() if n}
 
 
-def load_head(db: Database) -> str:
-    """Digest of the last link."""
-    last_digest_query, _ = _link_statements()
-    with db.read() as connection:
-        return connection.execute(last_digest_query).scalar_one_or_none() or START_DIGEST
-
-
 def contains_head(db: Database, head: str) -> bool:
     """Whether a head that was noted earlier is a digest of the chain, or its start."""
     table = table_of(ChainLink)

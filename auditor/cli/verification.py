@@ -15,6 +15,7 @@ from auditor.run import open_stored_audit
 from auditor.run.derivation_workers import start_verification
 from auditor.run.rederivation import derive_again
 from auditor.storage import hash_chain
+from auditor.storage.database import require_not_running
 
 if TYPE_CHECKING:
     from auditor.exports.evidence import EvidenceCheck
@@ -57,6 +58,7 @@ def verify(
         _verify_evidence(Path(audit), head, as_json=as_json)
         return
     with open_stored_audit(audit, storage) as (db, stored_audit):
+        require_not_running(db, stored_audit.name)
         with start_verification(db, stored_audit) as (unknown, get_verification):
             derivation = derive_again(db, stored_audit, unknown=unknown)
             verification = get_verification()

@@ -36,7 +36,7 @@ from auditor.storage import audits, hash_chain
 from auditor.storage.audit_archive import KEPT_PATHS, AuditRows, is_withheld, list_kinds, restore_links, restore_rows
 from auditor.storage.audits import Audit
 from auditor.storage.costs import load_call_keys
-from auditor.storage.database import Database
+from auditor.storage.database import Database, require_not_running
 from auditor.storage.derived_rows import find_unknown_values, is_equal_value, open_temporary_database
 from auditor.storage.schema import REVISION, has_current_tables
 from auditor.surveys import load_survey
@@ -143,18 +143,20 @@ def export_evidence(db: Database, audit: Audit, path: Path) -> EvidenceSummary:
     """Write the archive of an audit.
 
     Raises:
-        StorageError: links of earlier versions are of other audits' records.
+        StorageError: links of earlier versions are of other audits' records, or the audit is being run.
         UsageError: the file cannot be written.
     """
+    require_not_running(db, audit.name)
     config = load_stored_config(audit.config)
     hashes = load_call_keys(db, audit.id)
     derivation = derive_again(db, audit, hashes)
     models = {} if config is None else config.models_by_name
-    rows = AuditRows(db, audit, hashes, {model.model for model in models.values()})
     with tempfile.TemporaryDirectory(prefix="auditor-") as name:
         folder = Path(name)
-        raters = _write_rows(folder, rows)
-        n_withheld = _write_lines(folder / CHAIN, rows.iterate_links(), is_counted=is_withheld)
+        with db.read() as connection:
+            rows = AuditRows(connection, audit, hashes, {model.model for model in models.values()})
+            raters = _write_rows(folder, rows)
+            n_withheld = _write_lines(folder / CHAIN, rows.iterate_links(), is_counted=is_withheld)
         _write_json(folder / CONFIG, hash_chain.strip_machine("config", audit.config))
         _write_json(folder / PROMPTS, _describe_prompts(audit))
         (folder / README).write_text(README_TEXT, encoding="utf-8")
@@ -162,13 +164,13 @@ def export_evidence(db: Database, audit: Audit, path: Path) -> EvidenceSummary:
             format=FORMAT,
             audit=audit.name,
             audit_id=audit.id,
-            head=hash_chain.load_head(db),
+            head="",  # follows from the links
             revision=REVISION,
             versions=describe_environment(),
             probes=_list_reader_versions(audit),
             inputs=_copy_inputs(folder, audit),
         )
-        with _restore(folder, manifest, str(path)) as (restored, _, _):
+        with _restore(folder, manifest, str(path)) as (restored, _, manifest.head):
             (folder / REPORT).write_text(_render_report(restored, audit.name, folder), encoding="utf-8")
         _write_json(folder / MANIFEST, manifest.model_dump())
         members = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())

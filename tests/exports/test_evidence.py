@@ -24,7 +24,8 @@ from auditor.errors import ImportFileError, StorageError
 from auditor.exports import evidence
 from auditor.exports.evidence import check_evidence, export_evidence
 from auditor.storage import audits, hash_chain, results
-from auditor.storage.database import open_database
+from auditor.storage.database import open_database, run_lock
+from auditor.storage.sqlite_file import copy_database
 from tests.e2e.test_golden_reports import make_config
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.cli_runner import auditor
@@ -132,6 +133,34 @@ def test_the_same_records_give_the_same_bytes(folder: Path, archive: Path, tmp_p
         summary = export_evidence(db, audits.get_audit(db, NAME), tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
     assert summary.raters == ["ada"]
+
+
+def test_what_others_write_meanwhile_is_not_in_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_database(folder / "auditor.db", tmp_path / "auditor.db")
+    write_rows = evidence._write_rows
+    with open_database(f"sqlite:///{tmp_path / 'auditor.db'}") as db:
+
+        def write_meanwhile(*parts: Any) -> list[str]:
+            raters = write_rows(*parts)
+            for name in (NAME, OTHER):
+                audits.register_claim(db, audits.get_audit(db, name).id, "west", 0.1)
+            return raters
+
+        monkeypatch.setattr(evidence, "_write_rows", write_meanwhile)
+        export_evidence(db, audits.get_audit(db, NAME), tmp_path / "evidence.zip")
+    check = check_evidence(tmp_path / "evidence.zip")
+    assert (check.exit_code, check.problems) == (0, [])
+
+
+def test_an_audit_that_is_being_run_is_neither_exported_nor_verified(folder: Path, tmp_path: Path) -> None:
+    storage = f"sqlite:///{folder / 'auditor.db'}"
+    with open_database(storage) as db, run_lock(db, NAME):
+        for words in (["export", "evidence", NAME, "-o", str(tmp_path / "evidence.zip")], ["verify", NAME]):
+            output = auditor(*words, "--storage", storage)
+            assert (output.returncode, f"audit '{NAME}' is already being run by" in output.stderr) == (1, True)
+    assert not (tmp_path / "evidence.zip").exists()
 
 
 def test_no_key_no_folder_and_no_other_audit_is_in_it(folder: Path, archive: Path) -> None:
