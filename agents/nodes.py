@@ -26,11 +26,12 @@ from auditor.agents.derived_results import (
 from auditor.agents.peer_review import ask_panels_on_conflicts
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import AuditState, enter_stage, split_into_batches
-from auditor.domain import AnswerKind, Cell, ConflictState, Trace
+from auditor.domain import AnswerKind, Cell, Trace
 from auditor.panel_assignment import TraceKey
 from auditor.storage import audits, results
 from auditor.storage.probe_results import apply_vote_weights
 from auditor.storage.records import save_records
+from auditor.storage.review_queue import ConflictQueue
 
 LOGPROB_CELLS_PER_BATCH = 32
 """Cells that are measured by log-probabilities together; bounds the memory."""
@@ -126,15 +127,15 @@ def settle_cells(context: RunContext, cells: Sequence[Cell]) -> None:
 
 
 async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Settle conflicts by vote of the judges' verdicts on the two sides, and count those that stay open."""
+    """Settle conflicts by vote of the judges' verdicts on the two sides, and count those that people have to decide."""
     context = runtime.context
     await enter_stage(context, "resolve")
     weighted_config = await asyncio.to_thread(apply_vote_weights, context.db, context.audit_id, context.config)
     context = replace(context, config=weighted_config)
     if weighted_config.panel.adaptive:
         await _complete_adaptive_panels(context)
-    conflicts = await asyncio.to_thread(resolve_by_vote, context)
-    return {"open": sum(conflict.state is ConflictState.OPEN for conflict in conflicts)}
+    await asyncio.to_thread(resolve_by_vote, context)
+    return {"open": await asyncio.to_thread(ConflictQueue(context.db, context.audit_id, rater="").count_open)}
 
 
 async def _complete_adaptive_panels(context: RunContext) -> None:

@@ -24,6 +24,10 @@ class ConflictStatus(StrEnum):
     """Resolved by people."""
 
 
+UNSETTLED = (ConflictStatus.OPEN, ConflictStatus.DISPUTED)
+"""Statuses of conflicts that wait for people."""
+
+
 class QueueSort(StrEnum):
     """Sort orders of the queue."""
 
@@ -192,7 +196,7 @@ def count_pair_wins(
 
     n_left = count(sa.or_(majority == Decision.LEFT.value, sa.and_(no_rater, c.winner == c.left)))
     n_right = count(sa.or_(majority == Decision.RIGHT.value, sa.and_(no_rater, c.winner == c.right)))
-    n_unsettled = count(status.in_([ConflictStatus.OPEN.value, ConflictStatus.DISPUTED.value]))
+    n_unsettled = count(status.in_(UNSETTLED))
     columns = [c.left, c.right, sa.func.abs(n_left - n_right).label("lead"), n_unsettled.label("n_unsettled")]
     query = sa.select(*columns).select_from(conflict.outerjoin(rating_summary, is_joined)).where(in_audit)
     return query.group_by(c.left, c.right).cte("pair_wins")

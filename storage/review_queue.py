@@ -15,6 +15,7 @@ from auditor.domain import Conflict, ConflictKind, Decision, Rating
 from auditor.storage.conflict_status import (
     CONFLICT_KEY_COLUMNS,
     RATED_COLUMNS,
+    UNSETTLED,
     ConflictEffect,
     ConflictKey,
     ConflictStatus,
@@ -158,7 +159,7 @@ class ConflictQuery:
         """
         decision = self._rating_summary.c.decision
         undecided = sa.or_(decision.is_(None), sa.not_(resolves_conflict(decision)))
-        needs = self.status.in_([ConflictStatus.OPEN.value, ConflictStatus.DISPUTED.value])
+        needs = self.status.in_(UNSETTLED)
         return sa.and_(undecided, sa.or_(needs, sa.and_(self.n_raters == 1, self.n_direct_raters == 1)))
 
     def order_by(self, queue_filter: QueueFilter) -> list[sa.ColumnElement[Any]]:
@@ -449,6 +450,10 @@ class ConflictQueue:
         with self._db.read() as connection:
             n_by_status = {ConflictStatus(name): int(n) for name, n in connection.execute(query)}
         return {status: n_by_status.get(status, 0) for status in ConflictStatus}
+
+    def count_open(self) -> int:
+        """Count the audit's conflicts that wait for people."""
+        return sum(map(self.count_by_status().__getitem__, UNSETTLED))
 
 
 def _parse_queue_row(row: sa.RowMapping) -> QueueRow:

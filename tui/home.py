@@ -14,7 +14,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from auditor.reports.number_format import format_share, format_usd, pluralize
-from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.conflict_status import UNSETTLED
 from auditor.storage.overview import AuditOverview, load_overviews
 from auditor.tui.formatting import (
     STATUS_LABELS,
@@ -88,10 +88,7 @@ class HomeScreen(ReviewScreen):
         empty_notice = self.query_one("#home-empty", Static)
         empty_notice.display = not self.audit_overviews
         empty_notice.update(self._format_empty_notice())
-        n_open = sum(
-            overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
-            for overview in self.audit_overviews
-        )
+        n_open = sum(overview.conflicts[status] for overview in self.audit_overviews for status in UNSETTLED)
         audit_list.border_title = to_content(pluralize(len(self.audit_overviews), "audit"))
         audit_list.border_subtitle = to_content(f"{pluralize(n_open, 'conflict')} not settled")
         width = max(self.size.width - LIST_MARGIN_WIDTH, 40)

@@ -9,7 +9,7 @@ from auditor.domain import Outcome, Ruling, Verdict
 from auditor.errors import AuditorError, UsageError, did_you_mean
 from auditor.reports.number_format import format_share, format_usd, pluralize
 from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, addresses_its_judge
-from auditor.storage.conflict_status import ConflictStatus, QueueRow
+from auditor.storage.conflict_status import UNSETTLED, QueueRow
 from auditor.storage.overview import AuditOverview
 from auditor.tui.formatting import (
     EFFECT_REASONS,
@@ -25,7 +25,7 @@ from auditor.tui.formatting import (
 
 def describe_audit(number: int, overview: AuditOverview) -> str:
     """Describe an audit in one line."""
-    n_waiting = overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
+    n_waiting = sum(map(overview.conflicts.__getitem__, UNSETTLED))
     run_state = "stopped" if overview.runner is None else "running"
     state = "done" if overview.is_finished else f"{run_state} at stage {to_single_line(overview.audit.stage)}"
     progress = "" if overview.progress is None else f", {format_share(overview.progress)} of the samples done"

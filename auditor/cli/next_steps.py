@@ -12,7 +12,7 @@ from auditor.console.output import format_command, print_message
 from auditor.errors import AuditorError, EmptyStorageError
 from auditor.reports.number_format import pluralize
 from auditor.run import open_stored_database, resolve_storage_url
-from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.conflict_status import UNSETTLED
 from auditor.storage.database import parse_sqlite_path
 from auditor.storage.overview import load_overviews
 
@@ -68,7 +68,7 @@ def _continue_audit(overview: AuditOverview, configs: Mapping[str, AuditConfig])
         yield format_command("run", file), f"resume '{name}', which is not finished"
         yield format_command("status", name), "how far it is"
         return
-    n_open = sum(overview.conflicts.get(status, 0) for status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED))
+    n_open = sum(overview.conflicts.get(status, 0) for status in UNSETTLED)
     if n_open:
         yield format_command("review", name), f"decide {pluralize(n_open, 'open conflict')} of '{name}'"
     yield format_command("report", name), f"write the report of '{name}'"

@@ -28,7 +28,6 @@ from auditor.reports.render.html import render_html, write_search_page
 from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
 from auditor.reports.sections.traces.index_page import build_index_document, build_records, build_search
 from auditor.storage import audits, count_queries, results
-from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
 from auditor.storage.ledger import CallTranscript, load_transcripts
@@ -309,8 +308,7 @@ class TraceReader:
         self._counts = count_queries.count_traces(db, self.audit.id)
         self.has_answers = bool(self._counts)
         self._counts = self._counts or count_queries.count_sentence_pairs(db, self.audit.id)
-        counts = ConflictQueue(db, self.audit.id, rater="").count_by_status()
-        self.n_open_conflicts = counts[ConflictStatus.OPEN] + counts[ConflictStatus.DISPUTED]
+        self.n_open_conflicts = ConflictQueue(db, self.audit.id, rater="").count_open()
 
     @cached_property
     def models(self) -> list[str]:

@@ -111,7 +111,7 @@ def _audit_metrics(report: Report) -> Metrics:
         "models": len([model for model in report.audit.models if model.audited]),
         "conflicts": report.conflicts.total,
     }
-    metrics["conflicts_open"] = report.conflicts.states.get("open", 0)
+    metrics["conflicts_open"] = report.conflicts.states.get("open", 0) + report.conflicts.states.get("disputed", 0)
     return metrics | _cost_metrics(report, None)
 
 

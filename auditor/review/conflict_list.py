@@ -16,7 +16,7 @@ from auditor.errors import UsageError, did_you_mean
 from auditor.review.item import SideOrder, choose_rater, escape_unstorable, hash_to_fraction
 from auditor.storage import rating_log, review_queue
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
+from auditor.storage.conflict_status import UNSETTLED, ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database
 
 MAX_PACE_DECISIONS = 30
@@ -264,7 +264,6 @@ DEFAULT_RATERS_PER_SHARED_UNIT = 2
 """Raters who label each unit of that share of a sample."""
 ACTIVE_RATER_PERIOD = timedelta(minutes=10)
 """Time after an act during which a rater counts as active; active raters start with different conflicts."""
-UNSETTLED = (ConflictStatus.OPEN, ConflictStatus.DISPUTED)
 
 
 class ConflictList:

@@ -16,7 +16,14 @@ from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE, ConflictLis
 from auditor.review.item import AuthorMask, ReviewItem, ReviewSide, escape_unstorable, mirror_decision
 from auditor.storage import audits, evidence, rating_log, results
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort, RatedContent
+from auditor.storage.conflict_status import (
+    UNSETTLED,
+    ConflictKey,
+    QueueFilter,
+    QueueRow,
+    QueueSort,
+    RatedContent,
+)
 from auditor.storage.database import Database
 from auditor.storage.rating_log import (
     CONFLICT_GONE,
@@ -97,7 +104,7 @@ def load_threshold(db: Database, audit: Audit) -> float:
 
 def can_follow(row: QueueRow) -> bool:
     """Whether a custom score for the cell can settle a conflict: it has two scores, and is open or contested."""
-    is_unsettled = row.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED)
+    is_unsettled = row.status in UNSETTLED
     has_decided = row.decision is not None and row.decision.resolves_conflict
     return is_unsettled and not has_decided and row.gap is not None and row.kind.spec.sides is not ConflictSides.CLAIMS
 

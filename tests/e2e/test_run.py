@@ -330,11 +330,11 @@ def test_the_key_is_in_no_output_and_no_file(server: FakeServer, storage: str, t
 # --- human review ----------------------------------------------------------------------------------------------------
 
 
-def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
-    """Record a decision of the rater ada on a conflict."""
+def rate(storage: str, conflict: Conflict, decision: Decision, *, rater: str = "ada") -> None:
+    """Record a person's decision on a conflict."""
     with open_database(storage) as db:
         sides = (conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right)
-        rating = Rating(*sides, rater="ada", decision=decision, decided_at=datetime.now(UTC))
+        rating = Rating(*sides, rater=rater, decision=decision, decided_at=datetime.now(UTC))
         add_rating(db, audits.get_audit(db, "scripted").id, rating)
 
 
@@ -360,6 +360,10 @@ def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(server: Fa
     assert resume_after_review("scripted", storage=storage) == 0
     run_audit(config(server.url, survey=JAPAN), storage=storage)
     assert str(open_audit("scripted", storage=storage).report().audit.finished_at) > finished_at
+    assert stored(storage)["stage"] == "done"
+    rate(storage, open_conflicts[0], Decision.BOTH, rater="ben")  # two people disagree
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
+    assert stored(storage)["stage"] == "person"
 
 
 def test_an_audit_without_conflicts_ends_without_a_person(server: FakeServer, storage: str) -> None:

@@ -21,7 +21,7 @@ from auditor.reports.data.coverage.counts import (
 from auditor.storage import audits, batches, costs, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import LimitChange
-from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.conflict_status import UNSETTLED
 from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
@@ -77,7 +77,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         **{key: n for name, count in probe_answers.items() for key, n in _name_counts(name, count).items()},
         "conflicts_looked_for": config is not None or bool(sum(n_by_status.values())),
         "conflicts": sum(n_by_status.values()),
-        "open": n_by_status[ConflictStatus.OPEN] + n_by_status[ConflictStatus.DISPUTED],
+        "open": sum(map(n_by_status.__getitem__, UNSETTLED)),
         "cost_usd": audit_cost.usd,
         "unpriced": audit_cost.unpriced,
         "preflight": _sum_preflight(call_counts),
