@@ -96,8 +96,8 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
     if difference is not None and difference.value is not None:
         shares = {row.said: format_share(row.accuracy.value) for row in validity.verdicts}
         text = (
-            f"{shares['VALID']} of the answers judged VALID are correct, and {shares['INVALID']} of those judged "
-            f"INVALID: {_describe_points(difference)}."
+            f"{shares['VALID']} of the VALID verdicts are on correct answers, and {shares['INVALID']} of the INVALID "
+            f"ones: {_describe_points(difference)}."
         )
         findings.append(ListItem(text, compare_interval(difference)))
     if validity.closeness is not None:

@@ -195,8 +195,8 @@ MODELS = "Share of VALID and correctness of models"
         ({"verdicts": [VerdictAccuracyRow(said="VALID", n=30, accuracy=ShareEstimate(0.9, 30, 0.8, 1.0)),
                        VerdictAccuracyRow(said="INVALID", n=10, accuracy=ShareEstimate(0.2, 10, 0.1, 0.4))],
           "difference": Estimate(0.7, 40, 0.5, 0.9)},
-         "90% of the answers judged VALID are correct, and 20% of those judged INVALID: a difference of +70 percentage "
-         "points (95% CI +50 to +90).", "positive"),
+         "90% of the VALID verdicts are on correct answers, and 20% of the INVALID ones: a difference of +70 "
+         "percentage points (95% CI +50 to +90).", "positive"),
         ({}, f"{MODELS}: r not available: no model has both; 0 models.", "neutral"),
     ],
 )  # fmt: skip
