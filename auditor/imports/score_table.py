@@ -186,13 +186,13 @@ def _require_texts(batch: ColumnBatch) -> None:
 def _parse_scores(batch: ColumnBatch) -> NDArray[np.float64]:
     """Scores of the rows; nan for an empty cell. Raise ImportFileError for a score that is no number from -1 to 1."""
     texts = batch.columns["score"]
-    try:
-        scores = np.array([float(text) if text else math.nan for text in texts], np.float64)
-    except ValueError:
-        scores = np.full(len(texts), math.inf)
-    if "_" in "".join(texts):  # Python reads 0_1 as 1
-        scores[:] = math.inf
     is_empty = np.array([not text for text in texts], np.bool_)
+    try:
+        scores = np.array([float(text or "nan") for text in texts], np.float64)
+    except ValueError:
+        scores = np.full(len(texts), math.nan)
+    if "_" in "".join(texts):  # Python reads 0_1 as 1
+        scores[:] = math.nan
     # Unusual spellings, such as 45% or 0,5, and everything that is invalid.
     unusual = ~is_empty & ~((scores >= SCORE_MIN) & (scores <= SCORE_MAX))
     for position in np.flatnonzero(unusual).tolist():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +27,7 @@ from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import find_suffix
 from auditor.tasks import canonical_answer, load_task, survey_from_task
+from auditor.tasks.loader import MISSING_MARKERS
 from auditor.text_safety import clean_name, truncate_text
 
 MORAL_EXCEPTION_COLUMNS = frozenset({"scenario", "human.response", "proba_1", "model"})
@@ -125,6 +126,8 @@ def import_task_answers(
     task = replace(task, people=names)
     for source, rows in ((file, recorded.rows), (people, people_rows)):
         _require_known_items(source, rows, task)
+        if recorded.task is None and task.kind is AnswerKind.EXACT and not task.numbers:
+            _reject_missing_markers(rows, {item.truth for item in task.items.values()})
     traces = [*_build_traces(recorded.rows, task), *_build_traces(people_rows, task)]
     scores = [
         compute_cell_score(*key, group, len(group), None, "")
@@ -201,6 +204,16 @@ def _require_known_items(source: Path | None, rows: Sequence[TaskAnswerRow], tas
         f"{', '.join(listed)}{more}.",
         "Correct the ids, add the items, or remove the rows.",
     )
+
+
+def _reject_missing_markers(rows: Sequence[TaskAnswerRow], truths: Collection[str | None]) -> None:
+    """Raise ImportFileError for an answer such as NA that is no right one: it would be wrong, and equal to others."""
+    for row in rows:
+        if row.answer.casefold() in MISSING_MARKERS and row.answer.casefold() not in truths:
+            raise ImportFileError(
+                f"{row.location}: the answer '{row.answer}' may be a missing value.",
+                "Leave it empty if there is no answer; else write it in words, such as 'not applicable'.",
+            )
 
 
 def _build_traces(rows: Sequence[TaskAnswerRow], task: Task) -> list[Trace]:

@@ -33,6 +33,7 @@ from auditor.surveys.table_formats import (
     normalize_numbers,
     read_statistics_file,
     reject_other_formats,
+    require_one_row,
 )
 
 if not TYPE_CHECKING:
@@ -303,7 +304,9 @@ def _require_closed_quotes(path: Path, n_rows: int, delimiter: str, encoding: st
         reader = csv.reader(text_file, strict=True, delimiter=delimiter)
         line = 1
         try:
-            for _ in reader:
+            for cells in reader:
+                if reader.line_num > line:
+                    require_one_row(cells, delimiter, f"{path}: line {line}")
                 line = reader.line_num + 1
         except csv.Error as error:
             raise ImportFileError(
@@ -412,7 +415,8 @@ def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
         # Only the header is decoded here: columns that are not read may have any encoding.
         if encoding == "utf8":
             with open_binary(path, ImportFileError) as file:
-                first_line = file.readline(1 << 20).decode(UTF_8)
+                # Lines of the old Macintosh end with a carriage return only.
+                first_line = file.readline(1 << 20).partition(b"\r")[0].decode(UTF_8)
         else:
             with open_text(path, ImportFileError, encoding) as text_file:
                 first_line = text_file.readline(1 << 20)

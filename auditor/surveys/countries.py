@@ -40,8 +40,13 @@ _OTHER_CODES = {
     "hong kong sar china": "HKG", "macao sar china": "MAC", "micronesia fed sts": "FSM", "congo dem rep": "COD",
     "congo rep": "COG", "west bank and gaza": "PSE",
 }  # fmt: skip
-# English names that mean two countries.
-_AMBIGUOUS_NAMES = {"virgin islands": ("VGB", "VIR"), "saint martin": ("MAF", "SXM"), "st martin": ("MAF", "SXM")}
+# English names that mean two countries; "Nga" is Russia in Vietnamese, "NGA" and "nga" are codes.
+_AMBIGUOUS_NAMES = {
+    "virgin islands": ("VGB", "VIR"),
+    "saint martin": ("MAF", "SXM"),
+    "st martin": ("MAF", "SXM"),
+    "Nga": ("NGA", "RUS"),
+}
 # Latin letters that Unicode does not decompose to a basic letter and an accent.
 _LATIN_LETTERS = str.maketrans({"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
 _NUMERIC_CODE = re.compile(r"([0-9]{1,3})(\.0+)?")
@@ -173,8 +178,10 @@ def find_english_codes(name: str) -> tuple[str, ...]:
     """Return the alpha-3 codes of the countries that have a code or English name; none if it is unknown."""
     numeric_code = _NUMERIC_CODE.fullmatch(name.strip())
     folded = numeric_code[1].zfill(3) if numeric_code else fold_name(name)
-    if folded in _AMBIGUOUS_NAMES:
-        return _AMBIGUOUS_NAMES[folded]
+    if ambiguous := _AMBIGUOUS_NAMES.get(name.strip()) or _AMBIGUOUS_NAMES.get(folded):
+        return ambiguous
+    if len(folded) <= 3 and any(char.isalpha() and not char.isascii() for char in name):
+        return ()  # codes have no accents: "Áo" is Austria in Vietnamese, and not AO
     if folded in _load_codes_by_name():
         return (_load_codes_by_name()[folded],)
     code = _load_iso_codes().get(folded)

@@ -46,6 +46,7 @@ from auditor.surveys.table_formats import (
     parse_number,
     read_statistics_file,
     reject_other_formats,
+    require_one_row,
 )
 from auditor.text_safety import truncate_text
 
@@ -64,6 +65,7 @@ as long."""
 BATCH_CHARS = 1 << 22
 """Characters of text from which on a batch ends: of long texts, few are in memory at once."""
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+BYTE_ORDER_MARK = "\ufeff"
 # A NUL character, or a lone surrogate: half of a character in UTF-16.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes", date: "date", datetime: "date"}
@@ -335,7 +337,9 @@ def _convert_columns(
                 for cell, number in zip(cells, raw.numbers, strict=True)
             ]
         # Joined texts are checked at once; line breaks in answers are not printable either.
-        if not "".join(texts).isprintable():
+        if not (joined := "".join(texts)).isprintable():
+            if BYTE_ORDER_MARK in joined:  # files were joined: else the first name of each of them is another one
+                texts = [text.strip(BYTE_ORDER_MARK).strip() for text in texts]
             _require_storable(raw, column, texts)
         columns[column] = texts
     return columns
@@ -432,24 +436,28 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
         reader = csv.reader(itertools.chain([first_line], remaining_lines), strict=True, delimiter=delimiter)
         try:
             header = [name.strip() for name in next(reader, [])]
-            folded = _fold_names(header)
+            folded = sorted(map(_fold_name, header))
+            folded_names = frozenset(folded)
             names = _rename_columns(header, known_columns)
             make_batch = functools.partial(_RawBatch, path, "line", str(path), names, is_text=True, delimiter=delimiter)
             rows: list[list[str]] = []
             numbers: list[int] = []
-            width, is_first = len(names), True
+            width, is_first, line = len(names), True, reader.line_num
             for cells in reader:
+                start, line = line + 1, reader.line_num
                 if len(cells) != width:
                     if not cells:
                         continue
-                    problem = f"line {reader.line_num} has {len(cells)} fields where the header has {width}"
+                    problem = f"line {line} has {len(cells)} fields where the header has {width}"
                     quoting = f"Put text that contains {DELIMITER_NAMES[delimiter]} in double quotes."
                     raise ImportFileError(f"{path}: {problem}.", quoting)
-                if width > 1 and cells[0].strip().casefold() == folded[0] and _fold_names(cells) == folded:
-                    problem = f"line {reader.line_num} is the header again"
-                    raise ImportFileError(f"{path}: {problem}.", "Files were joined: delete that line.")
+                if width > 1 and _fold_name(cells[0]) in folded_names and sorted(map(_fold_name, cells)) == folded:
+                    how_to_fix = "Files were joined: delete that line if their columns are in the same order."
+                    raise ImportFileError(f"{path}: line {line} is the header again.", how_to_fix)
+                if line > start:
+                    require_one_row(cells, delimiter, f"{path}: line {start}")
                 rows.append(cells)
-                numbers.append(reader.line_num)
+                numbers.append(line)
                 if len(rows) == TEXT_BATCH_ROWS or lines.n_chars > BATCH_CHARS:
                     yield make_batch(list(zip(*rows, strict=True)), numbers)
                     rows, numbers, is_first, lines.n_chars = [], [], False, 0
@@ -465,9 +473,9 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
             raise ImportFileError(f"{location} is not valid CSV: {error}.", "Correct that line.") from None
 
 
-def _fold_names(cells: Sequence[str]) -> list[str]:
-    """Names of columns in the case in which they are compared."""
-    return [cell.strip().casefold() for cell in cells]
+def _fold_name(cell: str) -> str:
+    """The name of a column as it is compared: in one case, and without the byte order mark of a joined file."""
+    return cell.strip().strip(BYTE_ORDER_MARK).casefold()
 
 
 class _CountedLines(Iterable[str]):

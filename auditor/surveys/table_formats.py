@@ -95,11 +95,22 @@ _UTF_8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 _NOT_LATIN = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{4}|\xff\xfe|\xfe\xff")
 """Bytes that Windows-1252 does not have, or four accented letters in a row, as in Cyrillic or Japanese encodings."""
+_ACCENTED = r"[\x8a\x8c\x8e\x9a\x9c\x9e\x9f\xc0-\xd6\xd8-\xf6\xf8-\xff]"
+_NO_LATIN_WORD = re.compile(
+    # Accented letters only, as in Greek or Hebrew, but for doubled ones, as in Estonian "öö".
+    rf"(?<![A-Za-z\x80-\xff])({_ACCENTED})(?!\1){_ACCENTED}{{1,2}}(?![A-Za-z\x80-\xff])"
+    # A symbol or a capital within a word, as in files of DOS or Mac OS.
+    r"|[A-Za-z][\x82\x84\x86-\x89\x8b\x98\x99\x9b\xa1-\xa9\xaf\xb3\xb5\xb6\xb8\xb9\xbc-\xbf][A-Za-z]"
+    r"|[a-z][\x8a\x8c\x8e\x9f\xc0-\xd6\xd8-\xde][a-z]".encode()
+)
+"""What no word has that is written in Windows-1252, though its bytes are letters and symbols there."""
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
 _POINTED_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 _FORMULA = re.compile(rb"<f[ >/]")
+_ESCAPED_CONTROL = re.compile(r"_x(00[01][0-9A-Fa-f])_")
+"""A control character as spreadsheets store it in a text: a carriage return is _x000D_."""
 _MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 SPREADSHEET_ERRORS = frozenset(
     ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!", "#FIELD!", "#ERROR!")
@@ -156,7 +167,7 @@ def _is_latin(path: Path) -> bool:
         for line in file:
             if line.isascii():
                 continue
-            if _NOT_LATIN.search(line):
+            if _NOT_LATIN.search(line) or _NO_LATIN_WORD.search(line):
                 return False
             n_utf8 += len(_UTF_8_SEQUENCE.findall(line))
             n_other += len(_HIGH_BYTES.findall(_UTF_8_SEQUENCE.sub(b"", line)))
@@ -169,6 +180,25 @@ def find_delimiter(header: str, suffix: str) -> str:
         return "\t"
     unquoted = re.sub(r'"[^"]*"', "", header)
     return max(DELIMITERS, key=unquoted.count)
+
+
+def require_one_row(cells: Sequence[str], delimiter: str, location: str) -> None:
+    """Check a row of several lines: a quotation mark in one row and one in a later row make one text of both.
+
+    Args:
+        location: file and line, for the message.
+
+    Raises:
+        ImportFileError: a further line has as many fields as the row, and one of them is equal to that of the first.
+    """
+    first, *others = [line.split(delimiter) for line in delimiter.join(cells).splitlines()]
+    for fields in others:
+        if len(fields) == len(cells) and any(a.strip() == b.strip() != "" for a, b in zip(first, fields, strict=False)):
+            raise ImportFileError(
+                f"{location}: a text in quotation marks contains what looks like another row: "
+                f"{truncate_text(delimiter.join(fields))}",
+                "Write a quotation mark inside of a text twice, or save the table as JSONL.",
+            )
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------
@@ -319,9 +349,16 @@ def iterate_spreadsheet(
                 f"{path}: row {number} has the formula {truncate_text(str(formula))} without its result.",
                 "Save the file with a spreadsheet program, which stores results, or write numbers.",
             )
-        yield list(cells)
+        yield [_unescape_controls(cell) for cell in cells]
     for workbook in workbooks:
         workbook.close()
+
+
+def _unescape_controls(cell: Any) -> Any:
+    """A cell of a spreadsheet, a text with its control characters."""
+    if not isinstance(cell, str) or "_x00" not in cell:
+        return cell
+    return _ESCAPED_CONTROL.sub(lambda match: chr(int(match[1], 16)), cell)
 
 
 def _require_one_table(

@@ -16,7 +16,7 @@ REQUIRED_COLUMNS, OPTIONAL_COLUMNS = ("id", "question"), ("context", "truth", "o
 OPTION_SEPARATOR = "|"
 """Separates the options in a table cell."""
 MAX_ID_LENGTH = 120
-MISSING_MARKERS = frozenset({"na", "n/a", "nan", "null", "<na>", ".", "-", "?"})
+MISSING_MARKERS = frozenset({"na", "n/a", "nan", "null", "<na>", "\\n", ".", "-", "?"})
 """What programs and people write where a number is missing."""
 
 

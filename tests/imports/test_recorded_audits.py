@@ -179,6 +179,17 @@ def test_numbers_of_samples_are_compared_as_numbers(tmp_path: Path, storage: str
         import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
 
 
+@pytest.mark.parametrize("text", ["m;c;0,5\nm;d;\n", "m;c;50%\nm;d;\n", "m;c;+0.5\nm;d;\n"])
+def test_a_lost_sample_beside_an_unusual_number(tmp_path: Path, storage: str, text: str) -> None:
+    rows = text.replace("c;", "Germany;divorce;direct;").replace("d;", "Japan;divorce;direct;")
+    (tmp_path / "s.csv").write_text("model;country;topic;method;score\n" + rows)
+    counts = import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+    assert (counts.scores, counts.empty) == (1, 1)
+    with open_database(storage, create=False) as db:
+        scores = results.load_scores(db, audits.get_audit(db, "b").id)
+    assert {(score.cell.country, score.score) for score in scores} == {("Germany", 0.5), ("Japan", None)}
+
+
 def test_exported_means_keep_their_lost_samples_and_variances(tmp_path: Path, storage: str) -> None:
     rows = ["a,Germany,divorce,direct,0.5,3,5,0.02", "a,Japan,divorce,direct,,0,5,", "a,Japan,abortion,direct,0.1,,,"]
     header = "model,country,topic,method,score,n_ok,n_planned,variance"

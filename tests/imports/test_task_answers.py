@@ -87,6 +87,19 @@ def test_answers_with_decimal_commas_are_numbers(tmp_path: Path, storage: str) -
     assert [row.accuracy.value for row in task.models] == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("marker", ["NA", "nan", "NULL", "\\N", "N/A"])
+def test_a_missing_value_is_no_wrong_answer(tmp_path: Path, storage: str, marker: str) -> None:
+    """Other programs write so what they do not have: two raters without a label would agree."""
+    file = write(tmp_path / "a.csv", f"model,id,answer\nm,x,Rome\nm,y,{marker}\n")
+    items = write(tmp_path / "items.csv", "id,question,truth\nx,?,Rome\ny,?,Bern\n")
+    for options in ({"items": items}, {}, {"people": write(tmp_path / "p.csv", f"rater,id,answer\np,y,{marker}\n")}):
+        with pytest.raises(ImportFileError, match=r"line [23]: the answer '.*' may be a missing value"):
+            import_file(file, storage, answer_format={"answer": "exact"}, **options)
+    write(items, f"id,question,truth\nx,?,Rome\ny,?,{marker}\n")
+    _, task = import_file(file, storage, items=items, answer_format={"answer": "exact"})
+    assert [row.accuracy.value for row in task.models] == [1.0]
+
+
 def test_unknown_items_and_repeated_answers_stop_the_import(tmp_path: Path, storage: str) -> None:
     items = write(tmp_path / "items.csv", ITEMS)
     file = write(tmp_path / "a.csv", "model,id,answer\nm,mooon,one\nm,mooon,one\nm,mars,one\nm,sun,yes\n")

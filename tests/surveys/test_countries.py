@@ -61,7 +61,9 @@ def test_a_country_is_known_by_any_spelling_code_or_former_name(name: str, code:
     assert country_code(name) == code
 
 
-@pytest.mark.parametrize("name", ["West Germany", "England", "Wales", "Atlantis", "", "  ", "the", "???", "—", "1234"])
+@pytest.mark.parametrize(
+    "name", ["West Germany", "England", "Wales", "Atlantis", "", "  ", "the", "???", "—", "1234", "Áo", "Bỉ"]
+)
 def test_what_is_no_country_has_no_code(name: str) -> None:
     assert country_code(name) is None
 
@@ -78,7 +80,13 @@ def test_names_in_other_languages_are_known(name: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "codes"), [("Virgin Islands", ("VGB", "VIR")), ("Nigeri", ("NER", "NGA")), ("Kongo", ("COD", "COG"))]
+    ("name", "codes"),
+    [
+        ("Virgin Islands", ("VGB", "VIR")),
+        ("Nigeri", ("NER", "NGA")),
+        ("Kongo", ("COD", "COG")),
+        ("Nga", ("NGA", "RUS")),
+    ],
 )
 def test_an_ambiguous_name_has_no_code(name: str, codes: tuple[str, ...]) -> None:
     assert country_code(name) is None

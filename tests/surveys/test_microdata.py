@@ -220,6 +220,16 @@ def test_rows_after_an_unclosed_quotation_mark_are_not_lost(rows: str, line: int
     assert {cell.cell.country: cell.n for cell in counted.cells} == {"France": 2, "Italy": 1}
 
 
+def test_rows_between_two_quotation_marks_are_not_lost(tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match=r"line 2: a text in quotation marks contains .* another row: FR,9,9,x"):
+        import_text(tmp_path, 'c,q1,q2,comment\nFR,1,1,"he said\nFR,9,9,x\nIT,1,1,y"\n')
+
+
+def test_lines_may_end_with_a_carriage_return(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"c,q1\rFR,9\rIT,1\r")
+    assert [column.values for column in read_columns(tmp_path / "t.csv", [["c"], ["q1"]])] == [("FR", "IT"), ("9", "1")]
+
+
 def test_rows_of_a_spreadsheet_have_the_numbers_that_programs_show(tmp_path: Path) -> None:
     mapping, workbook = tmp_path / "my.toml", openpyxl.Workbook()
     mapping.write_text(MAPPING.format(keys="", columns=""), encoding="utf-8")

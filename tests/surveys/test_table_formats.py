@@ -129,12 +129,34 @@ def test_percent_signs_and_signs() -> None:
     assert parse_number("1_0") != parse_number("1_0")  # nan
 
 
-@pytest.mark.parametrize("other", ["cp1251", "koi8-r", "shift-jis", "gb18030"])
-def test_another_encoding_is_refused(tmp_path: Path, other: str) -> None:
-    word = "東京都庁" if other in ("shift-jis", "gb18030") else "Россия"
-    (tmp_path / "t.csv").write_bytes(f"country,topic,score\n{word},divorce,0\n".encode(other))
-    with pytest.raises(ImportFileError, match="line 2 is not UTF-8"):
-        load_survey(tmp_path / "t.csv")
+@pytest.mark.parametrize(
+    ("word", "encodings"),
+    [
+        ("Россия", ["cp1251", "koi8-r"]),
+        ("да", ["cp1251", "koi8-r", "mac-cyrillic"]),
+        ("東京都庁", ["shift-jis", "gb18030"]),
+        ("是", ["gb18030"]),
+        ("ναι", ["cp1253"]),
+        ("לא", ["cp1255"]),
+        ("نعم", ["cp1256"]),
+        ("modèle", ["mac-roman", "cp850"]),
+        ("für", ["mac-roman", "cp437"]),
+        ("miłość", ["cp1250", "iso8859-2"]),
+    ],
+)
+def test_another_encoding_is_refused(tmp_path: Path, word: str, encodings: list[str]) -> None:
+    for encoding in encodings:
+        (tmp_path / "t.csv").write_bytes(f"country,topic,score\n{word},divorce,0\n".encode(encoding))
+        with pytest.raises(ImportFileError, match="line 2 is not UTF-8"):
+            load_survey(tmp_path / "t.csv")
+
+
+def test_words_of_western_languages_are_latin(tmp_path: Path) -> None:
+    words = (
+        "«Qu’est-ce…» l´été ÇA VA À Noël 25°C 10€ m² n°5 für MÜSSEN „süß“ 5µm a×b ¿Qué? ¡Hola! São col·lecció öö Å ýmis"
+    )
+    (tmp_path / "t.csv").write_bytes(f"country,topic,score\n{words},divorce,0\n".encode("cp1252"))
+    assert load_survey(tmp_path / "t.csv").countries == (words,)
 
 
 def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
@@ -220,6 +242,23 @@ def test_columns_of_parquet_have_one_name_each_and_decimals_are_numbers(tmp_path
     pq.write_table(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["country", "country"]), path)
     with pytest.raises(ImportFileError, match="the column 'country' occurs twice"):
         list(read_rows(path, ["country"]))
+
+
+def test_control_characters_of_a_spreadsheet_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """Excel stores the carriage return before a line feed as `_x000D_`: an answer was another one."""
+    workbook = openpyxl.Workbook()
+    for row in (("id", "answer"), ("a", "Rome_x000D_\n"), ("b", "one_x000B_two_x0041_")):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "t.xlsx")
+    assert [row.cells["answer"] for row in read_rows(tmp_path / "t.xlsx", ["id", "answer"])] == [
+        "Rome",
+        "one\x0btwo_x0041_",
+    ]
+
+
+def test_a_byte_order_mark_within_a_joined_file_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("\ufeffid,answer\na,x\n\ufeffb,y\n", encoding="utf-8")
+    assert [row.cells["id"] for row in read_rows(tmp_path / "t.csv", ["id", "answer"])] == ["a", "b"]
 
 
 def test_a_spreadsheet_with_an_error_names_the_row(tmp_path: Path) -> None:

@@ -138,6 +138,10 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, text: str, answer: s
     [
         ("id,question,truth\na,?,5\nid,question,truth\nb,?,4\n", "line 3 is the header again"),
         ("id,question,truth\na,?,5\nID, Question,Truth\nb,?,4\n", "line 3 is the header again"),
+        ("id,question,truth\na,?,5\n\ufeffid,question,truth\nb,?,4\n", "line 3 is the header again"),
+        ("id,question,truth\na,?,5\nquestion,id,truth\n?,b,4\n", "line 3 is the header again"),
+        ('id,question,truth\na,"Who?,Bo\nb,Where?,Bo"\nc,?,4\n', "has 2 fields where the header has 3"),
+        ('id,truth,question\na,Bo,"Who?\nb,Bo,Where?"\n', "line 2: a text in quotation marks contains .*: b,Bo,Where"),
         ("id,question,truth\na,?,Rome\nb,?,#REF!\n", "line 3, column 'truth': has the error #REF! of a spreadsheet"),
         ("id;question;truth\na;?;1.250\nb;?;2,5\n", "'1.250' is not a number"),
     ],
