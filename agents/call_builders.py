@@ -12,6 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 from auditor.agents.blinding import author_names, blind_and_truncate, identifying_terms
 from auditor.agents.localization import language_of_sample, question_prompt_fields, wording_of_sample
+from auditor.atomic_files import hash_file
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.base import PromptForm
 from auditor.config.probes import DEFAULT_REVIEW_WORDS, DirectProbe
@@ -269,11 +270,19 @@ def model_fields(model: ModelSection, *, on_this_machine: bool = False) -> Model
     )
 
 
-@functools.cache
 def file_digest(filename: str) -> str:
     """SHA-256 of a file of recorded answers or verdicts, so that a changed file counts; empty if it does not exist."""
     path = Path(filename)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    if not path.is_file():
+        return ""
+    status = path.stat()
+    return _hash_version(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _hash_version(path: Path, *version: int) -> str:
+    """SHA-256 of a file; `version` makes the cache miss once it has changed, as between two runs of a notebook."""
+    return hash_file(path)
 
 
 LABEL_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"

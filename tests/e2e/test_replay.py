@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.call_builders import file_digest
 from auditor.cli.estimate import forecast_config
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Ruling
@@ -62,7 +61,6 @@ def test_records_are_verified_without_the_log_only_as_far_as_possible(server: Fa
     succeed("export", "evidence", "scripted", "-o", archive, "--storage", file_storage)
     succeed("verify", "scripted", "--storage", file_storage)
     log.unlink()
-    file_digest.cache_clear()
     verified = auditor("verify", "scripted", "--storage", file_storage)
     assert verified.returncode == 4, verified.stderr
     assert f"{log}: the audit was run with this file, which is not there now" in verified.stderr
@@ -84,8 +82,7 @@ def test_an_old_log_runs_with_no_calls_and_a_changed_one_gives_other_answers(
     traces = load_stored(storage, results.load_traces)
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
     before = open_audit("scripted", storage=storage).scores()["old", "Germany", "divorce", "direct"]
-    (tmp_path / "new").mkdir()
-    run_audit(config_with_replay(server, write_log(tmp_path / "new", shift=0.1)), storage=storage)
+    run_audit(config_with_replay(server, write_log(tmp_path, shift=0.1)), storage=storage)  # in the same process
     after = open_audit("scripted", storage=storage).scores()["old", "Germany", "divorce", "direct"]
     assert after == pytest.approx((before or 0.0) + 0.1)
 
