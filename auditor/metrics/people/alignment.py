@@ -264,12 +264,13 @@ def _compare(errors: Floats, counts: Floats, unit: str) -> list[Tested]:
     variances = np.array([jackknife_variance([row]) for row in replicates])
     if variances.mean() <= 1e-24:
         return [Tested(float(ratio), int(size), reason=CONSTANT_REASON) for ratio, size in zip(ratios, n, strict=True)]
-    std_errors, df = ((variances + variances.mean()) / 2) ** 0.5, 2 * (n_units - 1)
-    steps = float(stdtrit(df, UPPER_QUANTILE)) * std_errors
-    p_values = [float(2 * stdtr(df, -abs(value) / error)) for value, error in zip(logs, std_errors, strict=True)]
+    # A variance of few units is uncertain: each is averaged with the one that places with as many cells have.
+    std_errors = ((variances + (variances * n).mean() / n) / 2) ** 0.5
+    df = np.minimum(2 * (n_units - 1), 4 * (n - 1))
+    steps, p_values = stdtrit(df, UPPER_QUANTILE) * std_errors, 2 * stdtr(df, -np.abs(logs) / std_errors)
     lows, highs = np.exp(logs - steps), np.exp(logs + steps)
     return [
-        Tested(float(ratio), int(size), float(low), float(high), None, (unit,), p_value=p_value)
+        Tested(float(ratio), int(size), float(low), float(high), None, (unit,), p_value=float(p_value))
         for ratio, size, low, high, p_value in zip(ratios, n, lows, highs, p_values, strict=True)
     ]
 

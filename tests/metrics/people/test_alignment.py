@@ -147,6 +147,18 @@ def test_an_interval_excludes_1_where_the_p_value_is_below_5_percent() -> None:
         assert ratio.resampled == ("topic",)
 
 
+def test_the_interval_of_a_place_with_fewer_cells_than_the_others_has_its_coverage() -> None:
+    """The first of 12 countries has 5 of 20 topics; errors are equally large everywhere."""
+    rng, n_runs, n_covered = np.random.default_rng(4), 300, 0
+    country, topic = (index.ravel() for index in np.indices((12, 20)))
+    for _ in range(n_runs):
+        errors = rng.normal(0, 0.15, 240)
+        errors[rng.permutation(20)[5:]] = np.nan  # cells of the first country
+        ratio = compare_place_errors(errors, np.zeros(240), country, topic, "topic")[0]
+        n_covered += known(ratio.ci_low) <= 1 <= known(ratio.ci_high)
+    assert n_covered / n_runs > 0.92
+
+
 def test_places_of_few_cells_and_perfect_ones_have_a_reason() -> None:
     errors = 0.2 * np.random.default_rng(0).standard_normal(120)
     few = np.where((COUNTRIES == 3) & (TOPICS > 3), np.nan, errors)
