@@ -267,7 +267,7 @@ def build_distribution_section(report: Report) -> Section | None:
         return None
     blocks: list[Block] = [
         Paragraph(_INTRODUCTION),
-        List([_describe_model(rows) for rows in _group_by_model(distribution)], is_findings=True),
+        _describe_models(distribution),
         *_list_cautions(distribution),
     ]
     if distribution.is_ordered:
@@ -331,13 +331,13 @@ def _bound_p_value(estimate: Estimate, n_tests: int, reference: float = 0.0) -> 
 
 
 def describe_models(report: Report) -> List | None:
-    """One sentence on each model; None where no answer on the survey's scale is stored.
-
-    Skills are compared with 0 given the number of models (Holm).
-    """
+    """One sentence on each model; None where no answer on the survey's scale is stored."""
     distribution = report.find(DistributionReport)
-    if distribution is None:
-        return None
+    return None if distribution is None else _describe_models(distribution)
+
+
+def _describe_models(distribution: DistributionReport) -> List:
+    """One sentence on each model, whose skill is compared with 0 given the number of models (Holm)."""
     from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
 
     models = _group_by_model(distribution)

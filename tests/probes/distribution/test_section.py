@@ -123,6 +123,15 @@ def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(
     assert sentence in describe(report, make_distribution(*rows))
 
 
+def test_the_section_compares_the_skill_of_each_model_with_0_given_the_number_of_models(report: Report) -> None:
+    """A skill of 0.5 (0.1 to 0.9) is above 0 alone, not among ten; nor is one below 0."""
+    unclear = estimate(0.5, 0.1, 0.9), estimate(-0.5, -0.9, -0.1)
+    rows = [make_row(skill).model_copy(update={"model": f"m{i}"}) for i, skill in enumerate(unclear * 5)]
+    text = describe(report, make_distribution(*rows))
+    assert text.count("is not shown to be closer to people’s opinions") == len(rows)
+    assert "is further from people’s opinions" not in text
+
+
 def test_figures_show_examples_gaps_and_steering(report: Report) -> None:
     section = known(build_distribution_section(report.model_copy(update={"distribution": make_distribution(KNOWS)})))
     assert [figure.id for figure in blocks_of(section, Figure)] == [

@@ -11,6 +11,7 @@ from auditor.domain import Cell
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.intervals.unit_means import mean_over_units
 from auditor.probes.distribution.figures.rows import (
+    AskedPeople,
     GroupAnswers,
     GroupPeople,
     ModelAnswers,
@@ -98,6 +99,8 @@ def build_distribution_report(
             for key, of_series in by_series.items()
         ]
     is_ordered = len(grid.unordered_topics) < len(grid.positions)
+    asked_cells = {opinion.cell for of_series in by_series.values() for opinion in of_series if not opinion.dimension}
+    asked = AskedPeople({cell: row for cell, row in ordered_people.everyone.items() if cell in asked_cells})
     largest = max((a.series for a in ordered if a.series), key=lambda series: len(series.people), default=None)
     return DistributionReport(
         points=[point.name for point in distributions.points],
@@ -105,14 +108,14 @@ def build_distribution_report(
         scales={topic: [point.name for point in scale.points] for topic, scale in distributions.scales.items()},
         has_sample_sizes=any(cell.n is not None for cell in distributions.cells),
         models=[
-            build_model_row(answers, in_order, points, regions, is_ordered=is_ordered)
+            build_model_row(answers, in_order, asked, points, regions, is_ordered=is_ordered)
             for answers, in_order in zip(collected, ordered, strict=True)
         ],
         groups=[row for a in ordered for row in build_group_rows(a, ordered_people, points)],
         dimensions=[row for a in ordered for row in build_dimension_rows(a, ordered_people, points)],
         knowledge=list(_compare_modes(ordered, points)),
         cells=[row for a in ordered for row in build_cell_rows(a, grid)],
-        baselines=list(build_baseline_rows(largest, grid, regions)) if largest is not None else [],
+        baselines=list(build_baseline_rows(largest, asked, grid, regions)) if largest is not None else [],
     )
 
 

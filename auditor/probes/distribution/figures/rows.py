@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -103,6 +103,7 @@ class ModelAnswers:
 def build_model_row(
     answers: ModelAnswers,
     ordered_answers: ModelAnswers,
+    asked: AskedPeople,
     points: FloatArray,
     regions: Mapping[str, str],
     *,
@@ -112,6 +113,7 @@ def build_model_row(
 
     Args:
         ordered_answers: those to topics whose answers are ordered.
+        asked: people's shares, of which guesses are made.
         points: shape (K,), scores of the answers.
         regions: region by country.
     """
@@ -122,7 +124,9 @@ def build_model_row(
         return DistributionModelRow(**_count_answers(answers), n_cells=0, **dict.fromkeys(names, reason))
     in_order = ordered_answers.series if is_ordered else None
     figures = (
-        _unordered_figures(series) if in_order is None else _ordered_figures(ordered_answers, in_order, points, regions)
+        _unordered_figures(series)
+        if in_order is None
+        else _ordered_figures(ordered_answers, in_order, asked, points, regions)
     )
     return DistributionModelRow(
         **_count_answers(answers),
@@ -154,11 +158,11 @@ def _count_answers(answers: ModelAnswers) -> dict[str, Any]:
 
 
 def build_baseline_rows(
-    series: Series, grid: ScaleGrid, regions: Mapping[str, str]
+    series: Series, asked: AskedPeople, grid: ScaleGrid, regions: Mapping[str, str]
 ) -> Iterator[DistributionBaselineRow]:
     """Yield the distances of guesses from people's shares, over the cells for which there is a guess."""
     points = grid.points
-    for name, guess in _list_baselines(series, grid, regions):
+    for name, guess in _list_baselines(series, asked, grid, regions):
         present = ~np.isnan(guess.shares).any(axis=1)
         squared = _squared_distances(series, guess.shares, guess.cut_variances, points)[present]
         distances = wasserstein(series.people[present], guess.shares[present], points)
@@ -176,11 +180,11 @@ def squared_distances(series: Series, points: FloatArray) -> FloatArray:
 
 
 def _ordered_figures(
-    answers: ModelAnswers, series: Series, points: FloatArray, regions: Mapping[str, str]
+    answers: ModelAnswers, series: Series, asked: AskedPeople, points: FloatArray, regions: Mapping[str, str]
 ) -> dict[str, Estimate]:
     """The figures that need an order of the answers."""
     squared = squared_distances(series, points)
-    people, region_names = _people_cells(series), _region_names(series, regions)
+    world, region = (asked.guess(series, baseline) for baseline in (world_baseline, _by_region(regions)))
     people_variances = share_variance(series.people, points, np.maximum(series.sizes, 1.0))
     distances = wasserstein(series.people, series.model, points)
     shifts = [
@@ -193,8 +197,8 @@ def _ordered_figures(
         "w1_near": _mean(distances < NEAR_W1, series),
         "w1_floor": _estimate_floor(series, points),
         "distance": two_way_estimate(ROOT_MEAN_DISTANCE, squared, np.zeros_like(squared), series),
-        "skill": _estimate_skill(squared, world_baseline(people), series, points),
-        "skill_region": _estimate_skill(squared, region_baseline(people, region_names), series, points),
+        "skill": _estimate_skill(squared, world, series, points),
+        "skill_region": _estimate_skill(squared, region, series, points),
         "variance_ratio": two_way_estimate(VARIANCE_RATIO, series.model_variances, people_variances, series),
         "order_effect": mean_over_units(shifts, series.units, (-1.0, 1.0), empty_reason=reason),
         "country_gain": _estimate_country_gain(answers, series, squared, points),
@@ -245,27 +249,43 @@ def _estimate_collapse(series: Series, mode: OpinionMode) -> Estimate:
 
 
 def _list_baselines(
-    series: Series, grid: ScaleGrid, regions: Mapping[str, str]
+    series: Series, asked: AskedPeople, grid: ScaleGrid, regions: Mapping[str, str]
 ) -> Sequence[tuple[str, BaselineShares]]:
     """The guesses, from the simplest to the hardest to beat."""
-    cells = _people_cells(series)
-    uniform = uniform_baseline(cells)._replace(shares=grid.uniform_shares(series.topics.tolist()))
+    uniform = asked.guess(series, uniform_baseline)._replace(shares=grid.uniform_shares(series.topics.tolist()))
     return (
         ("equal shares", uniform),
-        ("the country’s other topics", country_baseline(cells)),
-        ("other countries on the same topic", world_baseline(cells)),
-        ("other countries of the region on the same topic", region_baseline(cells, _region_names(series, regions))),
-        ("the nearest country", nearest_country_baseline(cells, grid.points)),
+        ("the country’s other topics", asked.guess(series, country_baseline)),
+        ("other countries on the same topic", asked.guess(series, world_baseline)),
+        ("other countries of the region on the same topic", asked.guess(series, _by_region(regions))),
+        ("the nearest country", asked.guess(series, lambda cells: nearest_country_baseline(cells, grid.points))),
     )
 
 
-def _region_names(series: Series, regions: Mapping[str, str]) -> list[str]:
-    """The region of each cell's country; a country in none is alone."""
-    return [regions.get(country, country) for country in series.countries.tolist()]
+def _by_region(regions: Mapping[str, str]) -> Callable[[PeopleCells], BaselineShares]:
+    """The guess from the other countries of the region; a country in none is alone."""
+    return lambda cells: region_baseline(cells, [regions.get(name, name) for name in cells.countries.tolist()])
 
 
-def _people_cells(series: Series) -> PeopleCells:
-    return PeopleCells(series.people, series.people_cut_variances, series.countries, series.topics)
+class AskedPeople:
+    """People's shares in all cells that an audit asked about, from which guesses are made.
+
+    Those of the cells that one model answered would be worse guesses, the fewer it answered, and its skill larger.
+    """
+
+    def __init__(self, people: Mapping[Cell, CellShares]) -> None:
+        self._positions = {cell: i for i, cell in enumerate(people)}
+        self._cells = PeopleCells(
+            np.array([row.shares for row in people.values()]),
+            np.array([row.cut_variances or (0.0,) * (len(row.shares) - 1) for row in people.values()]),
+            np.array([cell.country for cell in people]),
+            np.array([cell.topic for cell in people]),
+        )
+
+    def guess(self, series: Series, baseline: Callable[[PeopleCells], BaselineShares]) -> BaselineShares:
+        """The guesses of the cells of a series."""
+        guessed, index = baseline(self._cells), [self._positions[cell] for cell in series.cells]
+        return BaselineShares(guessed.shares[index], guessed.cut_variances[index])
 
 
 def _squared_distances(series: Series, shares: FloatArray, cut_variances: FloatArray, points: FloatArray) -> FloatArray:
