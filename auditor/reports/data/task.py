@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import comb
 from statistics import fmean, stdev
@@ -13,12 +13,19 @@ from typing import Annotated
 import numpy as np
 
 from auditor.domain import AnswerKind, Cell, Task, TaskItem
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, proportion
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, TestedShare, proportion
 from auditor.metrics.intervals.items import correlation_over_items
-from auditor.metrics.intervals.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
+from auditor.metrics.intervals.unit_means import (
+    ShareTable,
+    mean_over_units,
+    share_over_units,
+    share_p_values,
+    shares_over_units,
+)
 from auditor.metrics.labels.annotator_test import AnnotatorTest
 from auditor.metrics.people.over_models import ModelCorrelation
-from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, publish
+from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowShareTest, publish
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.document import Column
 from auditor.tasks import is_correct, most_common_answer
@@ -36,12 +43,13 @@ class ScoreAccuracy(ReportModel):
     """Mean over items of the standard deviation of the samples."""
 
 
-class TaskModelRow(ReportModel):
+class TaskModelRow(FlatRow):
     """Accuracy and agreement of one model's answers."""
 
     model: ModelName
-    accuracy: Annotated[ShareEstimate, Column("Accuracy", emphasis=True)]
-    """Share of the usable answers that are right; n counts answers."""
+    accuracy: Annotated[RowShareTest, Column("Accuracy", emphasis=True)]
+    """Share of the usable answers that are right; n counts answers. Its p-value is of `chance`, the adjusted one for
+    all models; null without options."""
     chance: float | None
     """Expected accuracy of a random choice among the options of the items that these answers are to; null without
     options. Recorded answers of two models may be to different items."""
@@ -246,7 +254,11 @@ def build_task_report(source: ReportSource) -> TaskReport | None:
         return None
     answers = select_model_answers(source, task)
     accuracies = _estimate_accuracies(answers)
-    rows = [_build_model_row(answers, model, accuracies[model]) for model in source.models]
+    rows = adjust_rows(
+        (_build_model_row(answers, model, accuracies[model]) for model in source.models),
+        "accuracy",
+        "accuracy of models compared with chance",
+    )
     chances = [1 / len(item.options) for item in answers.items_with_truth if item.options]
     return TaskReport(
         task=task,
@@ -272,7 +284,7 @@ def select_model_answers(source: ReportSource, task: Task) -> TaskAnswerSet:
     return TaskAnswerSet(task, source.models, usable_answers, max(n_recorded.values(), default=0), n_recorded)
 
 
-def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate) -> TaskModelRow:
+def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: TestedShare) -> TaskModelRow:
     """Compute one model's bounds of accuracy over the items with a known truth, and its agreement between samples."""
     cells = [item.cell for item in answers.items_with_truth]
     answers_by_cell = {cell: answers.by_item.get((model, cell), []) for cell in cells}
@@ -290,15 +302,12 @@ def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate
     commonest_right = [
         is_correct(answers.task, answers.task.item_for(cell), answer) for cell, answer in commonest_answers.items()
     ]
-    chances = [
-        1 / len(item.options) for item in answers.items_with_truth if item.options for _ in answers_by_cell[item.cell]
-    ]
     return TaskModelRow(
         model=model,
         planned=planned,
         usable=usable,
         accuracy=accuracy,
-        chance=fmean(chances) if chances else None,
+        chance=_expect_by_chance(answers, model),
         bound_low=n_right / planned if is_known else None,
         bound_high=(n_right + planned - usable) / planned if is_known else None,
         commonest=proportion(sum(map(bool, commonest_right)), len(commonest_right), "item")
@@ -310,10 +319,21 @@ def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate
     )
 
 
-def _estimate_accuracies(answers: TaskAnswerSet) -> dict[str, ShareEstimate]:
-    """Compute each model's share of right answers, with an interval over items."""
+def _expect_by_chance(answers: TaskAnswerSet, model: str) -> float | None:
+    """Accuracy of a random choice among the options of the items that a model's answers are to; None without any."""
+    chances = [
+        1 / len(item.options)
+        for item in answers.items_with_truth
+        if item.options
+        for _ in answers.by_item.get((model, item.cell), [])
+    ]
+    return fmean(chances) if chances else None
+
+
+def _estimate_accuracies(answers: TaskAnswerSet) -> dict[str, TestedShare]:
+    """Compute each model's share of right answers, with an interval over items, and test it against chance."""
     if answers.accuracy_missing_reason is not None:
-        missing = ShareEstimate(None, 0, reason=answers.accuracy_missing_reason)
+        missing = TestedShare(None, 0, reason=answers.accuracy_missing_reason)
         return dict.fromkeys(answers.models, missing)
     cells = [item.cell for item in answers.items_with_truth]
     hits = Counter((model, cell) for (model, cell, _), is_right in answers.correctness.items() if is_right)
@@ -325,7 +345,13 @@ def _estimate_accuracies(answers: TaskAnswerSet) -> dict[str, ShareEstimate]:
         )
         for model in answers.models
     ]
-    return dict(zip(answers.models, shares_over_units(tables, empty_reason="no answer could be read"), strict=True))
+    chances = [_expect_by_chance(answers, model) for model in answers.models]
+    shares = shares_over_units(tables, empty_reason="no answer could be read")
+    p_values = share_p_values(tables, [chance or 0.0 for chance in chances])
+    return {
+        model: TestedShare(**asdict(share), p_value=None if chance is None else p_value)
+        for model, share, chance, p_value in zip(answers.models, shares, chances, p_values, strict=True)
+    }
 
 
 def _estimate_sample_agreement(answers: TaskAnswerSet, model: str) -> Estimate:

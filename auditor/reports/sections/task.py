@@ -208,7 +208,14 @@ def _describe_model(row: TaskModelRow, task: TaskReport) -> ListItem:
         agreement = format_share(row.sample_agreement.value)
         statements.append(f"two samples for an item give the same answer in {agreement} of cases")
     text = "; ".join(statements) or f"cannot be compared with the truth: {row.accuracy.reason}"
-    return build_finding(row.model, text, compare_interval(row.accuracy, row.chance))
+    return build_finding(row.model, text, _compare_with_chance(row))
+
+
+def _compare_with_chance(row: TaskModelRow) -> Status:
+    """Whether a model is right more often than by chance, or less often, given the number of models."""
+    if row.accuracy.adjusted_p_value is None:
+        return "neutral"
+    return compare_interval(row.accuracy, row.chance) if row.accuracy.is_significant else "unclear"
 
 
 def _describe_accuracy(row: TaskModelRow, task: TaskReport) -> Iterator[str]:
@@ -222,7 +229,7 @@ def _describe_accuracy(row: TaskModelRow, task: TaskReport) -> Iterator[str]:
         "positive": ", more often than by chance",
         "negative": ", less often than by chance",
         "unclear": ", not statistically distinguishable from chance",
-    }.get(compare_interval(accuracy, row.chance), "")
+    }.get(_compare_with_chance(row), "")
     n_answered, n_known = row.commonest.n + row.undecided, sum(item.truth is not None for item in task.items)
     is_partial = row.usable == row.planned and n_answered < n_known
     items = f" to {format_count(n_answered)} of {pluralize(n_known, 'item')}" if is_partial else ""

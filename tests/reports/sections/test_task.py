@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from auditor.domain import AnswerKind, Task
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, TestedShare
 from auditor.metrics.people.over_models import ModelCorrelation
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task import (
@@ -34,9 +35,12 @@ MISSING = ShareEstimate(None, 0, reason="no item has a known truth")
 RIGHT = ShareEstimate(0.8, 20, 0.6, 0.9)
 
 
-def make_row(model: str, accuracy: ShareEstimate, **changes: Any) -> TaskModelRow:
+def make_row(
+    model: str, accuracy: ShareEstimate, adjusted_p_value: float | None = 0.01, **changes: Any
+) -> TaskModelRow:
     row = TaskModelRow(
-        model=model, planned=20, usable=20, accuracy=accuracy, chance=0.25, bound_low=0.5, bound_high=0.6,
+        model=model, planned=20, usable=20, accuracy=TestedShare(**asdict(accuracy), adjusted_p_value=adjusted_p_value),
+        chance=0.25, bound_low=0.5, bound_high=0.6,
         commonest=accuracy, undecided=1, sample_agreement=MISSING, score=None,
     )  # fmt: skip
     return change(row, **changes)
@@ -79,25 +83,27 @@ def find_validity(report: Report, **changes: Any) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("accuracy", "comparison", "status"),
+    ("accuracy", "p_value", "comparison", "status"),
     [
-        (RIGHT, "80% of 20 answers (95% CI 60% to 90%), more often than by chance (25%)", "positive"),
-        (ShareEstimate(0.1, 20, 0.0, 0.2), "10% of 20 answers (95% CI 0% to 20%), less often than by chance (25%)",
-         "negative"),
-        (ShareEstimate(0.3, 20, 0.1, 0.5),
+        (RIGHT, 0.04, "80% of 20 answers (95% CI 60% to 90%), more often than by chance (25%)", "positive"),
+        (ShareEstimate(0.1, 20, 0.0, 0.2), 0.04,
+         "10% of 20 answers (95% CI 0% to 20%), less often than by chance (25%)", "negative"),
+        (ShareEstimate(0.3, 20, 0.1, 0.5), 0.6,
          "30% of 20 answers (95% CI 10% to 50%), not statistically distinguishable from chance (25%)", "unclear"),
-        (ShareEstimate(0.3, 2, reason="one item"), "30% of 2 answers (no 95% CI: one item)", "neutral"),
+        (RIGHT, 0.06,
+         "80% of 20 answers (95% CI 60% to 90%), not statistically distinguishable from chance (25%)", "unclear"),
+        (ShareEstimate(0.3, 2, reason="one item"), None, "30% of 2 answers (no 95% CI: one item)", "neutral"),
     ],
 )  # fmt: skip
-def test_accuracy_differs_from_chance_only_if_its_interval_does(
-    report: Report, accuracy: ShareEstimate, comparison: str, status: str
+def test_accuracy_differs_from_chance_only_given_the_number_of_models(
+    report: Report, accuracy: ShareEstimate, p_value: float | None, comparison: str, status: str
 ) -> None:
-    section = build(report, make_task([make_row("m", accuracy)]))
+    section = build(report, make_task([make_row("m", accuracy, p_value)]))
     assert findings_of(section) == [(f"m is correct in {comparison}.", status)]
 
 
 def test_unusable_samples_bound_the_accuracy(report: Report) -> None:
-    [(finding, status)] = findings_of(build(report, make_task([make_row("m", RIGHT, usable=17, chance=None)])))
+    [(finding, status)] = findings_of(build(report, make_task([make_row("m", RIGHT, None, usable=17, chance=None)])))
     assert status == "neutral"
     assert finding == (
         "m is correct in 80% of 20 answers (95% CI 60% to 90%); 3 of 20 samples are unusable: with them, accuracy "
