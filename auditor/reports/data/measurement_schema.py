@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, create_model
 
 from auditor.domain.decisions import REVIEW_ASPECTS
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
+from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate, ShareEstimate, Tested
 from auditor.metrics.people.over_models import ModelCorrelation
 from auditor.metrics.people.structure import Structure
 from auditor.metrics.people.survey_error import RangeCorrection
@@ -22,6 +22,7 @@ from auditor.reports.data.coverage.lost_samples import (
     LostSamplesShown,
     WorstCaseDifferences,
     WorstCaseFigures,
+    has_unknown_sign,
 )
 from auditor.reports.data.report_model import (
     CORRELATION_COLUMNS,
@@ -110,6 +111,17 @@ class RegionGapRow(FlatRow):
     without errors); the intervals are corrected for that choice and hold for all pairs simultaneously."""
     left_out: list[str]
     """Regions with too few countries to be compared."""
+
+    @property
+    def is_gap_shown(self) -> bool:
+        """Whether the MAE is shown to differ, given the number of models, whatever lost samples would have scored."""
+        is_open = self.worst_case is not None and has_unknown_sign(self.worst_case.mae)
+        return self.mae_gap.is_significant_at(SHARED_LEVEL) and not is_open
+
+    @property
+    def by_error(self) -> tuple[str, str]:
+        """The region with the larger MAE, and the other."""
+        return (self.second, self.first) if (self.mae_gap.value or 0.0) > 0 else (self.first, self.second)
 
 
 class RegionsReport(ReportModel):

@@ -8,6 +8,7 @@ from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import CONSTANT_SERIES_REASONS
 from auditor.reports.data.report_model import ROUNDING_ERROR
+from auditor.reports.data.report_source import has_rescaled_scores
 from auditor.reports.document import Status
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.coverage import get_range
@@ -92,7 +93,7 @@ def describe_closeness(row: AlignmentRow) -> str:
     """
     if (kind := _find_kind(row)) is not None:
         verb, _, predicate = _SPECIAL_PHRASES[kind]
-        return f"{verb} {predicate}"
+        return f"{verb} {_limit_to_answered(predicate, [row])}"
     concordance = row.concordance_simultaneous
     if concordance.ci_low is None or concordance.ci_high is None:
         return "cannot be judged without a 95% CI of its concordance"
@@ -103,6 +104,13 @@ def describe_closeness(row: AlignmentRow) -> str:
     if words == ["hardly", "hardly"]:
         return "hardly agrees with people"
     return f"agrees {words[0] if words[0] == words[1] else ' to '.join(words)} with people"
+
+
+def _limit_to_answered(predicate: str, rows: Sequence[AlignmentRow]) -> str:
+    """The predicate, about the answered cells where a model has no score in some."""
+    is_complete = all(row.n_dropped <= row.n_without_survey for row in rows)
+    subject = "it" if len(rows) == 1 else "they"
+    return predicate if is_complete else predicate.replace("every cell", f"every cell that {subject} answered")
 
 
 EQUAL_PEOPLE_REASONS = (CONSTANT_SERIES_REASONS["y constant"], CONSTANT_SERIES_REASONS["x and y constant"])
@@ -151,15 +159,17 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
     # Scores on another scale have neither a mean absolute error nor a concordance.
     if not (comparable := [row for row in rows if row.mae.value is not None]):
         return " ".join(f"{SeriesLabels(False).label(row)}: {_describe_order(row)}." for row in rows)
-    rows = comparable
+    # Models without a usable answer have no part in what is said of those with scores.
+    is_partial = any(row.mae.value is None and not has_rescaled_scores(row.method) for row in rows)
+    scored, rows = " with usable scores" * is_partial, comparable
     if len(rows) > 1 and (special := [row for row in rows if _find_kind(row) is not None]):
         names = _name_special(special)
         others = [row for row in rows if row not in special]
-        ordinary = f" {_summarize_ordinary(others, 'other ')}" if others else ""
+        ordinary = f" {_summarize_ordinary(others, scored, 'other ')}" if others else ""
         return f"{names}{ordinary}{_describe_fragile(rows)}"
     if len(rows) == 1:
-        return f"The model {describe_closeness(rows[0])}{_format_mae_range(rows)}.{_describe_fragile(rows)}"
-    return f"{_summarize_ordinary(rows)}{_describe_fragile(rows)}"
+        return f"The model{scored} {describe_closeness(rows[0])}{_format_mae_range(rows)}.{_describe_fragile(rows)}"
+    return f"{_summarize_ordinary(rows, scored)}{_describe_fragile(rows)}"
 
 
 def _name_special(rows: Sequence[AlignmentRow]) -> str:
@@ -172,14 +182,16 @@ def _name_special(rows: Sequence[AlignmentRow]) -> str:
             verb = one if len(members) == 1 else several
             if len(members) > 1:
                 predicate = predicate.replace("it gives", "each gives").replace("its scores", "their scores")
+            predicate = _limit_to_answered(predicate, members)
             sentences.append(f"{names} {verb} {predicate}{_format_mae_range(members)}.")
     return " ".join(sentences)
 
 
-def _summarize_ordinary(rows: Sequence[AlignmentRow], kind: str = "") -> str:
+def _summarize_ordinary(rows: Sequence[AlignmentRow], scored: str, kind: str = "") -> str:
     """Say how many series agree with people at least partly, hardly, or neither is shown.
 
     Args:
+        scored: after the noun, empty if all series have scores.
         kind: of which the series are, before the noun.
     """
     statuses = [classify_alignment(row) for row in rows]
@@ -193,9 +205,9 @@ def _summarize_ordinary(rows: Sequence[AlignmentRow], kind: str = "") -> str:
         if members[status]
     ]
     noun = "model" if len({row.method for row in rows}) == 1 else "series of scores"
-    plural = f"{noun}s" if noun == "model" else noun
+    plural = f"{noun}s{scored}" if noun == "model" else f"{noun}{scored}"
     if len(predicates) == 1:
-        subject = {1: f"The {kind}{noun}", 2: f"{'The two' if kind else 'Both'} {kind}{plural}"}
+        subject = {1: f"The {kind}{noun}{scored}", 2: f"{'The two' if kind else 'Both'} {kind}{plural}"}
         return f"{subject.get(len(rows), f'All {len(rows)} {kind}{plural}')} {predicates[0][1]}."
     *parts, last_part = (f"{n} {predicate}" for n, predicate in predicates)
     return f"Of {len(rows)} {kind}{plural}, {', '.join(parts)} and {last_part}."

@@ -31,7 +31,14 @@ from auditor.reports.document import (
     Table,
     Text,
 )
-from auditor.reports.number_format import describe_estimate, format_count, format_number, format_signed, pluralize
+from auditor.reports.number_format import (
+    describe_estimate,
+    format_count,
+    format_number,
+    format_signed,
+    format_span,
+    pluralize,
+)
 from auditor.reports.sections.phrasing import (
     MAX_LONG_TABLE_ROWS,
     SeriesLabels,
@@ -188,16 +195,16 @@ def build_map_section(report: Report) -> Section | None:
     world_map = error_map(mean_errors)
     if world_map.spec is None:
         return None
-    n_series = len(
-        {
-            label
-            for row in errors.values()
-            for label, error in row.items()
-            if error.value is not None and label in counted
-        }
-    )
+    averaged = {
+        country: {label for label, error in row.items() if error.value is not None and label in counted}
+        for country, row in errors.items()
+    }
+    series = set().union(*averaged.values())
     noun = "series of scores (a model and a method each)" if SeriesLabels.of(report).shows_method else "models"
-    average_text = f", averaged over {n_series} {noun}" if n_series > 1 else ""
+    comparable = [entry for entry in mean_errors if averaged[entry.country] == series]
+    n_averaged = format_span(min(len(averaged[entry.country]) for entry in mean_errors), len(series))
+    with_scores = "" if len(comparable) == len(mean_errors) else " with scores there"
+    average_text = f", averaged over {n_averaged} {noun}{with_scores}" if len(series) > 1 else ""
     figure = Figure(
         "map",
         world_map.spec,
@@ -207,7 +214,7 @@ def build_map_section(report: Report) -> Section | None:
         narrow_spec=error_map(mean_errors, SMALL_MAP_WIDTH_PX).spec,
     )
     blocks: list[Block] = [
-        Paragraph(_describe_extremes(mean_errors), "finding"),
+        Paragraph(_describe_extremes(comparable, len(mean_errors)), "finding"),
         Paragraph(
             f"Mean absolute error in each country, over its topics{average_text}.",
             "note",
@@ -224,8 +231,14 @@ def build_map_section(report: Report) -> Section | None:
     return Section("map", "Where in the world do the models differ from people?", blocks, "Map")
 
 
-def _describe_extremes(errors: Sequence[CountryEstimate]) -> str:
-    """Name the countries with the smallest and the largest error."""
+def _describe_extremes(errors: Sequence[CountryEstimate], n_countries: int) -> str:
+    """Name the countries with the smallest and the largest error.
+
+    Args:
+        errors: of the countries with scores of all series, of `n_countries`.
+    """
+    if len(errors) < min(2, n_countries):
+        return "The countries have scores of different models, so that their errors cannot be compared."
     ranked = sorted(errors, key=lambda entry: entry.value)
     nearest, farthest = ranked[0], ranked[-1]
     if len(ranked) == 1:

@@ -239,7 +239,10 @@ def _build_overview(report: Report) -> Iterator[Block]:
             ]
         )
     population = describe_population((report.audit.survey.clusters, "topic"))
-    title, caption = "The models at a glance", f"{OVERVIEW_CAPTION}{population}; {WIDER_WORDS}"
+    names = {series.model for series in report.alignment}
+    unpriced = list(dict.fromkeys(row.name for row in report.cost.rows if row.lower_bound and row.name in names))
+    without = f" Costs leave out answers without a known price, of {join_first(unpriced, 'model')}." if unpriced else ""
+    title, caption = "The models at a glance", f"{OVERVIEW_CAPTION}{population}; {WIDER_WORDS}{without}"
     yield Table("overview", title, caption, columns, rows, is_dense=True, is_whole=True)
 
 

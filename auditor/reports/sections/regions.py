@@ -105,19 +105,19 @@ def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
 def _summarize_gaps(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> str:
     """Name the series whose error differs between regions, given the number of series."""
     tested = [gap for gap in gaps if gap.mae_gap.adjusted_p_value is not None]
-    significant = [gap for gap in tested if gap.mae_gap.is_significant_at(SHARED_LEVEL)]
     if not tested:
         return "Whether errors differ between regions cannot be tested: there is no 95% CI of a gap."
-    if not significant:
+    shown = [gap for gap in tested if gap.is_gap_shown]
+    if not shown:
+        reversible = [labels.label(gap) for gap in tested if gap.mae_gap.is_significant_at(SHARED_LEVEL)]
+        other = f", but for {join_first(reversible)}, where lost samples could reverse it" if reversible else ""
         return (
             "No gap in mean absolute error between regions is statistically distinguishable from zero at the 1% level "
-            f"({pluralize(len(tested), 'comparison')}, Holm)."
+            f"({pluralize(len(tested), 'comparison')}, Holm){other}."
         )
-    largest = max(significant, key=lambda gap: abs(gap.mae_gap.value or 0.0))
-    worse, better = (
-        (largest.second, largest.first) if (largest.mae_gap.value or 0.0) > 0 else (largest.first, largest.second)
-    )
-    names = join_first([labels.label(gap) for gap in significant])
+    largest = max(shown, key=lambda gap: abs(gap.mae_gap.value or 0.0))
+    worse, better = largest.by_error
+    names = join_first([labels.label(gap) for gap in shown])
     size = format_number(abs(largest.mae_gap.value or 0.0))
     return (
         f"The mean absolute error differs between regions for {names}. The largest gap is that of "

@@ -211,7 +211,9 @@ def list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Ite
     if row.to_halve is None:
         return
     if row.to_halve.sample is not None:
-        yield f"about {pluralize(row.to_halve.sample, 'sample')} a cell instead of {round(row.samples)}"
+        # A mean that is no whole number is of cells that lost samples: more have to be asked for than are usable.
+        noun, digits = ("sample", 0) if float(row.samples).is_integer() else ("usable sample", 1)
+        yield f"about {pluralize(row.to_halve.sample, noun)} a cell instead of {row.samples:.{digits}f}"
     for size, current, most, noun in (
         (row.to_halve.topic, row.topics, most_topics, "topics"),
         (row.to_halve.country, row.countries, most_countries, "countries"),

@@ -14,7 +14,7 @@ from auditor.reports.data.agreement.cultural_findings import (
     Shortfall,
     Threshold,
 )
-from auditor.reports.data.coverage.lost_samples import has_large_loss, has_unknown_sign
+from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, List, ListItem, Paragraph, Section
 from auditor.reports.number_format import (
@@ -154,12 +154,9 @@ def _describe_regions(report: Report) -> Iterator[str]:
     """
     models_by_region_pair: dict[tuple[str, str], list[str]] = {}
     for gap in report.regions.gaps:
-        if gap.worst_case is not None and has_unknown_sign(gap.worst_case.mae):
-            continue
-        if gap.mae_gap.is_significant_at(SHARED_LEVEL) and gap.mae_gap.value is not None:
-            region_pair = (gap.second, gap.first) if gap.mae_gap.value > 0 else (gap.first, gap.second)
-            label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value))})"
-            models_by_region_pair.setdefault(region_pair, []).append(label)
+        if gap.is_gap_shown:
+            label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value or 0.0))})"
+            models_by_region_pair.setdefault(gap.by_error, []).append(label)
     noun = " countries" if report.regions.grouping == "western" else ""
     for (worse, better), labels in models_by_region_pair.items():
         yield (

@@ -92,6 +92,14 @@ def test_constant_perfect_and_reversed_models_have_words_of_their_own() -> None:
         assert "The other model agrees with people at least partly" in named
 
 
+def test_a_model_with_peoples_score_wherever_it_answered_does_not_have_it_in_every_cell() -> None:
+    exact = make_alignment_row(1.0, None, None, mae=Estimate(0.0, 40, reason="x"), n_dropped=9, **make_concordance(1))
+    assert summarize_alignment([exact]).startswith("The model has people’s score in every cell that it answered (mean")
+    assert summarize_alignment([exact, exact]).startswith("m, m have people’s score in every cell that they answered")
+    unasked = change(exact, n_without_survey=9)
+    assert summarize_alignment([unasked]).startswith("The model has people’s score in every cell (mean")
+
+
 def test_a_model_is_not_called_constant_because_people_are() -> None:
     """People’s score is the same in every cell: r is undefined and the concordance 0, however the model scores."""
     flat = make_alignment_row(
@@ -130,6 +138,21 @@ def test_the_headline_counts_models_by_kind_of_agreement() -> None:
     assert summarize_alignment(rows[:2]).startswith("Both models agree with people at least partly (mean")
     assert summarize_alignment(rows[:1]) == ("The model agrees partly to well with people (mean absolute error 0.20).")
     assert summarize_alignment([]).startswith("Agreement with people is not available: no scores")
+
+
+@pytest.mark.parametrize(
+    ("n_scored", "beginning"),
+    [
+        (1, "The model with usable scores agrees partly to well with people"),
+        (2, "Both models with usable scores agree with people"),
+        (3, "All 3 models with usable scores agree with people"),
+    ],
+)
+def test_the_headline_does_not_count_a_model_without_an_answer(n_scored: int, beginning: str) -> None:
+    missing = Estimate(None, 0, reason="no sample has a usable score")
+    figures: dict[str, Any] = {"mae": missing, "concordance": missing, "concordance_simultaneous": missing}
+    silent = make_alignment_row(None, None, None, reason="no sample has a usable score", n=0, **figures)
+    assert summarize_alignment([*[make_alignment_row()] * n_scored, silent]).startswith(beginning)
 
 
 def test_the_headline_has_the_bounds_of_models_that_lost_samples() -> None:

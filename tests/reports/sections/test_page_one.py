@@ -140,7 +140,8 @@ STEPS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"conflicts__states": {"open": 3, "disputed": 4}}, {"conflicts__states": {"settled": 7}},
     ),
     (
-        "_halve_error", "To halve the standard error of the mean absolute error (alder), plan about 8 samples a cell",
+        "_halve_error",
+        "To halve the standard error of the mean absolute error (alder), plan about 8 usable samples a cell",
         {"variance__each__to_halve": HalfErrorSizes(topic=None, country=None, sample=8)},
         {"variance__each__to_halve": None},
     ),
@@ -171,3 +172,14 @@ def test_an_audit_without_a_survey_shows_the_findings_of_its_probe(whole_report:
     assert section.title == "What did the audit find?"
     [findings] = [block for block in section.blocks if isinstance(block, Section) and block.id == "summary-semantic"]
     assert blocks_of(findings, List)[0].items
+
+
+@pytest.mark.parametrize(("n_unpriced", "is_named"), [(0, False), (3, True)])
+def test_the_overview_says_which_costs_leave_out_answers_without_a_price(
+    n_unpriced: int, is_named: bool, report: Report
+) -> None:
+    first = next(row for row in report.cost.rows if row.name == "alder")
+    changed = change(first, lower_bound=n_unpriced > 0)
+    section = build_summary_section(change(report, cost__rows=[changed]))
+    [table] = [block for block in section.blocks if isinstance(block, Table)]
+    assert ("Costs leave out answers without a known price, of alder." in text_of(table.caption)) == is_named

@@ -116,6 +116,12 @@ def test_the_advice_offers_no_more_than_the_survey_has(sizes: HalfErrorSizes, te
     assert describe_purchase(row, 60, 50) == f"the standard error of its MAE is 0.032. {text}"
 
 
+def test_advice_counts_usable_samples_where_some_are_lost() -> None:
+    row = make_variance("sample", HalfErrorSizes(sample=9, topic=None, country=None))
+    advice = describe_purchase(row.model_copy(update={"samples": 2.4}), 60, 50)
+    assert advice.endswith("To halve it, plan about 9 usable samples a cell instead of 2.4.")
+
+
 def test_advice_is_given_only_where_the_standard_error_is_worth_halving(report: Report) -> None:
     rows = [row for row in report.variance if row.shares is not None and row.figure == "r"]
     assert len(rows) > 1

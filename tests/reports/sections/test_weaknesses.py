@@ -104,6 +104,14 @@ def test_weaknesses_are_in_the_section_on_agreement_and_gaps_of_5_percent_in_tha
     assert words in text_of(build_regions_section(set_gap("mae_gap", 0.2, 0.04)(report)))
 
 
+def test_the_section_on_regions_concludes_nothing_from_a_gap_that_lost_samples_could_reverse(report: Report) -> None:
+    gaps = (set_gap("mae_gap", 0.2, 0.004, bound_low) for bound_low in (0.1, -0.1))
+    known, unknown = (text_of(build_regions_section(set_one(report))) for set_one in gaps)
+    assert "The mean absolute error differs between regions for alder." in known
+    assert "differs between regions for" not in unknown
+    assert "(1 comparison, Holm), but for alder, where lost samples could reverse it." in unknown
+
+
 def test_more_than_four_names_are_counted(report: Report) -> None:
     rows = [("variance", Estimate(0.2 + i / 10, 9, 0.15 + i / 10, 0.9), None, f"m{i}") for i in range(6)]
     [sentence] = list_weaknesses(fall_short(*rows)(report))  # type: ignore[arg-type]

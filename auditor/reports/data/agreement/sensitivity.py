@@ -23,7 +23,7 @@ from auditor.metrics.intervals.variance_components import (
     sizes_for_half_error,
 )
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
-from auditor.reports.data.report_model import ModelName, ReportModel
+from auditor.reports.data.report_model import ROUNDING_ERROR, ModelName, ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column
 
@@ -277,7 +277,7 @@ def _build_variance_row(
 def _describe_components(components: VarianceComponents, design: Design, has_languages: bool) -> dict[str, object]:
     """The fields of `VarianceRow` that follow from the components."""
     variance = components.variance(design)
-    if variance <= 0:
+    if variance <= ROUNDING_ERROR**2:
         return {"reason": "the figure does not vary between cells"}
     contributions = components.contributions(design)
     shares = {kind: contribution / variance for kind, contribution in contributions.items()}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.domain import CellScore
-from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
+from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows, build_variance_rows
 from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -72,3 +72,12 @@ def test_ranges_are_the_figures_without_each_group(db: Database, noun: str) -> N
     [row] = [row for row in build_sensitivity_rows(source) if (row.figure, row.without) == ("mae", noun)]
     assert (row.lowest.value, row.highest.value) == pytest.approx((min(maes.values()), max(maes.values())))
     assert maes[row.lowest.left_out] == pytest.approx(row.lowest.value)
+
+
+def test_rounding_errors_have_no_sources(db: Database) -> None:
+    """The scores of a model that repeats people's differ from theirs by rounding only, such as in the mean of three."""
+    source = load_scored_audit(db)
+    exact = [replace(score, score=source.survey.scores[score.cell] + 1e-16) for score in source.scores]
+    rows = {row.figure: row for row in build_variance_rows(replace(source, scores=exact), None)}
+    for row in rows.values():
+        assert (row.shares, row.std_error, row.reason) == (None, None, "the figure does not vary between cells")
