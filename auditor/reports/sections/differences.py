@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from auditor.reports.data.coverage.lost_samples import has_unknown_sign
 from auditor.reports.data.differences.schema import (
     DifferenceReport,
     JudgeDriftRow,
@@ -76,13 +77,20 @@ def classify_change(difference: SeriesDifference) -> str:
     return "not tested" if difference.change == "not told apart" and not is_tested else difference.change
 
 
+def is_reversible(pair: SeriesPairDifferences) -> bool:
+    """Whether lost samples could reverse the difference in mean absolute error that is shown on the shared cells."""
+    is_shown = pair.mae.change in ("better", "worse")
+    return is_shown and pair.worst_case is not None and has_unknown_sign(pair.worst_case.mae)
+
+
 def describe_pair(pair: SeriesPairDifferences) -> str:
     """State whether the second series of a pair is closer to people than the first, by MAE or, without it, by r."""
     mae, r = pair.mae, pair.pearson_r
     if mae.difference.value is not None:
+        limit = ", on the cells that both answered; lost samples could reverse this" if is_reversible(pair) else ""
         return (
-            f"{pair.second} {CHANGE_PHRASES[classify_change(mae)]} {pair.first}: its mean absolute error differs by "
-            f"{_describe_difference(mae, pair.shared)}."
+            f"{pair.second} {CHANGE_PHRASES[classify_change(mae)]} {pair.first}{limit}: its mean absolute error "
+            f"differs by {_describe_difference(mae, pair.shared)}."
         )
     reason = mae.difference.reason
     if r.difference.value is None:

@@ -23,6 +23,7 @@ from auditor.reports.sections.differences import (
     describe_pair,
     describe_resolutions,
     describe_verdicts,
+    is_reversible,
 )
 from auditor.reports.sections.over_models import build_attributes_section
 from auditor.reports.sections.phrasing import join_with_and, tabulate
@@ -99,6 +100,8 @@ def summarize_differences(differences: DifferenceReport) -> str:
         return describe_pair(differences.pairs[0])
     counts = Counter[str](classify_change(pair.mae) for pair in differences.pairs)
     n_pairs = len(differences.pairs)
+    n_reversible = sum(map(is_reversible, differences.pairs))
+    reversible = f" Lost samples could reverse {n_reversible} of these." if n_reversible else ""
     audits = {series.label: series.audit for series in differences.series}
     first_audits, second_audits = ({audits[getattr(pair, side)] for pair in differences.pairs} for side in SIDES)
     if first_audits == second_audits:
@@ -108,11 +111,11 @@ def summarize_differences(differences: DifferenceReport) -> str:
             return f"No difference in mean absolute error can be tested, in any of {pluralize(n_pairs, 'pair')}."
         pairs = f"{n_distinct} of {pluralize(n_pairs, 'pair')}"
         untested = f" ({format_count(n_untested)} not tested)" if n_untested else ""
-        return f"By mean absolute error, one model is closer to people than the other in {pairs}{untested}."
+        return f"By mean absolute error, one model is closer to people than the other in {pairs}{untested}.{reversible}"
     *others, last = [f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]]
     changes = f"{', '.join(others)} and {last}" if others else last
     subject = next(iter(second_audits)) if len(second_audits) == 1 else "the later audit of a pair"
-    return f"By mean absolute error, {subject} is {changes} of {pluralize(n_pairs, 'pair')}."
+    return f"By mean absolute error, {subject} is {changes} of {pluralize(n_pairs, 'pair')}.{reversible}"
 
 
 def list_cautions(differences: DifferenceReport) -> Iterator[str]:

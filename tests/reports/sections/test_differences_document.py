@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.metrics.intervals.estimate import BoundedEstimate
+from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.schema import DifferenceReport, SeriesDifference
 from auditor.reports.data.differences.series_pairs import parse_target
@@ -93,6 +95,21 @@ def test_unequal_coverage_is_a_reason_for_caution(db: Database) -> None:
     assert "Reasons for caution" in text
     assert "0% of the planned samples of before:a and 24% of those of afterwards:a have no usable score" in text
     assert "Over all planned samples, the difference in mean absolute error may be anything from" in text
+
+
+@pytest.mark.parametrize(("bound_high", "is_open"), [(0.2, True), (-0.1, False)])
+def test_a_difference_that_lost_samples_could_reverse_is_about_the_shared_cells(
+    db: Database, bound_high: float, is_open: bool
+) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
+    comparison = compare(db, "one:far", "one:near")
+    bounds = BoundedEstimate(-0.4, 42, reason="too few", bound_low=-0.6, bound_high=bound_high)
+    pair = change(comparison.pairs[0], worst_case=WorstCaseDifferences(mae=bounds, pearson_r=bounds))
+    limit = ", on the cells that both answered; lost samples could reverse this" if is_open else ""
+    lead = text_of(build_document(change(comparison, pairs=[pair])).opening)
+    assert lead.startswith(f"near is closer to people than far{limit}: its mean absolute error differs by −0.")
+    several = text_of(build_document(change(comparison, pairs=[pair, comparison.pairs[0]])).opening)
+    assert ("Lost samples could reverse 1 of these." in several) == is_open
 
 
 @pytest.mark.parametrize("n_models", [5, 6])
