@@ -44,7 +44,7 @@ else:
     import pyarrow.csv as pa_csv
 
 # What R, Stata, pandas, Excel and databases write for a missing value.
-_MISSING_MARKER = re.compile(r"n/?a|#n/a|nan|<na>|null|none|\.[a-z]?|-+")
+_MISSING_MARKER = re.compile(r"n/?a|#n/a|nan|<na>|\\n|null|none|\.[a-z]?|-+")
 READ_BLOCK_BYTES = 4 << 20
 """Bytes that pyarrow parses at a time: 4 MiB."""
 

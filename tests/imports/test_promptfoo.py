@@ -69,10 +69,18 @@ def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Pat
     ]
 
 
+STACK = """Error: {}
+    at callApi (file:///promptfoo/dist/src/evaluator.js:6995:39)
+    at async RateLimitRegistry.execute (file:///promptfoo/dist/src/shared.js:514:26)"""
+"""An exception of a provider, as promptfoo 0.121 writes it."""
+
+
 @pytest.mark.parametrize(
     ("changes", "outcome"),
     [
         ({"failureReason": 2, "error": "Request timed out after 300000ms"}, Outcome.TIMEOUT),
+        ({"failureReason": 2, "error": STACK.format("request timed out")}, Outcome.TIMEOUT),
+        ({"failureReason": 2, "error": STACK.format("no such model")}, Outcome.CLIENT_ERROR),
         ({"response": {"error": "API error: 503 Service Unavailable"}}, Outcome.SERVER_ERROR),
         ({"failureReason": 2, "error": "no such model"}, Outcome.CLIENT_ERROR),
         ({"response": {"output": "So far", "finishReason": "length"}}, Outcome.TRUNCATED),
