@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Literal
@@ -68,22 +68,6 @@ def add_answers(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> l
         )
         for conflict in conflicts
     ]
-
-
-def commonest_answer_filter(
-    scores: Iterable[CellScore], answers: Mapping[tuple[str, Cell, int], str]
-) -> Callable[[tuple[str, Cell, int]], bool]:
-    """Build a predicate: whether a sample (model, item, number) gives its model's most common answer.
-
-    Only verdicts on such samples count for the model's side of a conflict.
-
-    Args:
-        scores: all scores of an audit.
-        answers: by sample (model, item, number), all answers that could be parsed.
-    """
-    commonest_answers = {(score.model, score.cell): score.answer for score in scores}
-    # The first two parts of a sample's key are the model and the cell.
-    return lambda sample_key: sample_key in answers and answers[sample_key] == commonest_answers.get(sample_key[:2])
 
 
 EVEN_PROBABILITY = 0.5

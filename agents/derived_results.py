@@ -18,7 +18,6 @@ from auditor.agents.cell_scoring import (
 )
 from auditor.agents.conflict_resolution import (
     add_answers,
-    commonest_answer_filter,
     effective_threshold,
     find_answer_conflicts,
     find_cell_conflicts,
@@ -34,6 +33,7 @@ from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.storage import audits, results
 from auditor.storage.probe_results import apply_vote_weights
 from auditor.storage.records import save_records
+from auditor.storage.votes import SampleKey, make_verdict_filter
 from auditor.surveys.countries import native_languages
 
 CELLS_PER_BATCH = 32
@@ -239,14 +239,10 @@ def resolve_by_vote(context: RunContext) -> list[Conflict]:
     return conflicts
 
 
-def verdict_filter(context: RunContext) -> Callable[[tuple[str, Cell, int]], bool]:
-    """Build a predicate on samples (model, cell, number): whether verdicts on them count in conflicts.
-
-    All count, except for tasks without scores; see `commonest_answer_filter`.
-    """
-    task = context.survey.task
-    if task is None or task.kind is AnswerKind.SCORE:
-        return lambda key: True
-    return commonest_answer_filter(
-        results.load_scores(context.db, context.audit_id), audits.load_answers(context.db, context.audit_id)
+def verdict_filter(context: RunContext) -> Callable[[SampleKey], bool]:
+    """Build the predicate of `make_verdict_filter` for an audit."""
+    return make_verdict_filter(
+        context.survey.task,
+        lambda: results.load_scores(context.db, context.audit_id),
+        lambda: audits.load_answers(context.db, context.audit_id),
     )

@@ -207,21 +207,3 @@ def _load_task_truth(connection: sa.Connection, audit_id: int, key: ConflictKey)
     c = table_of(TaskItem).c
     query = sa.select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)
     return None if key.country else connection.execute(query).scalar_one_or_none()
-
-
-def count_valid_verdicts(db: Database, audit_id: int) -> dict[tuple[str, str, Cell], tuple[int, int]]:
-    """Count the `ok` verdicts that say VALID, and all `ok` verdicts, by judge, model judged and cell.
-
-    Only verdicts of judges that were asked in any case are counted: an adaptive panel asks its other judges about
-    disputed traces only.
-    """
-    c = table_of(Verdict).c
-    group = (c.judge, c.model, c.country, c.topic)
-    valid = sa.func.sum(sa.case((c.ruling == Ruling.VALID.value, 1), else_=0))
-    query = sa.select(*group, valid, sa.func.count()).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
-    query = query.where(c.always.is_(True))
-    with db.read() as connection:
-        return {
-            (judge, model, Cell(country, topic)): (int(yes), int(n))
-            for judge, model, country, topic, yes, n in connection.execute(query.group_by(*group).order_by(*group))
-        }

@@ -243,6 +243,7 @@ class JudgeRuling(NamedTuple):
     sample: int
     outcome: Outcome
     ruling: Ruling | None
+    always: bool = True
 
 
 def load_rulings(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[JudgeRuling]:

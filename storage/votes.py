@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from auditor.domain import Outcome, Ruling, Trace, Verdict
+from auditor.domain import AnswerKind, Cell, CellScore, Outcome, Ruling, Task, Trace, Verdict
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.row_classes import table_of
@@ -22,6 +22,27 @@ TraceKey = tuple[str, str, str, int]
 """Model, country, topic, sample."""
 _ROWS_PER_CHUNK = 20_000
 """Number of rows that are loaded before they are converted to arrays."""
+SampleKey = tuple[str, Cell, int]
+"""Model, cell, sample."""
+
+
+def make_verdict_filter(
+    task: Task | None,
+    load_scores: Callable[[], Iterable[CellScore]],
+    load_answers: Callable[[], Mapping[SampleKey, str]],
+) -> Callable[[SampleKey], bool]:
+    """Build a predicate: whether verdicts on a sample count for its model's side of a conflict.
+
+    All count, except for tasks without scores: there, only those on samples with the model's most common answer.
+
+    Args:
+        load_scores, load_answers: load all scores of the audit, and by sample all answers that could be parsed.
+    """
+    if task is None or task.kind is AnswerKind.SCORE:
+        return lambda sample: True
+    answers, commonest_answers = load_answers(), {(score.model, score.cell): score.answer for score in load_scores()}
+    # The first two parts of a sample's key are the model and the cell.
+    return lambda sample: sample in answers and answers[sample] == commonest_answers.get(sample[:2])
 
 
 class Vote(NamedTuple):

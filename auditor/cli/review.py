@@ -60,9 +60,13 @@ def print_label_plan(storage: str | None, audit: str | None, half_width: float, 
             f"The sample was imported. Choose further traces as it was chosen, and import their labels: {command}"
         )
         return
+    redraw = []
+    if source.label_records.reason is not None:
+        print_message(f"The labels so far are not used: {source.label_records.reason.partition('.')[0]}.")
+        redraw = ["--redraw"]
     print_message(
         "To draw this sample and label it: "
-        f"{format_command('review', name, '--sample', str(plan.needed), storage=storage)}"
+        f"{format_command('review', name, '--sample', str(plan.needed), *redraw, storage=storage)}"
     )
 
 

@@ -66,7 +66,7 @@ def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
     blind_decisions = load_blind_decisions(db, audit.id)
     calibration_by_judge = {
         calibration.judge: calibration
-        for calibration in calibrate_judges(load_judged_sides(db, audit.id, blind_decisions))
+        for calibration in calibrate_judges(load_judged_sides(db, audit, blind_decisions))
     }
     config = load_stored_config(audit.config)
     configured_judges = config.judge_models if config else []

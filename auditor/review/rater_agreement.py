@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from math import log
@@ -11,16 +11,18 @@ from typing import TypeVar
 
 import numpy as np
 
-from auditor.domain import Cell, Decision, Rating
+from auditor.domain import Cell, Decision, Outcome, Rating, Ruling
 from auditor.metrics.intervals.estimate import ShareEstimate
 from auditor.metrics.intervals.unit_means import ShareTable, share_over_units, shares_over_units
 from auditor.metrics.judges.agreement import Agreement, count_ratings, fleiss_kappa
 from auditor.metrics.labels.calibration import Calibration, calibrate
 from auditor.reports.data.report_source import Units, sampling_units
-from auditor.storage import evidence, rating_log, results
+from auditor.storage import audits, rating_log, results
+from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, rated_content
 from auditor.storage.database import Database
 from auditor.storage.rating_log import RatingEntry
+from auditor.storage.votes import make_verdict_filter
 
 BlindDecisions = Mapping[ConflictKey, Mapping[str, Decision]]
 """Blind decision by conflict and rater."""
@@ -199,16 +201,13 @@ class JudgeCalibration:
     weight: float | None
 
 
-def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisions) -> list[JudgedSide]:
+def load_judged_sides(db: Database, audit: Audit, blind_decisions: BlindDecisions) -> list[JudgedSide]:
     """Load one `JudgedSide` per judge, model and cell on which both the judge and a majority of people decided.
 
     A model that conflicts with several others on a cell counts once. Sides that people call correct in as many
-    conflicts as wrong are left out.
+    conflicts as wrong are left out, as are the verdicts that count for no side, and those of judges that were not asked
+    in any case: an adaptive panel asks its other judges about disputed traces only.
     """
-    # A side is a model and a cell; its shares are pairs of a judge and the share of VALID among its verdicts.
-    shares_by_side: dict[tuple[str, Cell], list[tuple[str, float]]] = {}
-    for (judge, model, cell), (n_valid, n_verdicts) in evidence.count_valid_verdicts(db, audit_id).items():
-        shares_by_side.setdefault((model, cell), []).append((judge, n_valid / n_verdicts))
     net_votes_by_side: Counter[tuple[str, Cell]] = Counter()
     for key, decisions in blind_decisions.items():
         decision = find_majority(decisions.values())
@@ -217,13 +216,32 @@ def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisio
         cell = Cell(key.country, key.topic)
         for model, is_correct in zip((key.left, key.right), decision.spec.upholds, strict=True):
             net_votes_by_side[model, cell] += 1 if is_correct else -1
+    shares_by_side = _load_valid_shares(db, audit, {cell for _, cell in net_votes_by_side})
     # `side[1]` is the cell. More votes for correct than for wrong make the side correct; equal numbers leave it out.
     return [
         JudgedSide(judge, side[1], valid_share, net_votes > 0)
         for side, net_votes in net_votes_by_side.items()
         if net_votes
-        for judge, valid_share in shares_by_side.get(side, [])
+        for judge, valid_share in shares_by_side.get(side, {}).items()
     ]
+
+
+def _load_valid_shares(db: Database, audit: Audit, cells: Set[Cell]) -> dict[tuple[str, Cell], dict[str, float]]:
+    """Load the share of VALID among each judge's verdicts on a side, by side (a model and a cell) and judge."""
+    counts_for_side = make_verdict_filter(
+        audits.load_audit_survey(db, audit).task,
+        lambda: results.load_scores(db, audit.id),
+        lambda: audits.load_answers(db, audit.id),
+    )
+    rulings: dict[tuple[str, Cell], dict[str, list[bool]]] = {}
+    for row in sorted(results.load_rulings(db, audit.id, cells)) if cells else ():
+        if row.always and row.outcome is Outcome.OK and counts_for_side((row.model, row.cell, row.sample)):
+            by_judge = rulings.setdefault((row.model, row.cell), {})
+            by_judge.setdefault(row.judge, []).append(row.ruling is Ruling.VALID)
+    return {
+        side: {judge: sum(is_valid) / len(is_valid) for judge, is_valid in by_judge.items()}
+        for side, by_judge in rulings.items()
+    }
 
 
 def calibrate_judges(judged_sides: Iterable[JudgedSide]) -> list[JudgeCalibration]:

@@ -69,7 +69,7 @@ def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
     blind_decisions = load_blind_decisions(db, audit.id)
     return RatingSummary(
         compute_rater_agreement(blind_decisions),
-        tuple(calibrate_judges(load_judged_sides(db, audit.id, blind_decisions))),
+        tuple(calibrate_judges(load_judged_sides(db, audit, blind_decisions))),
     )
 
 

@@ -94,6 +94,17 @@ def test_an_imported_sample_has_no_sequence_since_its_file_has_no_random_order(s
     assert "The sample was imported." in result.stderr
 
 
+def test_labels_of_a_sample_of_other_traces_say_nothing_of_all_traces(storage: str) -> None:
+    label_sample(storage, 150, 150)
+    with open_database(storage, create=False) as db:
+        traces = [trace for trace in results.load_traces(db, 1) if trace.outcome is Outcome.OK]
+        save_records(db, 1, [replace(trace, key="of another run") for trace in traces[:1]])
+    result = succeed(*PLAN)
+    assert "of all traces VALID" not in result.stdout
+    assert "The labels so far are not used: traces were added, removed or changed since" in result.stderr
+    assert result.stderr.strip().endswith(" --redraw")
+
+
 def test_a_difference_that_all_traces_cannot_show_says_so(storage: str) -> None:
     with open_database(storage, create=False) as db:
         plan = plan_labels(load_source(db, "population"), 0.05, 0.01)

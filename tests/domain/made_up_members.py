@@ -106,7 +106,7 @@ def collect_results(db: Database, audit: Audit) -> dict[str, Any]:
         "winners": [reviewed.winner for reviewed in reviewed_conflicts if reviewed.ratings and reviewed.winner],
         "exported": [row["decision"] for row in rows],
         "decided": compute_rater_agreement(blind_decisions).n_decided_by_rater,
-        "judged_cells": len({side.cell for side in load_judged_sides(db, audit.id, blind_decisions)}),
+        "judged_cells": len({side.cell for side in load_judged_sides(db, audit, blind_decisions)}),
         "json": [row.decision for row in report.conflicts.largest if row.decision],
         "page": " ".join(" ".join(render_report(page, "text") for page in list_decided_conflicts(report)).split()),
     }  # fmt: skip

@@ -9,7 +9,18 @@ from math import log
 import numpy as np
 import pytest
 
-from auditor.domain import Cell, Decision
+from auditor.domain import (
+    AnswerKind,
+    Cell,
+    CellScore,
+    Decision,
+    Outcome,
+    Ruling,
+    Task,
+    TaskItem,
+    Trace,
+    Verdict,
+)
 from auditor.metrics.judges.agreement import fleiss_kappa
 from auditor.review.rater_agreement import (
     BlindDecisions,
@@ -22,10 +33,11 @@ from auditor.review.rater_agreement import (
     load_judged_sides,
 )
 from auditor.review.session import ReviewSession
-from auditor.storage import results
+from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
+from auditor.tasks import survey_from_task
 from tests.support.known import known
 from tests.support.review_audit import save_review_audit
 
@@ -49,7 +61,7 @@ def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None
             item = session.load_item(k)
             session.decide(item, L if (item.left.score or 0.0) < (item.right.score or 0.0) else R)
 
-    judged_sides = load_judged_sides(db, audit.id, load_blind_decisions(db, audit.id))
+    judged_sides = load_judged_sides(db, audit, load_blind_decisions(db, audit.id))
     assert len(judged_sides) == 20 * 2 * 2  # conflicts, sides, and the judges of each side
     scores = {(score.model, score.cell): score.score or 0.0 for score in results.load_scores(db, audit.id)}
     assert all(isinstance(x.cell, Cell) for x in judged_sides)
@@ -76,12 +88,12 @@ def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
         }
         for conflict in conflicts
     }  # birch is right against both; alder and cedar are wrong against birch and right against each other, so not used
-    judged_sides = load_judged_sides(db, audit.id, decisions)
+    judged_sides = load_judged_sides(db, audit, decisions)
     assert len({(x.judge, x.cell) for x in judged_sides}) == len(judged_sides) == 24
     assert {(x.judge, x.is_correct) for x in judged_sides} == {("alder", True), ("cedar", True)}
 
     decisions = {k: {"ada": N} if {"alder", "cedar"} == {k.left, k.right} else d for k, d in decisions.items()}
-    calibration_by_judge = {x.judge: x for x in calibrate_judges(load_judged_sides(db, audit.id, decisions))}
+    calibration_by_judge = {x.judge: x for x in calibrate_judges(load_judged_sides(db, audit, decisions))}
     assert {judge: x.raw_agreement.n + x.n_tied for judge, x in calibration_by_judge.items()} == dict.fromkeys(
         ("alder", "birch", "cedar"), 24
     )
@@ -93,7 +105,23 @@ def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None
     verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.cell == conflict.cell]
     save_records(db, audit.id, [replace(verdict, always=verdict.judge != "cedar") for verdict in verdicts])
     decisions = {ConflictKey(*conflict.cell, conflict.left, conflict.right): {"ada": L}}
-    assert {x.judge for x in load_judged_sides(db, audit.id, decisions)} == {"alder", "birch"}
+    assert {x.judge for x in load_judged_sides(db, audit, decisions)} == {"alder", "birch"}
+
+
+def test_only_verdicts_on_the_answer_in_conflict_are_used(db: Database) -> None:
+    """The judge is right about each answer, of which "b" is the commonest: on the side it agrees with people."""
+    item = TaskItem("q", "Which one?", options=("a", "b", "c", "d"))
+    survey = survey_from_task(Task("items.csv", AnswerKind.CHOICE, "", items={"q": item}))
+    audit = audits.save_audit(db, name="task", config=None, config_hash=None, survey=survey, environment={})
+    for model, answers in (("alder", "bbacd"), ("birch", "aaaab")):
+        save_records(db, audit.id, [Trace(model, item.cell, i, Outcome.OK, answer=a) for i, a in enumerate(answers)])
+        rulings = [Ruling.VALID if answer == "b" else Ruling.INVALID for answer in answers]
+        verdicts = [Verdict("oak", model, item.cell, i, Outcome.OK, ruling) for i, ruling in enumerate(rulings)]
+        save_records(db, audit.id, verdicts)
+        score = CellScore(model, item.cell, "direct", None, None, len(answers), len(answers), None, answer=answers[0])
+        save_records(db, audit.id, [score])
+    judged_sides = load_judged_sides(db, audit, {ConflictKey(*item.cell, "alder", "birch"): {"ada": L}})
+    assert [(x.valid_share, x.is_correct) for x in judged_sides] == [(1.0, True), (0.0, False)]
 
 
 def test_both_and_neither_are_used_and_custom_scores_are_not(db: Database) -> None:
@@ -103,7 +131,7 @@ def test_both_and_neither_are_used_and_custom_scores_are_not(db: Database) -> No
     session.decide(session.load_item(both), B)
     session.decide(session.load_item(neither), N)
     session.decide(session.load_item(scored), Decision.SCORE, score=0.1)
-    judged_sides = load_judged_sides(db, audit.id, load_blind_decisions(db, audit.id))
+    judged_sides = load_judged_sides(db, audit, load_blind_decisions(db, audit.id))
     assert {(x.cell.topic, x.is_correct) for x in judged_sides} == {(both.topic, True), (neither.topic, False)}
 
 

@@ -139,14 +139,25 @@ class PanelAccuracy(NamedTuple):
     """The majority's accuracy minus `independent`: what errors that the judges share cost."""
 
 
-def panel_accuracy(verdicts: ArrayLike, labels: ArrayLike, units: Labels, weights: ArrayLike) -> PanelAccuracy | None:
+def panel_accuracy(
+    verdicts: ArrayLike,
+    labels: ArrayLike,
+    units: Labels,
+    weights: ArrayLike,
+    *,
+    valid_shares: ArrayLike | None = None,
+    panels: ArrayLike | None = None,
+) -> PanelAccuracy | None:
     """Compare the majority of a panel with its best judge, and with independent judges of the same accuracy.
 
     Args:
-        verdicts: shape (judges, traces): 1 VALID, 0 INVALID, nan without a verdict.
+        verdicts: shape (judges, traces): 1 VALID, 0 INVALID, nan without a verdict. Those that were asked for because
+            others disagreed are left out.
         labels: shape (traces,), people's, in [0, 1]; nan without a label. They are a random sample.
         units: for each of one or two kinds of units, such as `country`, the unit of each trace, shape (traces,).
         weights: shape (traces,), of the labelled traces, such as 1 / inclusion probability.
+        valid_shares: shape (traces,), share of VALID among all verdicts, which decides; by default of `verdicts`.
+        panels: shape (judges, traces), whether each judge is on the panel; by default those with one of `verdicts`.
 
     Returns:
         None with fewer than two judges with labels of both kinds, or without a majority.
@@ -154,17 +165,16 @@ def panel_accuracy(verdicts: ArrayLike, labels: ArrayLike, units: Labels, weight
     table, truth = np.asarray(verdicts, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     is_labelled = ~np.isnan(truth) & (~np.isnan(table)).any(axis=0)
     table, truth, weight = table[:, is_labelled], truth[is_labelled], np.asarray(weights, dtype=np.float64)[is_labelled]
-    n_verdicts = (~np.isnan(table)).sum(axis=0)
-    share = np.nansum(table, axis=0) / n_verdicts
+    share = np.nanmean(table, axis=0) if valid_shares is None else np.asarray(valid_shares)[is_labelled]
     majority = np.where(share == 0.5, np.nan, (share > 0.5).astype(np.float64))
     moments = _sum_hits(np.vstack([table, majority]), truth, weight)
     labelled = moments.sum(axis=0)[[0, 2]]  # labels VALID, and INVALID, of each judge and of the majority
     usable = np.flatnonzero((labelled[:, :-1] > 0).all(axis=0))
     if len(usable) < 2 or not (labelled[:, -1] > 0).all():
         return None
-    panels, panel_of = np.unique(~np.isnan(table[usable]), axis=1, return_inverse=True)
-    panels = panels.T
-    in_panel = np.eye(len(panels))[panel_of.ravel()] * weight[:, None]
+    is_member = ~np.isnan(table) if panels is None else np.asarray(panels, dtype=np.bool_)[:, is_labelled]
+    members, panel_of = np.unique(is_member[usable], axis=1, return_inverse=True)
+    in_panel = np.eye(members.shape[1])[panel_of.ravel()] * weight[:, None]
     columns = [*usable.tolist(), len(table)]
     flat = np.hstack(
         [moments[:, :, columns].reshape(len(truth), -1), in_panel * truth[:, None], in_panel * (1 - truth)[:, None]]
@@ -178,7 +188,7 @@ def panel_accuracy(verdicts: ArrayLike, labels: ArrayLike, units: Labels, weight
             accuracy = (hits[:, 1] + hits[:, 3]) / (hits[:, 0] + hits[:, 2])
             rates = hits[:, [1, 3], :-1] / hits[:, [0, 2], :-1]
         right, decided = np.zeros(len(sums)), np.zeros(len(sums))
-        for number, judges in enumerate(panels):
+        for number, judges in enumerate(members.T):
             for side, n_labels in enumerate((n_positive, n_negative)):
                 of_panel = _majority_probabilities(rates[:, side, judges])
                 right += n_labels[:, number] * of_panel[0]

@@ -224,8 +224,10 @@ def compute_third_quartile(source: ReportSource) -> Estimate:
 
     The threshold `auto` is derived from it.
     """
-    direct_columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
-    differences = [np.abs(source.score_matrix[i] - source.score_matrix[j]) for i, j in combinations(direct_columns, 2)]
+    scores = {(score.model, score.cell): score.score for score in source.scores if score.method == Method.DIRECT}
+    # A task has no `score_matrix`: its answers are compared with the truth.
+    by_model = np.array([[scores.get((model, cell)) for cell in source.cells] for model in source.models], np.float64)
+    differences = [np.abs(first - second) for first, second in combinations(by_model, 2)]
     return third_quartile(differences, cell_units(source.cells)) if differences else third_quartile([])
 
 

@@ -69,6 +69,8 @@ def build_peer_validity_report(
     if not judged_samples:
         return None
     valid_shares = _valid_shares(vote for vote in votes if _sample_key(vote) in judged_samples)
+    # An adaptive panel asks until the majority of all its judges is certain, so all verdicts decide.
+    panel_shares = _valid_shares(vote for vote in source.votes if _sample_key(vote) in judged_samples)
     verdicts_with_truth = [
         (vote, answers.correctness[_sample_key(vote)]) for vote in votes if _sample_key(vote) in answers.correctness
     ]
@@ -81,7 +83,7 @@ def build_peer_validity_report(
         answers=len(judged_samples),
         area=area_under_curve(sample_shares, is_correct, item_ids) if has_accuracy else None,
         area_within=area_under_curve_within_items(sample_shares, is_correct, item_ids) if has_accuracy else None,
-        verdicts=_build_verdict_rows(verdicts_with_truth, valid_shares, answers) if has_accuracy else [],
+        verdicts=_build_verdict_rows(verdicts_with_truth, panel_shares, answers) if has_accuracy else [],
         # Accuracy of answers called VALID minus that of answers called INVALID.
         difference=_share_difference(
             verdicts_with_truth, lambda verdict: bool(verdict[0].valid), lambda verdict: verdict[1]

@@ -301,11 +301,16 @@ def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
     if panel is None or panel.accuracy.majority.value is None:
         return
     gain, loss = (_to_points(difference) for difference in (panel.accuracy.gain, panel.accuracy.loss))
+    decided = judged = ""
+    if panel.accuracy.majority.n < quality.labels:
+        decided = f" that it decides ({panel.accuracy.majority.n:,} of {quality.labels:,} with a label)"
+        judged = " on all traces that it judged,"
     yield (
-        f"The panel’s majority agrees with people on {format_share(panel.accuracy.majority.value)} of the traces. "
-        f"Compared with its best judge, {panel.best_judge}, this is {describe_points(panel.accuracy.gain.value)} "
-        f"({describe_interval(gain, 0, 'signed')}); compared with a majority of equally accurate judges with "
-        f"independent errors, {format_signed(loss.value, 0)} ({describe_interval(loss, 0, 'signed')})."
+        f"The panel’s majority agrees with people on {format_share(panel.accuracy.majority.value)} of the traces"
+        f"{decided}. Compared with its best judge, {panel.best_judge},{judged} this is "
+        f"{describe_points(panel.accuracy.gain.value)} ({describe_interval(gain, 0, 'signed')}); compared with a "
+        f"majority of equally accurate judges with independent errors, {format_signed(loss.value, 0)} "
+        f"({describe_interval(loss, 0, 'signed')})."
     )
 
 

@@ -108,3 +108,22 @@ def test_judges_that_judge_other_traces_have_panels_of_their_own() -> None:
     assert panel.independent.value == pytest.approx(right / (right + wrong), abs=0.01)
     assert panel.loss.value == pytest.approx(0, abs=0.02)
     assert panel_accuracy(verdicts[:1], truth, units, np.ones(6000)) is None
+
+
+def test_an_adaptive_panel_is_as_accurate_as_the_full_one() -> None:
+    """Two of three judges are asked, and the third one where they differ: the traces that they agree on are easier."""
+    verdicts, truth, units = _draw_panel(np.random.default_rng(6), 0.0, 6000)
+    asked = verdicts[:3]
+    full = known(panel_accuracy(asked, truth, units, np.ones(6000)))
+    always = np.array([np.arange(6000) % 3 != judge for judge in range(3)])
+    adaptive = known(
+        panel_accuracy(
+            np.where(always, asked, np.nan), truth, units, np.ones(6000),
+            valid_shares=asked.mean(axis=0), panels=np.ones_like(always),
+        )
+    )  # fmt: skip
+    assert (adaptive.majority, adaptive.majority.n) == (full.majority, 6000)
+    assert adaptive.independent.value == pytest.approx(known(full.independent.value), abs=0.01)
+    assert known(full.majority.value) == pytest.approx(0.84, abs=0.02)
+    easier = known(panel_accuracy(np.where(always, asked, np.nan), truth, units, np.ones(6000)))
+    assert known(easier.majority.value) > 0.88

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome
+from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictKind, ConflictState, Outcome, Task, TaskItem
 from auditor.reports.data import conflicts as module
-from auditor.reports.data.conflicts import build_conflicts_report, share_by_cell
+from auditor.reports.data.conflicts import build_conflicts_report, compute_third_quartile, share_by_cell
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
 from auditor.reports.output import render_report
-from auditor.storage import results
+from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
+from auditor.tasks import survey_from_task
 from tests.support.report_changes import change
 from tests.support.synthetic_audit import populate
 
@@ -78,3 +81,19 @@ def test_conflicts_within_sampling_noise_are_reported(db: Database, report: Repo
     majority = sum(c.state is ConflictState.MAJORITY for c in marked if c.kind is not ConflictKind("logic"))
     assert conflicts.settled.value == pytest.approx(majority / len(marked))
     assert "differ by no more than that noise" in render_report(change(report, conflicts=conflicts), "markdown")
+
+
+def test_the_third_quartile_of_a_task_is_of_the_scores_of_its_answers(db: Database) -> None:
+    items = {name: TaskItem(name, "How good is it?") for name in "pqr"}
+    survey = survey_from_task(Task("items.csv", AnswerKind.SCORE, "", range=(0, 10), items=items))
+    audit = audits.save_audit(db, name="task", config=None, config_hash=None, survey=survey, environment={})
+    scores = {"alder": (0.0, 0.2, -0.4), "birch": (0.1, 0.6, 0.4)}
+    rows = [
+        CellScore(model, item.cell, "direct", score)
+        for model, own in scores.items()
+        for item, score in zip(items.values(), own, strict=True)
+    ]
+    save_records(db, audit.id, rows)
+    quartile = compute_third_quartile(load_source(db, "task"))
+    assert quartile.value == pytest.approx(np.quantile([0.1, 0.4, 0.8], 0.75))
+    assert quartile.n == 3

@@ -422,7 +422,8 @@ def plan_labels(source: ReportSource, half_width: float, difference: float) -> L
     labelled = [] if traces is None else traces.models[traces.n_ratings > 0].tolist()
     rows = [_plan_model(model, names.count(model), labelled.count(model), half_width, used_sd) for model in models]
     topics = len({key[2] for key in source.votes.traces})
-    sequence = track_share(source.label_records.sample, source.label_records.labels)
+    records = source.label_records
+    sequence = None if records.reason else track_share(records.sample, records.labels)
     n_pairs = max(1, len(models) * (len(models) - 1) // 2)
     return LabelPlan(
         half_width=half_width,

@@ -20,7 +20,7 @@ from auditor.metrics.labels.calibration import ConfidenceCalibration, confidence
 from auditor.metrics.labels.label_plan import detectable_difference
 from auditor.metrics.labels.prediction_powered import DEFAULT_FOLDS, cross_fit_predictions, prediction_powered_mean
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.judge_quality.labelled_traces import Bools, LabelColumns, LabelledTraces
+from auditor.reports.data.judge_quality.labelled_traces import Bools, LabelColumns, LabelledTraces, compute_valid_shares
 from auditor.reports.data.judge_quality.schema import (
     CorrectedDifferenceRow,
     CorrectedShareRow,
@@ -48,16 +48,24 @@ def build_judge_rows(traces: LabelledTraces) -> list[JudgeAccuracyRow]:
 
 def build_panel_row(traces: LabelledTraces) -> PanelAccuracyRow | None:
     """Estimate the accuracy of the panel's majority, beside its best judge and independent judges."""
-    columns = traces.select(~np.isnan(traces.panel_share))
-    verdicts = traces.matrix.unconditional_verdicts[:, columns.rows]
-    panel = panel_accuracy(verdicts, columns.labels, columns.units, 1 / columns.inclusion)
+    matrix, columns = traces.matrix, traces.select(~np.isnan(traces.panel_share))
+    # An adaptive panel asks until the majority of all its judges is certain, so all verdicts decide.
+    share = compute_valid_shares(matrix.all_verdicts)
+    is_adaptive = matrix.config is not None and matrix.config.panel.adaptive
+    panel = panel_accuracy(
+        matrix.unconditional_verdicts[:, columns.rows],
+        columns.labels,
+        columns.units,
+        1 / columns.inclusion,
+        valid_shares=share[columns.rows],
+        panels=matrix.is_assigned[:, columns.rows] if is_adaptive else None,
+    )
     if panel is None:
         return None
-    share = traces.panel_share
     decided = traces.select(~np.isnan(share) & (share != 0.5))
     majority = (share[decided.rows] > 0.5).astype(np.float64)
     [balanced] = adjust_tests([_balanced_accuracy(majority, decided)], "balanced accuracy of the majority")
-    return PanelAccuracyRow(accuracy=panel, balanced_accuracy=balanced, best_judge=traces.matrix.judges[panel.best])
+    return PanelAccuracyRow(accuracy=panel, balanced_accuracy=balanced, best_judge=matrix.judges[panel.best])
 
 
 def _balanced_accuracy(judged: FloatArray, columns: LabelColumns) -> Tested:

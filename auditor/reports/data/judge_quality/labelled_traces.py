@@ -165,11 +165,7 @@ class LabelledTraces:
     @cached_property
     def panel_share(self) -> FloatArray:
         """Share of VALID among each trace's verdicts that were asked for in any case, shape (traces,); nan without."""
-        verdicts = self.matrix.unconditional_verdicts
-        n_verdicts = (~np.isnan(verdicts)).sum(axis=0)
-        with np.errstate(invalid="ignore"):
-            shares: FloatArray = np.nansum(verdicts, axis=0) / n_verdicts
-        return shares
+        return compute_valid_shares(self.matrix.unconditional_verdicts)
 
     @cached_property
     def models(self) -> NDArray[np.str_]:
@@ -192,6 +188,13 @@ class LabelledTraces:
             groups=groups,
             units=self.matrix.units,
         )
+
+
+def compute_valid_shares(verdicts: FloatArray) -> FloatArray:
+    """Share of VALID among the verdicts on each trace, shape (traces,), from (judges, traces); nan without any."""
+    with np.errstate(invalid="ignore"):
+        shares: FloatArray = np.nansum(verdicts, axis=0) / (~np.isnan(verdicts)).sum(axis=0)
+    return shares
 
 
 def load_labelled_traces(source: ReportSource) -> LabelledTraces | None:

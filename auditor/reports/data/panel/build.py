@@ -40,6 +40,7 @@ from auditor.reports.data.panel.schema import PanelReport, PeerAlignmentRow
 from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix, build_vote_rows, find_family
 from auditor.reports.data.report_source import FloatArray, ReportSource, cell_units, sampling_units
 from auditor.reports.data.requests import SamplingReport
+from auditor.storage import audits
 from auditor.storage.votes import VoteArrays
 
 
@@ -338,7 +339,9 @@ def build_panel_report(
         own_traces=build_self_review_rows(matrix, source.judge_tests),
         certificate=[],
     )
-    certificate = write_certificate(JudgeEvidence(report, quality, is_task=source.survey.task is not None))
+    is_complete = source.audit.stage in (*audits.FINAL_STAGES, audits.REPORTING)
+    evidence = JudgeEvidence(report, quality, is_task=source.survey.task is not None, is_complete=is_complete)
+    certificate = write_certificate(evidence)
     return report.model_copy(update={"certificate": certificate})
 
 

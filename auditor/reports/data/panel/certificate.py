@@ -226,11 +226,13 @@ class JudgeEvidence(NamedTuple):
         quality: what people's labels show of the judges; None without verdicts.
         is_task: whether the audit is of a task, whose known truth shows what judges notice: nothing is said of fault
             detection and blinding that were not tested.
+        is_complete: whether all calls were made: before that, calls that are still to come are no calls saved.
     """
 
     panel: PanelReport
     quality: JudgeQualityReport | None = None
     is_task: bool = False
+    is_complete: bool = True
 
 
 def write_certificate(evidence: JudgeEvidence) -> list[str]:
@@ -477,7 +479,7 @@ CERTIFICATE: Mapping[str, Callable[[JudgeEvidence], Iterable[str]]] = {
     "copied outcomes": lambda evidence: _describe_copied_outcomes(evidence.panel.copying),
     "copying": lambda evidence: _describe_copying(evidence.panel.copying, is_task=evidence.is_task),
     "assignment": lambda evidence: _describe_assignment(evidence.panel),
-    "adaptive panel": lambda evidence: _describe_adaptive_savings(evidence.panel),
+    "adaptive panel": lambda evidence: _describe_adaptive_savings(evidence.panel) if evidence.is_complete else (),
     "faults": lambda evidence: (
         [describe_fault_detection(evidence.panel)] if evidence.panel.faults or not evidence.is_task else []
     ),

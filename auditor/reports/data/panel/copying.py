@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import Conflict, ConflictState
+from auditor.domain import Cell, Conflict, ConflictState
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.metrics.judges.agreement import krippendorff_alpha
 from auditor.metrics.judges.copying import (
@@ -29,6 +29,7 @@ from auditor.reports.data.panel.verdict_matrix import (
     share_weights,
 )
 from auditor.reports.data.report_source import ReportSource
+from auditor.storage.votes import SampleKey, make_verdict_filter
 
 Groups = Sequence[Sequence[int]]
 ConflictSide = tuple[str, str, str]
@@ -55,8 +56,9 @@ def count_copied_conflicts(source: ReportSource, matrix: VerdictMatrix, groups: 
         return 0
     if source.config.panel.vote == "dawid_skene":
         return None
-    counts = _count_rulings(matrix)
-    assigned = _assigned_judges(matrix)
+    counts_for_side = make_verdict_filter(source.survey.task, lambda: source.scores, lambda: source.task_answers)
+    counts = _count_rulings(matrix, counts_for_side)
+    assigned = _assigned_judges(matrix, counts_for_side)
     group_by_judge = {matrix.judges[judge]: number for number, group in enumerate(groups) for judge in group}
     settled = [
         conflict for conflict in source.conflicts if conflict.kind.is_voted and conflict.state is ConflictState.MAJORITY
@@ -101,23 +103,30 @@ def _split_winner(
     return None if np.isnan(winner) else (conflict.left, conflict.right)[int(winner)]
 
 
-def _count_rulings(matrix: VerdictMatrix) -> dict[tuple[str, ConflictSide], tuple[int, int]]:
+def _count_rulings(
+    matrix: VerdictMatrix, counts_for_side: Callable[[SampleKey], bool]
+) -> dict[tuple[str, ConflictSide], tuple[int, int]]:
     """By judge and side, the number of its VALID rulings, and of all its rulings."""
     counts: dict[tuple[str, ConflictSide], tuple[int, int]] = {}
     for vote in matrix.votes:
+        if not counts_for_side((vote.model, Cell(vote.country, vote.topic), vote.sample)):
+            continue
         key = vote.judge, (vote.model, vote.country, vote.topic)
         valid, total = counts.get(key, (0, 0))
         counts[key] = valid + vote.valid, total + 1
     return counts
 
 
-def _assigned_judges(matrix: VerdictMatrix) -> dict[ConflictSide, set[str]] | None:
+def _assigned_judges(
+    matrix: VerdictMatrix, counts_for_side: Callable[[SampleKey], bool]
+) -> dict[ConflictSide, set[str]] | None:
     """The judges assigned to at least one trace of each side; None where all eligible judges are."""
     if matrix.assignments is None:
         return None
     assigned: dict[ConflictSide, set[str]] = {}
-    for (model, country, topic, _), judges in matrix.assignments.items():
-        assigned.setdefault((model, country, topic), set()).update(judges)
+    for (model, country, topic, sample), judges in matrix.assignments.items():
+        if counts_for_side((model, Cell(country, topic), sample)):
+            assigned.setdefault((model, country, topic), set()).update(judges)
     return assigned
 
 

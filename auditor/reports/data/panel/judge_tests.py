@@ -324,8 +324,8 @@ def measure_judge_drift(
 ) -> list[RestatementShiftRow]:
     """Compare each judge's verdicts in two audits, over the traces that both have; `restated` is the later audit.
 
-    Traces are the same if model, cell, sample and text are equal; traces without a text are left out. Verdicts that
-    an adaptive panel requested on disputed traces only are left out.
+    Traces are the same if model, cell, sample, text, and score or answer are equal; traces without a text are left out.
+    Verdicts that an adaptive panel requested on disputed traces only are left out.
 
     Raises:
         StorageError: there is no such audit.
@@ -334,15 +334,12 @@ def measure_judge_drift(
         build_verdict_matrix(load_source(first_db, first_audit)),
         build_verdict_matrix(load_source(second_db, second_audit)),
     )
-    texts_by_audit = [  # of the first audit, of the second
-        _load_trace_texts(first_db, first_audit),
-        _load_trace_texts(second_db, second_audit),
-    ]
+    first_texts, second_texts = _load_judged_texts(first_db, first_audit), _load_judged_texts(second_db, second_audit)
     second_traces = set(second.traces)
     shared_traces = [
         key
         for key in first.traces
-        if key in second_traces and texts_by_audit[0].get(key) and texts_by_audit[0][key] == texts_by_audit[1].get(key)
+        if key in second_traces and key in first_texts and first_texts[key] == second_texts.get(key)
     ]
     pairs_by_judge = {
         judge: (_judge_verdicts_on(first, judge, shared_traces), _judge_verdicts_on(second, judge, shared_traces))
@@ -362,10 +359,14 @@ def _judge_verdicts_on(
     return verdicts[[trace_index[key] for key in trace_keys]]
 
 
-def _load_trace_texts(db: Database, audit_name: str) -> dict[TraceKey, str | None]:
-    """Text of each trace of an audit by (model, country, topic, sample); None where no text is stored."""
+def _load_judged_texts(db: Database, audit_name: str) -> dict[TraceKey, tuple[str, float | None, str | None]]:
+    """What judges are shown of each trace that has a text, by (model, country, topic, sample): it, score and answer."""
     traces = results.load_traces(db, audits.get_audit(db, audit_name).id)
-    return {(trace.model, trace.cell.country, trace.cell.topic, trace.sample): trace.text for trace in traces}
+    return {
+        (trace.model, *trace.cell, trace.sample): (trace.text, trace.score, trace.answer)
+        for trace in traces
+        if trace.text
+    }
 
 
 def cross_validate_peers(source: ReportSource, n_splits: int) -> list[HoldoutRow]:

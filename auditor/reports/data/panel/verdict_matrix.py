@@ -288,7 +288,8 @@ def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups)
     rows.append(_build_agreement_row(matrix, majority, groups))
     if source.config is not None and source.config.panel.weights:
         configured = np.array([source.config.panel.weights.get(name, 1.0) for name in matrix.judges])
-        rows.append(_build_weighted_vote_row(matrix, majority, "weighted as configured", configured))
+        alone = [[judge] for judge in range(len(matrix.judges))]
+        rows.append(_build_weighted_vote_row(matrix, majority, "weighted as configured", configured, alone))
     return [*rows, _build_latent_model_row(matrix, majority, groups)]
 
 
@@ -296,8 +297,8 @@ def _build_agreement_row(matrix: VerdictMatrix, majority: FloatArray, groups: Gr
     """Weight votes by agreement with the judges outside the own group; the members of a group share its weight."""
     agreement_shares = agreement_with_others(matrix.unconditional_verdicts, matrix.units, groups)
     log_odds_weights = [_log_odds_weight(round((share.value or 0) * share.n), share.n) for share in agreement_shares]
-    weights = np.array(log_odds_weights) * split_weights(groups)
-    return _build_weighted_vote_row(matrix, majority, "weighted by agreement with the rest", weights)
+    rule = "weighted by agreement with the rest"
+    return _build_weighted_vote_row(matrix, majority, rule, np.array(log_odds_weights), groups)
 
 
 def _build_latent_model_row(matrix: VerdictMatrix, majority: FloatArray, groups: Groups) -> VotingRuleRow:
@@ -323,14 +324,18 @@ def _log_odds_weight(n_agreed: int, n_traces: int) -> float:
 
 
 def _build_weighted_vote_row(
-    matrix: VerdictMatrix, majority: FloatArray, rule: str, weights: FloatArray
+    matrix: VerdictMatrix, majority: FloatArray, rule: str, weights: FloatArray, groups: Groups
 ) -> VotingRuleRow:
-    """Apply a weighted majority, with weights, shape (judges,), scaled to a mean of 1."""
+    """Apply a weighted majority, with weights, shape (judges,), that the members of a group share.
+
+    The weights in the row are those of a trace with all judges, scaled to a mean of 1.
+    """
     if not weights.sum() > 0:
         return _build_vote_row(rule, None, majority, {}, matrix.units, "no judge has any weight")
-    scaled = weights / weights.mean()
-    weights_by_judge = dict(zip(matrix.judges, scaled.tolist(), strict=True))
-    return _build_vote_row(rule, decide_by_weight(matrix, scaled[:, None]), majority, weights_by_judge, matrix.units)
+    split = weights * split_weights(groups)
+    weights_by_judge = dict(zip(matrix.judges, (split / split.mean()).tolist(), strict=True))
+    decisions = decide_by_weight(matrix, share_weights(matrix, groups, weights))
+    return _build_vote_row(rule, decisions, majority, weights_by_judge, matrix.units)
 
 
 def _build_vote_row(

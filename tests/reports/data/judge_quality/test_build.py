@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from auditor.config.sections import PanelSection
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.judges.accuracy import judge_quality
 from auditor.metrics.labels.prediction_powered import prediction_powered_mean
@@ -216,3 +217,22 @@ def test_labels_that_cannot_be_used_have_a_reason(source: ReportSource) -> None:
     report = known(build_judge_quality(replace(source, label_records=records)))
     assert (report.labels, report.reason, report.judges) == (0, "traces were changed", [])
     assert report.not_used == len(records.labels)
+
+
+def test_all_verdicts_of_an_adaptive_panel_decide_its_majority(source: ReportSource) -> None:
+    """The third judge of each trace is asked only if the first two differ; then its verdict decides."""
+    records, votes, config = plant_labels(source.votes, plant_truth(source.votes, 0.1)), source.votes, source.config
+    by_trace = np.argsort(votes.trace_index, kind="stable")
+    place = np.empty(len(votes), dtype=np.intp)
+    starts = np.searchsorted(votes.trace_index[by_trace], votes.trace_index)
+    place[by_trace] = np.arange(len(votes))
+    adaptive = replace(
+        source,
+        votes=replace(votes, always=place - starts < 2),
+        config=known(config).model_copy(update={"panel": PanelSection(adaptive=True)}),
+        label_records=records,
+    )
+    full = known(known(build_judge_quality(replace(source, label_records=records))).panel)
+    row = known(known(build_judge_quality(adaptive)).panel)
+    assert are_equal(row.accuracy.majority, full.accuracy.majority)
+    assert row.balanced_accuracy.value == full.balanced_accuracy.value

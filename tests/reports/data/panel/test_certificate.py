@@ -360,3 +360,10 @@ def test_tests_of_biases_and_associations_are_counted_apart(report: Report) -> N
     )
     assert "(none of 3 tests)" in associations
     assert all("adjusted for 4 tests (Holm)" in sentence for sentence in (biases, associations))
+
+
+def test_calls_that_an_unfinished_audit_has_still_to_make_are_not_saved(report: Report) -> None:
+    panel = change(report, **{"panel__adaptive": True, "panel__seats": 10, "panel__asked": 6}).panel
+    for is_complete in (True, False):
+        sentences = write_certificate(JudgeEvidence(panel, is_complete=is_complete))
+        assert any("saved 4 calls" in sentence for sentence in sentences) is is_complete

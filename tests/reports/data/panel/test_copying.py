@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -10,14 +11,33 @@ from pathlib import Path
 
 import pytest
 
-from auditor.domain import AlteredTraceVerdict, Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
+from auditor.domain import (
+    AlteredTraceVerdict,
+    AnswerKind,
+    Cell,
+    CellScore,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Outcome,
+    Ruling,
+    Task,
+    TaskItem,
+    Verdict,
+)
 from auditor.reports.data.build import build_report
+from auditor.reports.data.panel.copying import count_copied_conflicts
+from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix
+from auditor.reports.data.report_source import load_source
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.panel import build_copying_tables
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
+from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
+from auditor.storage.review_queue import ReviewedConflict
+from auditor.tasks import survey_from_task
 from tests.reports.data.panel.panel_reports import panel_of
 from tests.reports.sections.node_text import titled_cells_of
 from tests.support.known import known
@@ -107,6 +127,25 @@ def test_judges_that_agree_on_99_percent_are_copies_and_share_one_vote(db: Datab
     assert f"alpha = {without.value:.2f}" in caution
 
 
+def test_a_copy_that_judges_alone_has_the_vote_that_both_share_elsewhere(db: Database, audit: Audit) -> None:
+    """Of birch and cedar, which are copies, one judges the traces of the other."""
+    copy_judge(db, audit, "cedar", "birch")
+    row = panel_of(db, audit.name).votes[2]
+    verdicts: dict[tuple[str, Cell, int], dict[str, Ruling]] = {}
+    for v in results.load_verdicts(db, audit.id):
+        if v.ruling is not None:
+            verdicts.setdefault((v.model, v.cell, v.sample), {})[v.judge] = v.ruling
+    outcomes = Counter[str]()
+    for (author, _, _), rulings in verdicts.items():
+        weights = {judge: row.weights[judge] for judge in JUDGES if judge != author}
+        if author in ("birch", "cedar"):
+            weights["birch" if author == "cedar" else "cedar"] *= 2
+        half = sum(weights.values()) / 2 * (1 + 1e-9)
+        won = [side for side in Ruling if sum(weights[j] for j, ruling in rulings.items() if ruling is side) > half]
+        outcomes[won[0] if won else "open"] += 1
+    assert (row.valid, row.invalid, row.open) == tuple(outcomes[name] for name in (*Ruling, "open"))
+
+
 def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
     for copy in ("birch", "cedar"):
         copy_judge(db, audit, copy)
@@ -180,3 +219,34 @@ def test_conflicts_that_copies_settle_alone(db: Database, audit: Audit, other_si
     )  # fmt: skip
     results.replace_conflicts(db, audit.id, [conflict])
     assert panel_of(db, audit.name).copying.conflicts_settled_by_copies == expected
+
+
+def test_of_a_task_verdicts_on_other_answers_are_no_votes_on_a_conflict(db: Database, audit: Audit) -> None:
+    """dogwood votes as the copies do: its verdicts on the second samples are on answers that are not in conflict."""
+    item = TaskItem("q", "Which one?", options=("a", "b"))
+    task = Task("items.csv", AnswerKind.CHOICE, "", items={"q": item})
+    conflict = Conflict(
+        item.cell, "cedar", "elm", None, None, ConflictKind.ANSWERS, ConflictState.MAJORITY, 3, votes_left=3,
+        winner="cedar", answer_left="a", answer_right="b",
+    )  # fmt: skip
+    rulings = [Ruling.VALID, Ruling.INVALID]
+    verdicts = [
+        Verdict(judge, side, item.cell, sample, Outcome.OK, rulings[(side == "elm") != (sample == 1 and not is_copy)])
+        for judge, is_copy in (("alder", True), ("birch", True), ("dogwood", False))
+        for side, sample in product(("cedar", "elm"), range(2))
+    ]
+    save_records(db, audit.id, verdicts)
+    scores = [
+        CellScore(side, item.cell, "direct", None, answer=answer) for side, answer in (("cedar", "a"), ("elm", "b"))
+    ]
+    answers = {
+        (side, item.cell, i): answer for side, own in (("cedar", "ab"), ("elm", "ba")) for i, answer in enumerate(own)
+    }
+    source = replace(
+        load_source(db, audit.name),
+        survey=survey_from_task(task),
+        scores=scores,
+        task_answers=answers,
+        reviewed_conflicts=[ReviewedConflict(conflict, ConflictStatus.MAJORITY)],
+    )
+    assert count_copied_conflicts(source, build_verdict_matrix(source), [[0, 1], [2], [3], [4]]) == 0

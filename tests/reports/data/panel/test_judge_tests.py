@@ -169,6 +169,13 @@ def test_drift_between_two_runs(db: Database) -> None:
         replace(trace, text=trace.text and trace.text[::-1]) for trace in traces if trace.cell == traces[0].cell
     ]  # of the same length
     traces_without_text = [replace(trace, text=None) for trace in traces if trace.cell == traces[-1].cell]
+    rescored_traces = [
+        replace(trace, score=-trace.score) for trace in traces if trace.cell == traces[60].cell and trace.score
+    ]
+    save_records(db, second.id, rescored_traces)
+    of_equal_scores = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
+    assert of_equal_scores["birch"].valid.n < rows["birch"].valid.n
+    rows = of_equal_scores
     save_records(db, second.id, reversed_traces + traces_without_text)
     rows_after_change = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
     judged_cells = {
