@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from auditor.atomic_files import hash_file, open_replacement
 from auditor.config import load_stored_config
 from auditor.config.installed_probes import load_probe
-from auditor.errors import AuditorError, ImportFileError
+from auditor.errors import AuditorError, ImportFileError, UsageError
 from auditor.input_files import parse_json, require_file
 from auditor.packed_files import check_archive
 from auditor.reports.data.build import build_report
@@ -144,7 +144,7 @@ def export_evidence(db: Database, audit: Audit, path: Path) -> EvidenceSummary:
 
     Raises:
         StorageError: links of earlier versions are of other audits' records, or the audit is being run.
-        UsageError: the file cannot be written.
+        UsageError: the file cannot be written, or the survey's file has changed since the run.
     """
     require_not_running(db, audit.name)
     config = load_stored_config(audit.config)
@@ -170,7 +170,12 @@ def export_evidence(db: Database, audit: Audit, path: Path) -> EvidenceSummary:
             probes=_list_reader_versions(audit),
             inputs=_copy_inputs(folder, audit),
         )
-        with _restore(folder, manifest, str(path)) as (restored, _, manifest.head):
+        with _restore(folder, manifest, str(path)) as (restored, restored_audit, manifest.head):
+            for problem in _find_changed_survey(restored, restored_audit, folder):
+                raise UsageError(
+                    f"the archive would not verify. {problem}",
+                    "Put the file back that the audit was run with, or run the audit again: recorded answers stay.",
+                )
             (folder / REPORT).write_text(_render_report(restored, audit.name, folder), encoding="utf-8")
         _write_json(folder / MANIFEST, manifest.model_dump())
         members = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())

@@ -187,7 +187,8 @@ def _save_audit(
     stored_audit = audits.find_audit(db, config.name)
     config = keep_earlier_defaults(stored_audit, config)
     config_hash = fingerprint(config)
-    if change_notice := describe_config_change(stored_audit, config, config_hash):
+    is_truth_changed = stored_audit is not None and _has_other_truth(audits.load_audit_survey(db, stored_audit), survey)
+    if change_notice := describe_config_change(stored_audit, config, config_hash, is_truth_changed=is_truth_changed):
         progress.on_notice(change_notice)
     audit = audits.save_audit(
         db,
@@ -202,6 +203,12 @@ def _save_audit(
     if claim := config.compare.non_inferiority:
         register_claim(db, audit.id, claim.baseline, claim.margin)
     return config, audit
+
+
+def _has_other_truth(stored: Survey, survey: Survey) -> bool:
+    """Whether a survey has other scores of people, or other items, than the stored one."""
+    digests = [known.task and known.task.digest for known in (stored, survey)]
+    return stored.cells != survey.cells or digests[0] != digests[1]
 
 
 @bootstrap.prepared_environment()

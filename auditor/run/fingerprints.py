@@ -215,15 +215,20 @@ def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> Au
     return config.model_copy(update=changes)
 
 
-def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fingerprint: str) -> str | None:
+def describe_config_change(
+    stored_audit: Audit | None, config: AuditConfig, fingerprint: str, *, is_truth_changed: bool = False
+) -> str | None:
     """A notice of changed config keys and what happens to the audit's records; None if nothing has changed.
 
     Args:
         stored_audit: the stored audit of that name; None if there is none.
         config: the configuration of the run that is about to start.
         fingerprint: fingerprint of that run.
+        is_truth_changed: whether the survey's scores, or the task's items, are others than those of the last run.
     """
-    if stored_audit is None or stored_audit.config is None or stored_audit.config_hash == fingerprint:
+    if stored_audit is None or stored_audit.config is None:
+        return None
+    if stored_audit.config_hash == fingerprint and not is_truth_changed:
         return None
     stored_leaves, new_leaves = (
         dict(iterate_leaves(settings)) for settings in _list_result_settings(stored_audit.config, config)

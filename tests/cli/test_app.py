@@ -344,6 +344,15 @@ def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeS
     assert len(server.requests) == request_count
 
 
+def test_a_run_says_that_the_scores_of_people_have_changed(server: FakeServer, tmp_path: Path) -> None:
+    path = write_config(server, tmp_path, survey={"source": str(tmp_path / "own.csv")}, judges=[])
+    notices = []
+    for score in (0.1, 0.1, 0.9):
+        (tmp_path / "own.csv").write_text(f"country,topic,score\nJapan,divorce,{score}\n", encoding="utf-8")
+        notices.append("reads a file that has changed" in succeed("run", path, cwd=tmp_path).stderr)
+    assert notices == [False, False, True]
+
+
 def subcommands(name: str) -> dict[str, Any]:
     """The commands of the program, or of one of its groups."""
     commands: dict[str, Any] = (ROOT.commands[name] if name else ROOT).commands

@@ -20,7 +20,7 @@ from sqlalchemy import text
 from auditor import run_audit
 from auditor.config import AuditConfig
 from auditor.domain import Decision, Rating
-from auditor.errors import ImportFileError, StorageError
+from auditor.errors import ImportFileError, StorageError, UsageError
 from auditor.exports import evidence
 from auditor.exports.evidence import check_evidence, export_evidence
 from auditor.storage import audits, hash_chain, results
@@ -152,6 +152,19 @@ def test_what_others_write_meanwhile_is_not_in_it(
         export_evidence(db, audits.get_audit(db, NAME), tmp_path / "evidence.zip")
     check = check_evidence(tmp_path / "evidence.zip")
     assert (check.exit_code, check.problems) == (0, [])
+
+
+def test_an_audit_whose_survey_was_changed_after_the_run_is_not_exported(folder: Path, tmp_path: Path) -> None:
+    survey = folder / "survey.csv"
+    survey.write_text(SURVEY.replace("Nigeria,divorce,-0.2", "Nigeria,divorce,0.9"))
+    try:
+        with (
+            open_database(f"sqlite:///{folder / 'auditor.db'}") as db,
+            pytest.raises(UsageError, match=r"survey\.csv has another score of people .* on Nigeria, divorce"),
+        ):
+            export_evidence(db, audits.get_audit(db, NAME), tmp_path / "evidence.zip")
+    finally:
+        survey.write_text(SURVEY)
 
 
 def test_an_audit_that_is_being_run_is_neither_exported_nor_verified(folder: Path, tmp_path: Path) -> None:
