@@ -246,7 +246,8 @@ def save_finished_audit(
 def set_stage(db: Database, audit_id: int, stage: str) -> None:
     """Store the stage that an audit has reached, and when its calls to models finished.
 
-    That time is stored at the first final stage and deleted by a new run. The end of a review does not change it.
+    That time is stored at the first final stage and deleted by a new run. The end of a review does not change it, nor
+    does an exclusion or a rereading after which a finished audit waits for people.
     """
     db.write(lambda connection: write_stage(connection, audit_id, stage))
 
@@ -259,7 +260,8 @@ def write_stage(connection: sa.Connection, audit_id: int, stage: str) -> None:
     if stage == REPORTING:
         finished_at = table.c.finished_at
     elif stage in FINAL_STAGES:
-        is_after_run = table.c.stage.in_((AWAITING_HUMAN, REPORTING))
+        # An experiment that asks more calls goes from FINISHED to FINISHED.
+        is_after_run = table.c.stage.in_((AWAITING_HUMAN, FINISHED if stage == AWAITING_HUMAN else REPORTING))
         finished_at = sa.case((is_after_run, sa.func.coalesce(table.c.finished_at, now)), else_=now)
     values = {"stage": stage, "updated_at": now, "finished_at": finished_at}
     with hash_chain.record_changes(connection, audit_id, ["audit"]):
