@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -206,10 +206,10 @@ def _require_known_items(source: Path | None, rows: Sequence[TaskAnswerRow], tas
     )
 
 
-def _reject_missing_markers(rows: Sequence[TaskAnswerRow], truths: Collection[str | None]) -> None:
+def _reject_missing_markers(rows: Sequence[TaskAnswerRow], truths: Set[str | None]) -> None:
     """Raise ImportFileError for an answer such as NA that is no right one: it would be wrong, and equal to others."""
     for row in rows:
-        if row.answer.casefold() in MISSING_MARKERS and row.answer.casefold() not in truths:
+        if row.outcome is None and row.answer.casefold() in MISSING_MARKERS - truths:
             raise ImportFileError(
                 f"{row.location}: the answer '{row.answer}' may be a missing value.",
                 "Leave it empty if there is no answer; else write it in words, such as 'not applicable'.",

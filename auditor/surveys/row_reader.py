@@ -33,7 +33,9 @@ from auditor.surveys.table_formats import (
     SPREADSHEET_ERRORS,
     STATISTICS_SUFFIXES,
     WINDOWS_1252,
+    LabelledColumn,
     NumberStyle,
+    StoredValue,
     find_delimiter,
     find_encoding,
     find_number_style,
@@ -586,11 +588,26 @@ def _read_statistics(path: Path, known_columns: Sequence[str]) -> Iterator[_RawB
     by_name = {column.name: column for column in read_statistics_file(path, select, keep_missing=False)}
     known = dict(zip(_rename_columns(list(by_name), known_columns), by_name.values(), strict=True))
     n_rows = max((len(column.values) for column in known.values()), default=0)
-    columns = [
-        [known[name].labels.get(value, value) for value in known[name].values] if name in known else [None] * n_rows
-        for name in names
-    ]
+    columns = [_label_values(known[name], path) if name in known else [None] * n_rows for name in names]
     yield _RawBatch(path, "row", str(path), names, columns, range(1, n_rows + 1))
+
+
+def _label_values(column: LabelledColumn, path: Path) -> list[StoredValue]:
+    """The labels of a column's values, or the values if none has a label.
+
+    Raises:
+        ImportFileError: only some have one, as the ends of a scale: 1 would be "never", and 2 the number.
+    """
+    numbers = {value for value in column.values if isinstance(value, float)}
+    labelled = {number for number in numbers if number in column.labels}
+    if labelled and numbers != labelled:
+        first, other = min(labelled), min(numbers - labelled)
+        raise ImportFileError(
+            f"{path}: column '{column.name}': {format_number(first)} has the label '{column.labels[first]}', and "
+            f"{format_number(other)} has none.",
+            "Label all values of the column, or remove its labels.",
+        )
+    return [column.labels.get(value, value) for value in column.values]
 
 
 def _cell_to_text(value: Any, location: str, column: str, booleans: Collection[str]) -> str:

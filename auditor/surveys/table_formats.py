@@ -109,6 +109,7 @@ _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
 _POINTED_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 _FORMULA = re.compile(rb"<f[ >/]")
+_COMPUTE_WHEN_OPENED = re.compile(rb"""\sfullCalcOnLoad\s*=\s*["'](?:1|true)["']""")
 _ESCAPED_CONTROL = re.compile(r"_x(00[01][0-9A-Fa-f])_")
 """A control character as spreadsheets store it in a text: a carriage return is _x000D_."""
 _MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
@@ -329,6 +330,7 @@ def iterate_spreadsheet(
         positions = _require_one_table(path, workbooks[0].worksheets, required, known_columns)
         hidden_cells = _find_hidden_cells(path, workbooks[0].worksheets[0], positions)
         formula_rows = open_rows(results=False) if _has_formulas(path) else itertools.repeat(())
+        is_uncomputed = _is_uncomputed(path)
     except (KeyError, ValueError, IndexError, AttributeError, SyntaxError) as error:  # ParseError is a SyntaxError
         raise ImportFileError(
             f"{path}: is not a spreadsheet that can be read: {error}.", "Save the sheet as CSV."
@@ -343,7 +345,12 @@ def iterate_spreadsheet(
         _reject_hidden_cells(path, number, cells, hidden_cells)
         if error_value := next((cell for cell in cells if cell in SPREADSHEET_ERRORS), None):
             raise ImportFileError(f"{path}: row {number} has the error {error_value}.", "Correct the formula.")
-        unknown = (formula for cell, formula in zip(cells, formulas, strict=False) if cell is None and formula)
+        # A text that looks like a formula is the same in both.
+        unknown = (
+            formula
+            for cell, formula in zip(cells, formulas, strict=False)
+            if formula and (cell is None or (is_uncomputed and cell != formula))
+        )
         if formula := next(unknown, None):
             raise ImportFileError(
                 f"{path}: row {number} has the formula {truncate_text(str(formula))} without its result.",
@@ -450,6 +457,13 @@ def _has_formulas(path: Path) -> bool:
                             return True
                         end = block[-2:]
     return False
+
+
+def _is_uncomputed(path: Path) -> bool:
+    """Whether a spreadsheet asks the program that opens it for the results of its formulas: XlsxWriter stores 0."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if re.fullmatch(r"xl/workbook\d*\.xml", name)]
+        return any(_COMPUTE_WHEN_OPENED.search(archive.read(name)) for name in names)
 
 
 STATISTICS_SUFFIXES = (".sav", ".zsav", ".dta")

@@ -95,6 +95,8 @@ def test_a_missing_value_is_no_wrong_answer(tmp_path: Path, storage: str, marker
     for options in ({"items": items}, {}, {"people": write(tmp_path / "p.csv", f"rater,id,answer\np,y,{marker}\n")}):
         with pytest.raises(ImportFileError, match=r"line [23]: the answer '.*' may be a missing value"):
             import_file(file, storage, answer_format={"answer": "exact"}, **options)
+    write(file, f"model,id,answer,outcome\nm,x,Rome,ok\nm,y,{marker},ok\n")  # exported: the model said so
+    assert import_file(file, storage, items=items, answer_format={"answer": "exact"})[0].failed == 0
     write(items, f"id,question,truth\nx,?,Rome\ny,?,{marker}\n")
     _, task = import_file(file, storage, items=items, answer_format={"answer": "exact"})
     assert [row.accuracy.value for row in task.models] == [1.0]

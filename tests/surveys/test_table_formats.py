@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
@@ -104,6 +105,17 @@ def test_missing_values_of_statistics_files(tmp_path: Path) -> None:
     ]
     assert ".a" in column.values
     assert [row.cells["q"] for row in read_rows(tmp_path / "t.dta", ["country", "q"])] == ["yes", "", ""]
+
+
+@pytest.mark.parametrize("name", ["t.dta", "t.sav"])
+def test_a_scale_with_labels_at_its_ends_is_not_read_without_its_ends(tmp_path: Path, name: str) -> None:
+    write = pyreadstat.write_dta if name == "t.dta" else pyreadstat.write_sav
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "answer": [1.0, 2.0, 3.0]})
+    write(frame, tmp_path / name, variable_value_labels={"answer": {1: "never", 3: "always", 9: "refused"}})
+    with pytest.raises(ImportFileError, match="column 'answer': 1 has the label 'never', and 2 has none"):
+        list(read_rows(tmp_path / name, ["id", "answer"]))
+    write(frame, tmp_path / name, variable_value_labels={"answer": {9: "refused"}})
+    assert [row.cells["answer"] for row in read_rows(tmp_path / name, ["id", "answer"])] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(
@@ -276,6 +288,25 @@ def test_a_formula_without_its_result_is_no_empty_cell(tmp_path: Path) -> None:
     for row in (HEADER, ("Norway", "divorce", "=0.5+0.1", 1)):
         workbook.active.append(row)
     workbook.save(tmp_path / "t.xlsx")
+    with pytest.raises(ImportFileError, match=r"row 2 has the formula =0\.5\+0\.1 without its result"):
+        load_survey(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize("is_computed", [True, False])
+def test_the_zero_that_stands_for_a_result_is_none(tmp_path: Path, is_computed: bool) -> None:
+    """XlsxWriter stores 0 as the result of each formula, and asks the program that opens the file to compute them."""
+    workbook = openpyxl.Workbook()
+    for row in (HEADER, ("Norway", "divorce", "=0.5+0.1", 1), ("Peru", "=1", 0.5, 1)):
+        workbook.active.append(row)
+    workbook.active["B3"].data_type = "s"  # a text
+    workbook.save(tmp_path / "openpyxl.xlsx")
+    with zipfile.ZipFile(tmp_path / "openpyxl.xlsx") as source, zipfile.ZipFile(tmp_path / "t.xlsx", "w") as target:
+        for name in source.namelist():
+            content = source.read(name).replace(b"<v></v>", b"<v>0</v>")
+            target.writestr(name, content.replace(b'fullCalcOnLoad="1"', b"") if is_computed else content)
+    if is_computed:
+        assert load_survey(tmp_path / "t.xlsx").cells[0].score == 0
+        return
     with pytest.raises(ImportFileError, match=r"row 2 has the formula =0\.5\+0\.1 without its result"):
         load_survey(tmp_path / "t.xlsx")
 
