@@ -437,7 +437,7 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
         require_columns(first_line.count(delimiter) + 1, str(path), ImportFileError)  # before a list of them is made
         reader = csv.reader(itertools.chain([first_line], remaining_lines), strict=True, delimiter=delimiter)
         try:
-            header = [name.strip() for name in next(reader, [])]
+            header = [name.strip().strip(BYTE_ORDER_MARK) for name in next(reader, [])]
             folded = sorted(map(_fold_name, header))
             folded_names = frozenset(folded)
             names = _rename_columns(header, known_columns)

@@ -147,6 +147,8 @@ def find_encoding(path: Path) -> str:
         block = file.read(_BLOCK_BYTES)
         if block.startswith(UTF_16_MARKS):
             return "utf-16"
+        if b"\0" in block[:2]:
+            raise ImportFileError(f"{path}: is text in UTF-16 without a byte order mark.", SAVE_AS_UTF8)
         try:
             while block:
                 if not block.isascii() or decoder.getstate()[0]:

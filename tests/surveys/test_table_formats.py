@@ -163,6 +163,13 @@ def test_another_encoding_is_refused(tmp_path: Path, word: str, encodings: list[
             load_survey(tmp_path / "t.csv")
 
 
+def test_text_in_utf16_without_a_mark_is_named(tmp_path: Path) -> None:
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-be"):
+        (tmp_path / "t.csv").write_bytes(text().encode(encoding))
+        with pytest.raises(ImportFileError, match="is text in UTF-16 without a byte order mark"):
+            load_survey(tmp_path / "t.csv")
+
+
 def test_words_of_western_languages_are_latin(tmp_path: Path) -> None:
     words = (
         "«Qu’est-ce…» l´été ÇA VA À Noël 25°C 10€ m² n°5 für MÜSSEN „süß“ 5µm a×b ¿Qué? ¡Hola! São col·lecció öö Å ýmis"
@@ -269,7 +276,7 @@ def test_control_characters_of_a_spreadsheet_are_read_as_they_were_written(tmp_p
 
 
 def test_a_byte_order_mark_within_a_joined_file_is_no_part_of_a_name(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("\ufeffid,answer\na,x\n\ufeffb,y\n", encoding="utf-8")
+    (tmp_path / "t.csv").write_text("\ufeff\ufeffid,answer\na,x\n\ufeffb,y\n", encoding="utf-8")
     assert [row.cells["id"] for row in read_rows(tmp_path / "t.csv", ["id", "answer"])] == ["a", "b"]
 
 
