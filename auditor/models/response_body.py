@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from auditor.models.finish_reasons import classify_finish_reason
+
 CONTENT_TYPE = "text/event-stream"
 END_MARK = "[DONE]"
 EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -80,9 +82,14 @@ def _add_piece(joined: dict[str, Any], choice: Mapping[str, Any]) -> None:
         joined["finish_reason"] = choice["finish_reason"]
     if isinstance(logprobs := choice.get("logprobs"), dict) and isinstance(logprobs.get("content"), list):
         joined.setdefault("logprobs", {"content": []})["content"].extend(logprobs["content"])
-    # A server that sends the whole answer as one event may leave it under its name in responses that are no stream.
-    delta, message = choice.get("delta") or choice.get("message"), joined["message"]
-    for name, field in (delta if isinstance(delta, dict) else {}).items():
+    message = joined["message"]
+    # A server that sends the whole answer as one event may leave it under its name in responses that are no stream;
+    # others repeat there what they have sent in pieces.
+    has_pieces = message.get("content") or message.get("tool_calls")
+    delta = choice.get("delta") or (None if has_pieces else choice.get("message"))
+    for name, piece in (delta if isinstance(delta, dict) else {}).items():
+        # Mistral sends parts while the model thinks, and texts after it.
+        field = _join_parts(piece) if name == "content" and isinstance(piece, list) else piece
         if name == "tool_calls" and isinstance(field, list):
             _add_tool_calls(message.setdefault("tool_calls", []), field)
         elif name in JOINED_TEXTS and isinstance(field, str):
@@ -117,6 +124,7 @@ def _finish(completion: dict[str, Any], choices: Mapping[int, dict[str, Any]]) -
 
 
 MAX_FINISH_REASON_CHARS = 100
+FAILED_REASON = "error"
 FINISH_REASON_FIELDS = (
     "native_finish_reason",
     "finish_reason",
@@ -159,14 +167,19 @@ def native_finish_reason(body: Mapping[str, Any] | None) -> str | None:
     if is_responses_body(body):
         return responses_status(body)
     for json_object in _finish_reason_objects(body):
-        for field in FINISH_REASON_FIELDS:
-            if (
-                isinstance(reason := json_object.get(field), (str, int))
-                and not isinstance(reason, bool)
-                and str(reason)
-            ):
-                return str(reason)[:MAX_FINISH_REASON_CHARS]
+        reasons = [text for field in FINISH_REASON_FIELDS if (text := _reason_text(json_object.get(field)))]
+        if json_object.get("error"):  # as OpenRouter says that a provider failed after it had sent a part of the answer
+            return FAILED_REASON
+        if reasons:
+            # OpenRouter sends its provider's reason beside its own, which may be the worse one.
+            return max(reasons[:2], key=classify_finish_reason) if "native_finish_reason" in json_object else reasons[0]
     return None
+
+
+def _reason_text(reason: object) -> str | None:
+    """A finish reason as text, at most `MAX_FINISH_REASON_CHARS` characters; None for an empty one or another type."""
+    is_reason = isinstance(reason, (str, int)) and not isinstance(reason, bool)
+    return str(reason)[:MAX_FINISH_REASON_CHARS] or None if is_reason else None
 
 
 def is_responses_body(body: Mapping[str, Any]) -> bool:
@@ -274,9 +287,14 @@ def join_text_parts(body: Mapping[str, Any] | None, kind: Literal["text", "refus
     match body:
         # The first choice's message has a list as its content.
         case {"choices": [{"message": {"content": [*parts]}}, *_]}:
-            texts = [part.get(kind) for part in parts if isinstance(part, Mapping) and part.get("type") == kind]
-            return "".join(text for text in texts if isinstance(text, str)) or None
+            return _join_parts(parts, kind) or None
     return None
+
+
+def _join_parts(parts: list[Any], kind: str = "text") -> str:
+    """The texts of the parts of a kind, joined."""
+    texts = [part.get(kind) for part in parts if isinstance(part, Mapping) and part.get("type") == kind]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def fill_missing_fields(body: Mapping[str, Any]) -> bytes | None:

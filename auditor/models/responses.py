@@ -61,12 +61,13 @@ def parse_response(
         return build_answer(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE_ERROR)
     message = choices[0].message
     text = join_text_parts(body) or (message.content if isinstance(message.content, str) else None)
-    tool_arguments = _tool_call_arguments(call, message)
-    if tool_arguments is not None and not (text and text.strip()):
+    tool_arguments = _tool_call_arguments(call, message, has_text=bool(text and text.strip()))
+    if tool_arguments is not None:
         if call.schema is None:
             tool_error = "the model called an unknown tool and returned no text"
             return build_answer(call, response, body, Outcome.UNPARSED, error=tool_error)
-        text = tool_arguments
+        # Claude writes what it is about to do before it calls the tool; another answer there is a second one.
+        text = "\n".join(dict.fromkeys(filter(str.strip, (text or "", tool_arguments))))
     if _has_other_choice(call, choices, text):
         return build_answer(call, response, body, Outcome.UNPARSED, text=text, error=TWO_CHOICES_ERROR)
     refusal = _refusal_text(message) or join_text_parts(body, "refusal")
@@ -178,20 +179,21 @@ def _is_all_reasoning(call: Call, response: Any, message: Any, capability: Capab
     )
 
 
-def _tool_call_arguments(call: Call, message: Any) -> str | None:
+def _tool_call_arguments(call: Call, message: Any, *, has_text: bool) -> str | None:
     """Arguments of the tool that the model called, as JSON text: of the required tool, else of the first one called.
 
     Several calls with different arguments are several answers, whose texts are joined. None if the model called no
-    tool.
+    tool, or beside a text only another one than the required.
     """
     tool_calls = [getattr(tool_call, "function", None) for tool_call in getattr(message, "tool_calls", None) or []]
     functions = [function for function in tool_calls if function is not None]
-    required_name = (call.schema or "").rpartition(".")[2]
     names = [function.name for function in functions]
-    name = required_name if required_name in names else next(iter(names), None)
-    candidates = [function for function in functions if function.name == name]
-    texts = dict.fromkeys(str(function.arguments or "") for function in candidates)
-    return "\n".join(texts) if candidates else None
+    required_name = (call.schema or "").rpartition(".")[2]
+    is_called = call.schema is not None and required_name in names
+    if not names or (has_text and not is_called):
+        return None
+    name = required_name if is_called else names[0]
+    return "\n".join(dict.fromkeys(str(function.arguments or "") for function in functions if function.name == name))
 
 
 def build_answer(

@@ -117,6 +117,8 @@ FINISH_CASES: list[tuple[str, dict[str, Any], Outcome, str]] = [
     ("openai/x", openai("MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
     ("mistral/x", openai("model_length"), Outcome.TRUNCATED, "model_length"),
     ("openrouter/x", openai("stop", native_finish_reason="MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
+    ("openrouter/x", openai("length", native_finish_reason="STOP"), Outcome.TRUNCATED, "length"),
+    ("openai/x", openai("stop", error=None), Outcome.OK, "stop"),
     ("openai/x", openai("sensitive"), Outcome.REFUSED, "sensitive"),
     ("openai/x", openai("MALFORMED_RESPONSE"), Outcome.UNPARSED, "MALFORMED_RESPONSE"),
     ("anthropic/x", anthropic("pause_turn"), Outcome.TRUNCATED, "pause_turn"),
@@ -159,8 +161,20 @@ async def test_bedrocks_finish_reason_is_read_from_the_response(
     assert (answer.outcome, answer.finish_reason) == (outcome, reason)
 
 
-async def test_a_failure_with_status_200_is_retried_and_its_text_is_dropped(server: FakeServer) -> None:
-    answer = await ask(server, openai("error"), max_attempts=2)
+@pytest.mark.parametrize(
+    "body",
+    [
+        openai("error"),
+        openai("error", native_finish_reason="stop"),
+        openai(None, error={"code": 502, "message": "Provider disconnected"}),
+        openai("stop", error={"code": 502, "message": "Provider disconnected"}),
+    ],
+    ids=["as the reason", "as OpenRouter's, beside its provider's", "in the choice", "in the choice, beside a reason"],
+)
+async def test_a_failure_with_status_200_is_retried_and_its_text_is_dropped(
+    server: FakeServer, body: dict[str, Any]
+) -> None:
+    answer = await ask(server, body, max_attempts=2)
     assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.SERVER_ERROR, None, 2)
     assert "finish reason 'error'" in (answer.error or "")
 

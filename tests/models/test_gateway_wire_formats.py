@@ -65,6 +65,17 @@ RESPONSE_CASES = {
                                                          f"{JUDGEMENT}\n{OTHER_JUDGEMENT}"),
     "a tool of another name": ResponseCase(lambda r: tool_call("answer", JUDGEMENT), Outcome.OK, JUDGEMENT),
     "words beside a tool": ResponseCase(lambda r: tool_call("search", "{}", JUDGEMENT), Outcome.OK, JUDGEMENT),
+    "words before the required tool": ResponseCase(
+        lambda r: tool_call("MoralJudgement", JUDGEMENT, "I will record it."), Outcome.OK,
+        f"I will record it.\n{JUDGEMENT}",
+    ),
+    "the same answer in words and in the tool": ResponseCase(
+        lambda r: tool_call("MoralJudgement", JUDGEMENT, JUDGEMENT), Outcome.OK, JUDGEMENT,
+    ),
+    "another answer in words than in the tool": ResponseCase(
+        lambda r: tool_call("MoralJudgement", JUDGEMENT, OTHER_JUDGEMENT), Outcome.OK,
+        f"{OTHER_JUDGEMENT}\n{JUDGEMENT}",
+    ),
     "a tool without arguments": ResponseCase(lambda r: tool_call("MoralJudgement", ""), Outcome.SERVER_ERROR),
     "a tool in place of words": ResponseCase(lambda r: tool_call("search", "{}"), Outcome.UNPARSED, schema=None),
     "a tool cut off": ResponseCase(

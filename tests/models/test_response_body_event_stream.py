@@ -74,8 +74,22 @@ def test_reasoning_refusals_tool_calls_and_log_probabilities_are_joined() -> Non
     assert message["tool_calls"][0]["function"] == {"name": "Reply", "arguments": '{"a": 1}'}
 
 
-def test_a_whole_answer_in_one_event_is_read() -> None:
-    joined = join_events(events(completion(ANSWER).body, "[DONE]"))
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+"""A part of Mistral's (docs.mistral.ai, reasoning), after which the text comes in parts or as it is."""
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [completion(ANSWER).body],
+        [chunk({"content": [THOUGHT]}), chunk({"content": ANSWER[:9]}), chunk({"content": ANSWER[9:]}, "stop")],
+        [chunk({"content": [THOUGHT, {"type": "text", "text": part}]}, "stop") for part in (ANSWER[:9], ANSWER[9:])],
+        [chunk({"content": ANSWER}), completion(ANSWER).body],
+    ],
+    ids=["in one event", "after a thought", "in parts", "and once more at the end"],
+)
+def test_a_whole_answer_is_read_once(chunks: list[dict[str, Any] | str]) -> None:
+    joined = join_events(events(*chunks, "[DONE]"))
     assert joined is not None
     assert joined["choices"][0]["message"]["content"] == ANSWER
 
