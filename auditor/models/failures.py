@@ -54,20 +54,17 @@ RESET_HEADER_PATTERN = re.compile(r"rate-?limit.*-reset\b")
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Parse the wait in seconds from `retry-after-ms` or `retry-after`: seconds, a duration such as `6s`, or a date.
+    """Parse the wait in seconds from `retry-after-ms` or `retry-after`: seconds, a duration such as `6s`, or a time.
 
-    None if both are absent or unreadable. A date in the past or a negative number is 0; a wait of more than
+    None if both are absent or unreadable. A time in the past or a negative number is 0; a wait of more than
     `MAX_RETRY_AFTER_S` is capped. Both headers are also read with litellm's prefix.
     """
     texts = _texts_by_header(headers)
-    seconds = _parse_number(texts.get("retry-after-ms"))
-    if seconds is not None:
-        return _bound(seconds / 1000)
-    text = texts.get("retry-after")
-    for parse in (_parse_number, parse_duration, _seconds_until_http_date):
-        if (seconds := parse(text)) is not None:
-            return _bound(seconds)
-    return None
+    milliseconds = _parse_number(texts.get("retry-after-ms"))
+    if milliseconds is not None:
+        return _bound(milliseconds / 1000)
+    seconds = _seconds_until_reset(texts.get("retry-after", ""))
+    return None if seconds is None else _bound(seconds)
 
 
 def parse_limit_reset(headers: Mapping[str, str]) -> float | None:

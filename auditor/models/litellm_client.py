@@ -117,23 +117,33 @@ def is_routing_param(param_name: str) -> bool:
 
 
 class TokenPrice(NamedTuple):
-    """Price in US dollars per token: of the prompt, of the completion, and of prompt tokens in the provider's cache."""
+    """Price in US dollars per token.
+
+    Attributes:
+        prompt_usd, completion_usd: of the prompt and of the completion.
+        cached_usd: of prompt tokens in the provider's cache.
+        cache_write_fee_usd: what prompt tokens that are written to the cache cost beside the price of the prompt.
+    """
 
     prompt_usd: float
     completion_usd: float
     cached_usd: float
+    cache_write_fee_usd: float = 0.0
 
-    def request_cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int) -> float:
-        """Cost of one request in US dollars; `cached_tokens` are a part of `prompt_tokens`."""
+    def request_cost(
+        self, prompt_tokens: int, completion_tokens: int, cached_tokens: int, written_tokens: int = 0
+    ) -> float:
+        """Cost of one request in US dollars; `cached_tokens` and `written_tokens` are parts of `prompt_tokens`."""
         return (
             (prompt_tokens - cached_tokens) * self.prompt_usd
             + cached_tokens * self.cached_usd
+            + written_tokens * self.cache_write_fee_usd
             + completion_tokens * self.completion_usd
         )
 
     def scaled_by(self, factor: float) -> TokenPrice:
         """The price times a factor, such as 0.5 for a batch."""
-        return TokenPrice(self.prompt_usd * factor, self.completion_usd * factor, self.cached_usd * factor)
+        return TokenPrice(*(usd * factor for usd in self))
 
 
 PRICE_LIST_FILE = "model_prices_and_context_window_backup.json"
@@ -166,13 +176,23 @@ def _listed_entry(model: str) -> dict[str, Any]:
     return price_list.get(model) or price_list.get(split_model_id(model)[1]) or {}
 
 
+def _is_of_provider(entry: dict[str, Any], model: str) -> bool:
+    """Whether an entry of the list is that of a model's own provider, which may have a longer or shorter name there.
+
+    The model `openrouter/deepseek/x` is not `deepseek/x`: DeepSeek's own price is another one.
+    """
+    prefix, name = split_model_id(model)
+    listed_prefix = str(entry.get("litellm_provider") or prefix)
+    return prefix == name or listed_prefix.startswith(prefix) or prefix.startswith(listed_prefix)
+
+
 SEARCHING_MODELS = re.compile(r"(?:^|[/-])(?:sonar|search|deep-research|online)(?:[/-]|$)")
 """Names of models that search the web by themselves, for a fee for each search."""
 
 
 @functools.cache
 def listed_token_price(model: str, tier: str | None = None) -> TokenPrice | None:
-    """Price of a model's tokens in litellm's list; None if it is not listed, or if there is more to pay than these.
+    """Price of a model's tokens in litellm's list; None if its provider's is not listed, or if there is more to pay.
 
     That is a fee for each request or search, or another price of hidden reasoning. Cached tokens cost as much as other
     prompt tokens if the list has no price for them.
@@ -185,10 +205,16 @@ def listed_token_price(model: str, tier: str | None = None) -> TokenPrice | None
     if prompt_usd is None or completion_usd is None or entry.get("input_cost_per_request"):
         return None
     has_reasoning_price = entry.get("output_cost_per_reasoning_token") not in (None, entry["output_cost_per_token"])
-    if has_reasoning_price or SEARCHING_MODELS.search(model):
+    if has_reasoning_price or SEARCHING_MODELS.search(model) or not _is_of_provider(entry, model):
         return None
-    cached_usd = entry.get(f"cache_read_input_token_cost{suffix}")
-    return TokenPrice(float(prompt_usd), float(completion_usd), float(prompt_usd if cached_usd is None else cached_usd))
+    # Of prompt tokens that are read from the cache, and that are written to it.
+    read_usd, write_usd = (entry.get(f"cache_{kind}_input_token_cost{suffix}") for kind in ("read", "creation"))
+    return TokenPrice(
+        float(prompt_usd),
+        float(completion_usd),
+        float(prompt_usd if read_usd is None else read_usd),
+        max(0.0, (write_usd or 0.0) - prompt_usd),
+    )
 
 
 @functools.cache

@@ -22,11 +22,10 @@ from auditor.models.failures import RequestFailure, classify_failure, clear_trac
 from auditor.models.logprobs import UNSUPPORTED_STATUSES, parse_choice_logprobs, parse_echo_logprobs
 from auditor.models.response_body import (
     TokenUsage,
-    counts_reasoning_apart,
     fill_missing_fields,
-    has_integer_counts,
     is_responses_body,
     parse_usage,
+    parse_written_tokens,
 )
 from auditor.models.response_reader import read_response
 from auditor.models.responses import ResponseBody, litellm_token_usage, parse_response, sanitize_strings
@@ -214,7 +213,7 @@ def _request_charge(
         call: the call that was sent.
         answer: the parsed or failed answer.
         exchange: record of the request and response.
-        usage: token counts as litellm read them; None if unknown.
+        usage: token counts as litellm read them, for formats that `parse_usage` does not know; None if unknown.
         cached_tokens: number of prompt tokens that the provider had cached; None if unknown.
         capability: what the call was sent under.
     """
@@ -223,17 +222,15 @@ def _request_charge(
         return NO_CHARGE
     if exchange.status is None:
         return charge_estimate(call, endpoint.price, capability)
-    reported_usage = parse_usage(exchange.json_body)
-    # litellm has zeros in the place of counts that it does not read, and of counts that are not integers, which are
-    # passed on as the provider sent them.
-    if (
-        usage is None
-        or (reported_usage and (usage.completion == 0 or not has_integer_counts(reported_usage)))
-        or counts_reasoning_apart(exchange.json_body)
-    ):
-        usage = reported_usage
-    has_text = answer.text is not None
-    return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=has_text, capability=capability)
+    return charge_usage(
+        call,
+        endpoint.price,
+        parse_usage(exchange.json_body) or usage,
+        cached_tokens or 0,
+        has_text=answer.text is not None,
+        written_tokens=parse_written_tokens(exchange.json_body),
+        capability=capability,
+    )
 
 
 def _mark_unsupported_measure(call: Call, failure: RequestFailure) -> RequestFailure:

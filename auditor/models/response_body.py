@@ -143,6 +143,10 @@ REASONING_DETAIL_FIELDS = ("completion_tokens_details", "output_tokens_details",
 """Names of the object in the token counts that holds the count of hidden reasoning."""
 REASONING_COUNT_FIELDS = ("reasoning_tokens", "thinking_tokens", "thoughtsTokenCount", "reasoningTokens")
 """Names of the count of hidden reasoning: OpenAI's and most others', Anthropic's, Gemini's, OCI's."""
+PROMPT_DETAIL_FIELDS = ("prompt_tokens_details", "input_tokens_details")
+"""Names of the object in the token counts that holds parts of the prompt's count."""
+WRITTEN_COUNT_FIELDS = ("cache_creation_input_tokens", "cacheWriteInputTokens")
+"""Names of the count of prompt tokens that are written to a cache, at Anthropic and at Bedrock."""
 REQUIRED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "candidates": {"usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}},
     "content": {"usage": {"input_tokens": 0, "output_tokens": 0}, "stop_reason": None},
@@ -215,7 +219,8 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     usage = body["usage"]
     if not isinstance(usage, Mapping):
         return None if usage is None else TokenUsage(usage, None)
-    usage = next((usage[name] for name in ("tokens", "billed_units") if isinstance(usage.get(name), Mapping)), usage)
+    # Cohere's `tokens` have those of a prompt of its own, hundreds for each request, which are not billed.
+    usage = next((usage[name] for name in ("billed_units", "tokens") if isinstance(usage.get(name), Mapping)), usage)
     if "prompt_tokens" in usage or "completion_tokens" in usage:
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         return TokenUsage(prompt, _sum_counts(completion, _uncounted_reasoning(body, prompt, completion)))
@@ -225,17 +230,6 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     cached_counts = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
     prompt, completion = _sum_counts(usage.get("input_tokens"), *cached_counts), usage.get("output_tokens")
     return TokenUsage(prompt, _sum_counts(completion, _uncounted_reasoning(body, prompt, completion)))
-
-
-def counts_reasoning_apart(body: Mapping[str, Any] | None) -> bool:
-    """Whether the provider counts hidden reasoning outside the tokens of the completion, which litellm does not add."""
-    usage = body.get("usage") if body is not None else None
-    if not isinstance(usage, Mapping):
-        return False
-    names = (
-        ("prompt_tokens", "completion_tokens") if "completion_tokens" in usage else ("input_tokens", "output_tokens")
-    )
-    return _uncounted_reasoning(body, *map(usage.get, names)) is not None
 
 
 def _uncounted_reasoning(body: Mapping[str, Any] | None, prompt: object, completion: object) -> int | None:
@@ -272,6 +266,19 @@ def parse_reasoning_tokens(body: Mapping[str, Any] | None) -> int | None:
             if (count := next((count for count in counts if type(count) is int and count >= 0), None)) is not None:
                 return count
     return None
+
+
+def parse_written_tokens(body: Mapping[str, Any] | None) -> int:
+    """Number of prompt tokens that the provider wrote to its cache, which some charge a fee for; 0 if it does not say.
+
+    OpenAI does from GPT-5.6 on, whether a cache is asked for or not (its guide on prompt caching).
+    """
+    usage = body.get("usage") if body is not None else None
+    if not isinstance(usage, Mapping):
+        return 0
+    details = next((usage[name] for name in PROMPT_DETAIL_FIELDS if isinstance(usage.get(name), Mapping)), {})
+    counts = (details.get("cache_write_tokens"), *map(usage.get, WRITTEN_COUNT_FIELDS))
+    return next((count for count in counts if type(count) is int and count > 0), 0)
 
 
 def has_integer_counts(usage: TokenUsage) -> bool:

@@ -252,7 +252,10 @@ def litellm_token_usage(response: Any) -> tuple[TokenUsage | None, int | None]:
     usage = getattr(response, "usage", None)
     if not (prompt_tokens := getattr(usage, "prompt_tokens", None)):
         return None, None
-    cached_tokens = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
+    # Moonshot has the count beside those of the prompt and the completion.
+    holders = (getattr(usage, "prompt_tokens_details", None), usage)
+    counts = (getattr(holder, "cached_tokens", None) for holder in holders)
+    cached_tokens = next((count for count in counts if count is not None), None)
     is_plausible = isinstance(cached_tokens, int) and 0 <= cached_tokens < MAX_TOKEN_COUNT
     return TokenUsage(prompt_tokens, getattr(usage, "completion_tokens", None)), cached_tokens if is_plausible else None
 

@@ -17,6 +17,7 @@ from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpo
 from auditor.errors import ConfigError
 from auditor.models.budget import (
     DEFAULT_MAX_OUTPUT_TOKENS,
+    Budget,
     RequestCharge,
     charge_estimate,
     charge_usage,
@@ -28,7 +29,7 @@ from auditor.models.litellm_client import TokenPrice, listed_token_price, token_
 from auditor.models.response_body import TokenUsage
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
-from tests.models.test_finish_reasons import anthropic, gemini, openai
+from tests.models.test_finish_reasons import anthropic, cohere, gemini, openai
 from tests.storage.test_database import save_sample_audit
 from tests.support.closing import closing
 from tests.support.fake_server import NEVER, FakeServer, Reply, answer, completion, error
@@ -103,6 +104,42 @@ async def test_an_answer_without_token_counts_is_charged_by_estimate_and_not_ret
     [uncounted_answer] = await ask(server, call(model=model))
     assert (uncounted_answer.outcome, uncounted_answer.text) == (Outcome.OK, "hello")
     assert (uncounted_answer.cost_usd, len(server.requests)) == (ESTIMATE, 1)
+
+
+COHERE_USAGE = {
+    "billed_units": {"input_tokens": 11, "output_tokens": 3},
+    "cached_tokens": 448,
+    "tokens": {"input_tokens": 506, "output_tokens": 4},
+}
+"""Of a recorded reply. The tokens of Cohere's own prompt are not billed (docs.cohere.com/reference/chat)."""
+CACHED_PROMPT = {"prompt_tokens": 100, "completion_tokens": 5, "cached_tokens": 60}
+WRITTEN_PROMPT = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cache_write_tokens": 80}}
+WRITTEN_INPUT = {"input_tokens": 20, "cache_creation_input_tokens": 80, "output_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "tokens", "usd"),
+    [
+        ("cohere_chat/x", cohere("COMPLETE") | {"usage": COHERE_USAGE}, (11, 3, None), 11 + 6),
+        ("moonshot/x", openai("stop", "hello", CACHED_PROMPT), (100, 5, 60), 40 + 30 + 10),
+        ("openai/x", openai("stop", "hello", WRITTEN_PROMPT), (100, 5, None), 100 + 20 + 10),
+        ("anthropic/x", anthropic("end_turn", "hello") | {"usage": WRITTEN_INPUT}, (100, 5, 0), 100 + 20 + 10),
+    ],
+    ids=["Cohere's billed units", "Moonshot's cached tokens", "OpenAI's cache writes", "Anthropic's cache writes"],
+)
+async def test_what_the_provider_bills_is_charged(
+    server: FakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    body: dict[str, Any],
+    tokens: tuple[int, int, int | None],
+    usd: float,
+) -> None:
+    monkeypatch.setattr("auditor.models.endpoint.token_price", lambda _: PRICE._replace(cache_write_fee_usd=0.25))
+    server.script = lambda _: Reply(body=body)
+    [billed] = await ask(server, call(model=model))
+    assert (billed.prompt_tokens, billed.completion_tokens, billed.cached_tokens) == tokens
+    assert (billed.cost_usd, billed.attempts[0].estimated) == (usd, False)
 
 
 @pytest.mark.parametrize(
@@ -303,6 +340,29 @@ def test_a_listed_price_that_is_not_all_there_is_to_pay_is_unknown(model: str) -
     assert listed_token_price(model) is None
     with pytest.raises(ConfigError, match="the price of 's' is unknown"):
         require_prices([ModelSection(name="s", model=model)], BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("model", "listed"),
+    [("deepseek/deepseek-v4-flash", True), ("openrouter/deepseek/deepseek-v4-flash", False), ("openai/gpt-4o", True),
+     ("github/gpt-4o", False), ("gpt-4o", True), ("vertex_ai/gemini-2.5-flash", True),
+     ("cohere_chat/command-a-03-2025", True), ("mistral/mistral-small-latest", True),
+     ("bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0", True)],
+)  # fmt: skip
+def test_the_price_of_another_provider_with_a_model_of_that_name_is_not_taken(model: str, listed: bool) -> None:
+    assert (listed_token_price(model) is not None) == listed
+
+
+def test_the_fee_for_prompt_tokens_that_are_written_to_a_cache_is_listed_charged_and_reserved() -> None:
+    price = listed_token_price("openai/gpt-5.6")
+    assert price is not None
+    assert price.cache_write_fee_usd == pytest.approx(price.prompt_usd / 4)
+    assert price.scaled_by(0.5).request_cost(1000, 0, 0, 800) == pytest.approx(price.prompt_usd * (1000 + 200) / 2)
+    assert listed_token_price("openai/gpt-4.1")[3] == 0  # type: ignore[index]
+    fee = Budget(1.0).estimate_max_cost(call(), price) - Budget(1.0).estimate_max_cost(
+        call(), price._replace(cache_write_fee_usd=0.0)
+    )
+    assert fee == pytest.approx(8 / 3 * price.prompt_usd / 4)
 
 
 def test_the_listed_price_is_that_of_the_tier_and_unknown_with_a_fee() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -212,8 +213,18 @@ def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | 
     assert parse_retry_after(headers) == seconds
 
 
-def test_retry_after_as_a_date() -> None:
-    later = format_datetime(datetime.now(UTC) + timedelta(hours=10))
+@pytest.mark.parametrize(
+    "form",
+    [
+        format_datetime,
+        datetime.isoformat,
+        lambda later: f"{later.timestamp():.0f}",  # github.com/cloudfoundry/cloud_controller_ng/issues/2544
+        lambda later: f"{later.timestamp() * 1000:.0f}",
+    ],
+    ids=["HTTP", "ISO 8601", "seconds since 1970", "milliseconds since 1970"],
+)
+def test_retry_after_as_a_time(form: Callable[[datetime], str]) -> None:
+    later = form(datetime.now(UTC) + timedelta(hours=10))
     assert parse_retry_after({"retry-after": later}) == pytest.approx(36_000, abs=300)
 
 
