@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from auditor.config import AuditConfig, resolve_secret
 from auditor.config.credential_hosts import (
@@ -31,6 +32,11 @@ SECRET_VALUE = re.compile(
     re.IGNORECASE,
 )
 """How the keys of common providers begin, and those of this form that are sent as credentials."""
+SECRET_PARAM = re.compile(
+    r"(?:(?:api|access|auth|bearer|client|private|secret|subscription)[_-]?)*(?:key|token|secret|password)|authorization",
+    re.IGNORECASE,
+)
+"""Names of parameters, and of fields in the query of an address, that hold a secret; not `max_token`, for example."""
 REFERENCE = re.compile(r"os\.environ/\w+")
 
 
@@ -44,11 +50,22 @@ def secret_header_variables(model: ModelSection) -> dict[str, str]:
 
 
 def refuse_literal_secrets(model: ModelSection) -> None:
-    """Refuse a header whose value is a secret itself, since the configuration is stored and shared.
+    """Refuse a secret in a header, another parameter or the address, since the configuration is stored and shared.
 
     Raises:
-        ConfigError: a header holds a secret, or a malformed reference; the message does not show it.
+        ConfigError: one of them holds a secret, or a header a malformed reference; the message does not show it.
     """
+    params = {name: value for name, value in model.params.items() if not name.lower().endswith("headers")}
+    query = dict(parse_qsl(urlsplit(model.api_base or "").query))
+    for place, fields in (("params", params), ("the query of api_base", query)):
+        if (
+            secret := next((path for path, _ in _iter_texts(fields) if SECRET_PARAM.fullmatch(path[-1])), None)
+        ) is not None:
+            raise ConfigError(
+                f"model '{model.name}': '{'.'.join(secret)}' in {place} holds a secret.",
+                f'Remove it. Name the variable that holds it in api_key = "{ENV_PREFIX}NAME" or, if the server expects '
+                f'it in another header, in params = {{ extra_headers = {{ "HEADER" = "{ENV_PREFIX}NAME" }} }}.',
+            )
     for table, name, value in _iter_headers(model):
         text = value if isinstance(value, str) else ""
         is_reference = table == "extra_headers" and REFERENCE.fullmatch(text) is not None
@@ -59,6 +76,18 @@ def refuse_literal_secrets(model: ModelSection) -> None:
                 "}. Set that variable to the whole value of the header, and run `auditor trust CONFIG` if the model "
                 "has an api_base.",
             )
+
+
+def _iter_texts(node: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path of names and the value of each text in parameters, at any depth."""
+    if isinstance(node, Mapping):
+        for name, child in node.items():
+            yield from _iter_texts(child, (*path, str(name)))
+    elif isinstance(node, list):
+        for child in node:
+            yield from _iter_texts(child, path)
+    elif isinstance(node, str):
+        yield path, node
 
 
 def _iter_headers(model: ModelSection) -> Iterator[tuple[str, str, object]]:

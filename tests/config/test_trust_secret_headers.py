@@ -48,6 +48,34 @@ def test_a_literal_secret_is_refused_and_not_shown(name: str) -> None:
     assert len(LITERAL_SECRETS[name]) < 6 or LITERAL_SECRETS[name] not in str(refused.value)
 
 
+SECRET_SETTINGS: dict[str, dict[str, Any]] = {
+    "extra_query.api-key": {"params": {"extra_query": {"api-key": SECRET}}},
+    "extra_body.api_key": {"params": {"extra_body": {"api_key": SECRET}}},
+    "extra_body.tools.authorization": {"params": {"extra_body": {"tools": [{"authorization": SECRET}]}}},
+    "subscription-key": {"api_base": f"https://models.example.org/v1?api-version=1&subscription-key={SECRET}"},
+}
+
+
+@pytest.mark.parametrize("name", SECRET_SETTINGS)
+def test_a_secret_in_another_parameter_or_in_the_address_is_refused_and_not_shown(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{name}' in .* holds a secret") as refused:
+        refuse_literal_secrets(model().model_copy(update=SECRET_SETTINGS[name]))
+    assert "extra_headers" in (refused.value.how_to_fix or "")
+    assert SECRET not in str(refused.value)
+
+
+def test_parameters_and_addresses_without_a_secret_are_accepted() -> None:
+    body = {
+        "max_tokens": 9,
+        "eos_token": "</s>",
+        "prompt_cache_key": "audit",
+        "tokenizer": "hf-internal-testing/x",
+        "key": 1,
+    }
+    section = model(extra_body=body, max_tokens=5, stop=["key"])
+    refuse_literal_secrets(section.model_copy(update={"api_base": "https://models.example.org/chat?api-version=1"}))
+
+
 @pytest.mark.parametrize("name", PLAIN_HEADERS)
 def test_other_headers_are_accepted(name: str) -> None:
     refuse_literal_secrets(model(extra_headers={name: PLAIN_HEADERS[name]}))
