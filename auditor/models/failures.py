@@ -167,6 +167,8 @@ TLS_HOST_SUFFIX = re.compile(r" ssl:(?:<[^>]*>|\w+)")
 """Suffix that the HTTP library adds to the name of a host that it cannot reach."""
 BLOCKING_STATUSES = (401, 402, 403, 404)
 """HTTP statuses after which every further request to the model would fail in the same way."""
+TEMPORARY_STATUSES = (408, 498)
+"""HTTP statuses below 500 of failures of the server, such as Groq's for its tier `flex` at its capacity."""
 WORDED_BLOCK_STATUSES = (400, 412)
 """HTTP statuses after which the same holds if the message says so; Fireworks AI sends 412 for a suspended account."""
 MODERATION_PATTERN = re.compile(MODERATION, re.IGNORECASE)
@@ -249,7 +251,7 @@ def _classify_response(
         body_delay_s: how long the response's body asks to wait, in seconds.
     """
     retry_after_s = header_delay_s or body_delay_s
-    if status < 300 or status >= 500 or status == 408:
+    if status < 300 or status >= 500 or status in TEMPORARY_STATUSES:
         return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
     if status not in (401, 402, 404, 429) and _is_moderation(text):
         return RequestFailure(Outcome.REFUSED, False, False, text, status)

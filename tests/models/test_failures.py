@@ -58,6 +58,8 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     # docs.anthropic.com/en/api/errors
     "anthropic balance": (400, {"error": {"message": "Your credit balance is too low to access the API."}}, BLOCKED),
     "anthropic overloaded": (529, {"type": "error", "error": {"message": "Overloaded"}}, SERVER),
+    # console.groq.com/docs/flex-processing
+    "groq flex at capacity": (498, {"error": {"message": "Capacity exceeded", "code": "capacity_exceeded"}}, SERVER),
     # openrouter.ai/docs/errors
     "openrouter filter": (403, {"error": {"message": "openai/x requires moderation on OpenRouter."}}, REFUSED),
     "openrouter model": (400, {"error": {"message": "nope is not a valid model ID"}}, BLOCKED),
