@@ -276,7 +276,9 @@ def parse_written_tokens(body: Mapping[str, Any] | None) -> int:
     usage = body.get("usage") if body is not None else None
     if not isinstance(usage, Mapping):
         return 0
-    details = next((usage[name] for name in PROMPT_DETAIL_FIELDS if isinstance(usage.get(name), Mapping)), {})
+    details: Mapping[str, Any] = next(
+        (usage[name] for name in PROMPT_DETAIL_FIELDS if isinstance(usage.get(name), Mapping)), {}
+    )
     counts = (details.get("cache_write_tokens"), *map(usage.get, WRITTEN_COUNT_FIELDS))
     return next((count for count in counts if type(count) is int and count > 0), 0)
 
