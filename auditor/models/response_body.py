@@ -235,16 +235,17 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
 def _uncounted_reasoning(body: Mapping[str, Any] | None, prompt: object, completion: object) -> int | None:
     """Number of tokens of hidden reasoning that are not part of the completion's; None if they are, or for none.
 
-    They are outside if the total is the sum of all three counts or, without a total, if they are more than the
-    completion's.
+    They are what the total has beside the prompt and the completion: Gemini's thoughts by OpenAI's protocol are counted
+    nowhere else. Without a total, they are outside if they are more than the completion's.
     """
-    reasoning = parse_reasoning_tokens(body)
-    if not reasoning or type(prompt) is not int or type(completion) is not int:
+    if body is None or type(prompt) is not int or type(completion) is not int:
         return None
-    usage = body["usage"] if body is not None else {}
-    total = usage.get("total_tokens")
-    is_outside = reasoning > completion if total is None else total == prompt + completion + reasoning
-    return reasoning if is_outside else None
+    usage, reasoning = body["usage"], parse_reasoning_tokens(body)
+    if type(total := usage.get("total_tokens")) is not int:
+        return reasoning if total is None and reasoning and reasoning > completion else None
+    uncounted = total - prompt - completion
+    # Some servers leave cached tokens out of the prompt's count.
+    return uncounted if uncounted > 0 and uncounted != _read_prompt_details(usage).get("cached_tokens") else None
 
 
 def parse_reasoning_tokens(body: Mapping[str, Any] | None) -> int | None:
@@ -276,11 +277,13 @@ def parse_written_tokens(body: Mapping[str, Any] | None) -> int:
     usage = body.get("usage") if body is not None else None
     if not isinstance(usage, Mapping):
         return 0
-    details: Mapping[str, Any] = next(
-        (usage[name] for name in PROMPT_DETAIL_FIELDS if isinstance(usage.get(name), Mapping)), {}
-    )
-    counts = (details.get("cache_write_tokens"), *map(usage.get, WRITTEN_COUNT_FIELDS))
+    counts = (_read_prompt_details(usage).get("cache_write_tokens"), *map(usage.get, WRITTEN_COUNT_FIELDS))
     return next((count for count in counts if type(count) is int and count > 0), 0)
+
+
+def _read_prompt_details(usage: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Counts of parts of the prompt in OpenAI's format; empty without any."""
+    return next((usage[name] for name in PROMPT_DETAIL_FIELDS if isinstance(usage.get(name), Mapping)), {})
 
 
 def has_integer_counts(usage: TokenUsage) -> bool:

@@ -113,6 +113,11 @@ COHERE_USAGE = {
 }
 """Of a recorded reply. The tokens of Cohere's own prompt are not billed (docs.cohere.com/reference/chat)."""
 CACHED_PROMPT = {"prompt_tokens": 100, "completion_tokens": 5, "cached_tokens": 60}
+TOTAL_WITH_THOUGHTS = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 145}
+"""As Gemini sends it by OpenAI's protocol (github.com/Clarifai/clarifai-python/pull/978)."""
+TOTAL_WITH_CACHED = {
+    "prompt_tokens": 40, "completion_tokens": 5, "total_tokens": 105, "prompt_tokens_details": {"cached_tokens": 60},
+}  # fmt: skip
 WRITTEN_PROMPT = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cache_write_tokens": 80}}
 WRITTEN_INPUT = {"input_tokens": 20, "cache_creation_input_tokens": 80, "output_tokens": 5}
 
@@ -122,10 +127,19 @@ WRITTEN_INPUT = {"input_tokens": 20, "cache_creation_input_tokens": 80, "output_
     [
         ("cohere_chat/x", cohere("COMPLETE") | {"usage": COHERE_USAGE}, (11, 3, None), 11 + 6),
         ("moonshot/x", openai("stop", "hello", CACHED_PROMPT), (100, 5, 60), 40 + 30 + 10),
+        ("openai/x", openai("stop", "hello", TOTAL_WITH_THOUGHTS), (100, 45, None), 100 + 90),
+        ("openai/x", openai("stop", "hello", TOTAL_WITH_CACHED), (40, 5, 60), 40 + 10),
         ("openai/x", openai("stop", "hello", WRITTEN_PROMPT), (100, 5, None), 100 + 20 + 10),
         ("anthropic/x", anthropic("end_turn", "hello") | {"usage": WRITTEN_INPUT}, (100, 5, 0), 100 + 20 + 10),
     ],
-    ids=["Cohere's billed units", "Moonshot's cached tokens", "OpenAI's cache writes", "Anthropic's cache writes"],
+    ids=[
+        "Cohere's billed units",
+        "Moonshot's cached tokens",
+        "thoughts in the total alone",
+        "cached tokens in the total",
+        "OpenAI's cache writes",
+        "Anthropic's cache writes",
+    ],
 )
 async def test_what_the_provider_bills_is_charged(
     server: FakeServer,

@@ -151,7 +151,7 @@ async def test_a_resumed_run_reserves_what_a_request_of_an_earlier_run_has_cost(
         ({"completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 100}}, 120),
         ({"completion_tokens": 120, "completion_tokens_details": {"reasoning_tokens": 100}}, 120),
         ({"completion_tokens": 20, "total_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 100}}, 20),
-        ({"completion_tokens": 20, "total_tokens": 130}, 20),
+        ({"completion_tokens": 20, "total_tokens": 130}, 120),
         ({"completion_tokens": 20, "total_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 0}}, 20),
     ],
 )
