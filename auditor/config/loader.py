@@ -22,7 +22,7 @@ from auditor.config.model_section import ENV_PREFIX, ModelSection
 from auditor.config.probes import KEEP_MISSING_PROBES
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection, LimitsSection, check_question_template
 from auditor.config.validation_messages import explain_validation_error
-from auditor.config.value_checks import RELEASED, Syntax, check_scale_ends, require_date
+from auditor.config.value_checks import RELEASED, Syntax, check_scale_ends, is_header_text, require_date
 from auditor.errors import ConfigError, ProbeError, UsageError, did_you_mean
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
 from auditor.redaction import register_secrets
@@ -285,16 +285,22 @@ def describe_unset_variable(name: str) -> str:
 def resolve_secret(reference: str) -> str:
     """Return the secret that `os.environ/NAME` refers to, and redact it from all texts from now on.
 
-    It is looked up at each call and never stored.
+    It is looked up at each call and never stored. Spaces and line breaks around it, as from a file, are no part of it.
 
     Raises:
-        ConfigError: the variable is not set or empty.
+        ConfigError: the variable is not set or empty, or no HTTP header can hold its value.
     """
     name = reference.removeprefix(ENV_PREFIX)
-    value = os.environ.get(name, "")
+    value = os.environ.get(name, "").strip()
     if not value:
         raise ConfigError(f"{describe_unset_variable(name)}.", f"Set it: export {name}=...")
     register_secrets(value)
+    if not is_header_text(value):
+        raise ConfigError(
+            f"the value of the environment variable {name} has a character that no HTTP header can hold, such as a "
+            "line break or a letter outside ASCII.",
+            f"Copy the key again: export {name}=...",
+        )
     return value
 
 

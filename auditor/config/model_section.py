@@ -14,6 +14,7 @@ from auditor.config.providers import EMBEDDED, Credentials, Prefill, Provider, p
 from auditor.config.value_checks import (
     check_attributes,
     check_base_url,
+    check_headers,
     check_json_serializable,
     check_unique,
 )
@@ -160,7 +161,9 @@ class ModelSection(ConfigSection):
     base_model: Annotated[str, Field(pattern=r"^\S+$")] | None = None
     """A publicly listed model whose price, limits and family apply, if `model` itself is not listed: `azure/gpt-4o` for
     an Azure deployment, for example."""
-    params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
+    params: Annotated[dict[str, Any], AfterValidator(check_json_serializable), AfterValidator(check_headers)] = Field(
+        default_factory=dict
+    )
     """Further request parameters, sent to the provider unchanged. Parameters that ask for several answers (`n`), and
     those that the provider would not be sent, are refused."""
     attributes: Annotated[dict[str, float | str], BeforeValidator(check_attributes)] = Field(default_factory=dict)

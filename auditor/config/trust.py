@@ -55,9 +55,14 @@ def refuse_literal_secrets(model: ModelSection) -> None:
     Raises:
         ConfigError: one of them holds a secret, or a header a malformed reference; the message does not show it.
     """
-    params = {name: value for name, value in model.params.items() if not name.lower().endswith("headers")}
+    # A parameter beside these tables is refused by its name (`request_params.check_params`).
+    tables = {
+        name: value
+        for name, value in model.params.items()
+        if isinstance(value, (Mapping, list)) and not name.lower().endswith("headers")
+    }
     query = dict(parse_qsl(urlsplit(model.api_base or "").query))
-    for place, fields in (("params", params), ("the query of api_base", query)):
+    for place, fields in (("params", tables), ("the query of api_base", query)):
         if (
             secret := next((path for path, _ in _iter_texts(fields) if SECRET_PARAM.fullmatch(path[-1])), None)
         ) is not None:

@@ -380,6 +380,27 @@ def check_json_serializable(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+def check_headers(params: dict[str, Any]) -> dict[str, Any]:
+    """Return a model's parameters if HTTP can hold the headers among them.
+
+    Raises:
+        ValueError: the value of a header is no text, or has a line break or a letter outside ASCII.
+    """
+    headers = params.get("extra_headers")
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        if not is_header_text(value):
+            raise ValueError(
+                f"the header '{name}' in extra_headers cannot be sent. How to fix: Write its value as a text in "
+                "quotation marks, without line breaks and letters outside ASCII."
+            )
+    return params
+
+
+def is_header_text(value: object) -> bool:
+    """Whether a value is a text that an HTTP header can hold: printable ASCII."""
+    return isinstance(value, str) and value.isascii() and value.isprintable()
+
+
 def check_scale_ends(scale: tuple[str, str]) -> tuple[str, str]:
     """Return the words for both ends of a scale; raise ValueError if they are the same."""
     low, high = (" ".join(text.split()).casefold() for text in scale)

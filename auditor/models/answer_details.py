@@ -38,6 +38,8 @@ STRUCTURE_PARAMETERS = frozenset(
     )
 )
 """Providers' names of the parameter that holds a requested JSON schema; the names inside it are not parameters."""
+UNLISTED_PARAMS = litellm_client.ALLOWED_ROUTING_PARAMS | {"extra_body", "extra_headers", "extra_query"}
+"""Parameters that a body does not have by their names: parts of the address, headers, and a table of further ones."""
 TOOL_FIELDS = ("tools", "toolconfig")
 FORMAT_FIELDS = (*sorted(STRUCTURE_PARAMETERS - set(TOOL_FIELDS)), "responsemimetype", "guidedjson")
 """Providers' names of the parameter that holds a response format, with or without a schema."""
@@ -59,11 +61,11 @@ def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> 
         details["sent"] = canonical_json({name: _hash_if_long(name, value) for name, value in parameters.items()})
         requested_params = {
             name: value
-            for name, value in call.params.items()
-            if name not in litellm_client.ALLOWED_ROUTING_PARAMS  # part of the address
+            for name, value in add_thinking_room(call.params, call, Capability()).items()
+            if name not in UNLISTED_PARAMS
         }
         details["altered"] = list_altered_params(
-            add_thinking_room(requested_params, call, Capability()),
+            {**requested_params, **call.params.get("extra_body", {})},
             parameters,
             is_structured=call.schema is not None,
             has_effort=_has_sent_effort(call),
@@ -120,9 +122,16 @@ def list_altered_params(
         ]
         if not sent_values:
             altered.append(name)
-        elif value not in sent_values:
+        elif not any(_has_all(sent_value, value) for sent_value in sent_values):
             altered.append(f"{name}={sent_values[0]}")
     return ", ".join(sorted(altered))
+
+
+def _has_all(sent: object, requested: object) -> bool:
+    """Whether a value was sent as requested; a table of parameters may have further ones."""
+    if isinstance(sent, Mapping) and isinstance(requested, Mapping):
+        return all(name in sent and _has_all(sent[name], value) for name, value in requested.items())
+    return sent == requested
 
 
 def sent_form(body: Mapping[str, Any]) -> AnswerForm:

@@ -84,6 +84,15 @@ def test_secrets_are_resolved_from_the_environment(monkeypatch: pytest.MonkeyPat
         resolve_secret("os.environ/SOME_KEY")
     monkeypatch.setenv("SOME_KEY", "s3cret")
     assert resolve_secret("os.environ/SOME_KEY") == "s3cret"
+    monkeypatch.setenv("SOME_KEY", " s3cret\r\n")
+    assert resolve_secret("os.environ/SOME_KEY") == "s3cret"
+    for secret in ("s3cr\net", "s3cr\u00e8t"):
+        monkeypatch.setenv("SOME_KEY", secret)
+        with pytest.raises(
+            ConfigError, match="the value of the environment variable SOME_KEY has a character"
+        ) as refused:
+            resolve_secret("os.environ/SOME_KEY")
+        assert secret not in str(refused.value)
 
 
 def test_a_grouping_path_is_relative_to_the_config(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from auditor import run_audit
 from auditor.config import AuditConfig, ModelSection
@@ -79,6 +80,12 @@ def test_parameters_and_addresses_without_a_secret_are_accepted() -> None:
 @pytest.mark.parametrize("name", PLAIN_HEADERS)
 def test_other_headers_are_accepted(name: str) -> None:
     refuse_literal_secrets(model(extra_headers={name: PLAIN_HEADERS[name]}))
+
+
+@pytest.mark.parametrize("value", [5, True, "a\nX-Other: b", "Z\u00fcrich", ["a"]])
+def test_a_header_that_http_cannot_hold_is_refused(value: object) -> None:
+    with pytest.raises(ValidationError, match="the header 'X-Team' in extra_headers cannot be sent"):
+        model(extra_headers={"X-Team": value})
 
 
 def test_a_reference_is_accepted_and_read() -> None:

@@ -130,3 +130,25 @@ def test_the_form_is_read_from_the_body_that_was_sent(name: str) -> None:
 async def test_parts_of_an_address_are_no_altered_parameters(server: FakeServer) -> None:
     [answer] = await ask(model_section(server, "azure/x"), call(api_version="2024-10-21"))
     assert answer.altered == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "extra_body", "altered"),
+    [
+        ("openai/x", {"chat_template_kwargs": {"enable_thinking": False}, "top_k": 5}, ""),
+        ("openai/x", {"seed": 9}, ""),
+        ("gemini/gemini-2.5-flash", {"generationConfig": {"topK": 5}}, ""),
+    ],
+)
+async def test_headers_and_fields_of_an_extra_body_are_no_altered_parameters(
+    server: FakeServer, model: str, extra_body: dict[str, Any], altered: str
+) -> None:
+    params = {"max_tokens": 50, "extra_headers": {"X-Team": "blue"}, "extra_body": extra_body}
+    section = model_section(server, model, params=params)
+    [answer] = await ask(section, Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, params=params))
+    request = server.requests[0]
+    assert {name.lower(): text for name, text in request.headers.items()}["x-team"] == "blue"
+    assert extra_body.items() <= request.body.items() or extra_body["generationConfig"].items() <= (
+        request.body["generationConfig"].items()
+    )
+    assert answer.altered == altered
