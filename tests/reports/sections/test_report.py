@@ -22,7 +22,7 @@ from auditor.metrics.people.survey_error import CorrectedCorrelation
 from auditor.reports import sections
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Callout, List, Name, Paragraph, Section
+from auditor.reports.document import Callout, List, Name, Paragraph, Section, Table
 from auditor.reports.sections.probe_sections import build_probe_sections
 from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
 from auditor.storage.database import Database
@@ -77,6 +77,21 @@ def test_no_column_is_empty_in_all_reports() -> None:
                 is_missing = all(row[i] is None for row in table["rows"] if len(row) == len(table["columns"]))
                 missing[table_id, title] = is_missing and missing.get((table_id, title), True)
     assert {column for column, is_missing in missing.items() if is_missing} == EMPTY_COLUMNS
+
+
+@pytest.mark.parametrize("kind", ["survey", "two methods", "judges"])
+def test_p_values_are_adjusted_where_their_column_says_so_and_nowhere_else(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
+    document = build_report_document(whole_report(kind))
+    assert "“p (adjusted)” is adjusted for all tests of its table (Holm), and “p” is of one test" in text_of(
+        document.opening
+    )
+    tables = [block for block in iterate_nodes(document) if isinstance(block, Table)]
+    columns = [column for table in tables for column in table.columns if column.style == "p_value"]
+    assert columns
+    for column in columns:
+        assert ("adjusted" in text_of(column.title).lower()) == ("adjusted" in (column.path or column.key)), column
 
 
 def test_each_estimate_that_is_not_shown_is_one_of_a_whole_report() -> None:
