@@ -10,7 +10,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -33,8 +33,9 @@ from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_results import AnswerKind
-from auditor.storage.row_classes import select_records, table_of, upsert
+from auditor.storage.row_classes import conversion_of, select_records, table_of, upsert
 
+R = TypeVar("R")
 MAX_VALUES = 100
 """Values of a column that a query lists; old versions of SQLite allow 999 variables."""
 DIRECT = "direct"
@@ -142,6 +143,15 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
             )
             for exclusion in _load_in_force(connection, audit_id)
         ]
+
+
+def load_excluded(db: Database, audit_id: int, record_class: type[R]) -> list[R]:
+    """Load the excluded records of a class as they were before."""
+    c, conversion = table_of(ExcludedContent).c, conversion_of(record_class)
+    query = sa.select(c.content).where(c.audit_id == audit_id, c.source == table_of(record_class).name)
+    with db.read() as connection:
+        rows = [json.loads(content) for content in connection.execute(query).scalars()]
+    return [conversion.to_record([row[name] for name in conversion.column_names]) for row in rows]
 
 
 def apply_exclusions(connection: sa.Connection, audit_id: int) -> None:

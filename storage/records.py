@@ -105,6 +105,31 @@ def replace_records(
         write_records(connection, audit_id, record_class, records, is_new=True)
 
 
+def delete_unplanned(
+    db: Database, audit_id: int, record_class: type[Any], planned: Iterable[tuple[object, ...]], **values: Iterable[str]
+) -> None:
+    """Delete an audit's records that its plan no longer has, as where it depends on answers that came later.
+
+    Args:
+        db, audit_id, record_class: as in `load_records`.
+        planned: keys, as stored, in the order of their columns.
+        values: by name of a column of the key, the values of records that may be deleted.
+    """
+    table = table_of(record_class)
+    columns = [column for column in table.primary_key if column.name != "audit_id"]
+    conditions = [table.c.audit_id == audit_id, *(table.c[name].in_(list(value)) for name, value in values.items())]
+    with db.read() as connection:
+        unplanned = set(map(tuple, connection.execute(sa.select(*columns).where(*conditions)))).difference(planned)
+
+    def job(connection: sa.Connection) -> None:
+        for key in unplanned:
+            is_key = (column == value for column, value in zip(columns, key, strict=True))
+            connection.execute(sa.delete(table).where(table.c.audit_id == audit_id, *is_key))
+
+    if unplanned:
+        db.write(job)
+
+
 @functools.cache
 def _select_all(record_class: type[Any]) -> sa.Select[Any]:
     """A query of all records of a class. Cached: SQLAlchemy takes longer to build it than SQLite for a few rows."""

@@ -217,6 +217,46 @@ def test_comparisons(server: FakeServer, storage: str) -> None:
     assert_repeated(load(storage, Comparison), 12)
 
 
+def require_derived(storage: str) -> None:
+    """All stored results follow from the recorded answers."""
+    with open_database(storage, create=False) as db:
+        check = derive_again(db, audits.get_audit(db, "scripted")).check
+    assert check is not None
+    assert not check.changed
+
+
+def test_comparisons_of_answers_that_came_later_take_the_place_of_others(server: FakeServer, storage: str) -> None:
+    def script(request: Request) -> Reply:
+        return completion('{"answer": "A"}') if request.schema == "Preference" else answer(request)
+
+    server.script = RefusesFirst(script, lambda request: request.is_direct_question and request.draw() < 0.5)
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:3]}
+    logic = {"items": "traces", "both_orders": False, "negated": False, "samples": 2, "sampled_pairs": 1}
+    audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": {"samples": 3}, "logic": logic})
+    run_audit(audit, storage=storage)
+    assert len(load(storage, Comparison)) < 2 * 3 * (15 + 2)
+    run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
+    comparisons = load(storage, Comparison)
+    assert len(comparisons) == 2 * 3 * (15 + 2)  # six answers on each of three topics: 15 pairs, and one repeated twice
+    shown = {(x.judge, x.context, x.item_a, x.item_b) for x in comparisons}
+    assert not [x for x in comparisons if (x.judge, x.context, x.item_b, x.item_a) in shown]
+    require_derived(storage)
+
+
+def test_verdicts_on_answers_that_came_later_take_the_place_of_others(server: FakeServer, storage: str) -> None:
+    server.script = RefusesFirst(
+        answer_question, lambda request: request.schema == "MoralAnswer" and request.draw() < 0.5
+    )
+    data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
+    semantic = {"limit": 6, "paraphrases": 0, "consistency": {"judge": "model-b", "samples": 4}}
+    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    run_audit(audit, storage=storage)
+    assert {x.left for x in load(storage, PairVerdict)} > {0}
+    run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
+    assert Counter((x.left, x.right) for x in load(storage, PairVerdict)) == {(0, 1): 6, (0, 2): 6, (0, 3): 6}
+    require_derived(storage)
+
+
 def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, storage: str) -> None:
     server.script = RefusesFirst(answer_question, lambda request: True)
     data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)

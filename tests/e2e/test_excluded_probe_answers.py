@@ -23,6 +23,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.run.audit_changes import exclude_answers, undo_exclusion
+from auditor.run.rederivation import derive_again
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
@@ -69,13 +70,20 @@ def losses(report: Report, stage: str, method: str | None = None) -> tuple[int, 
 
 
 def assert_undone(server: FakeServer | None, audit: AuditConfig | None, storage: str, before: Any, text: str) -> None:
-    """An undo restores all records and the report; neither it nor a run before it asks anything."""
+    """An undo restores all records and the report; neither it nor a run before it asks anything.
+
+    Records of a run after the exclusion are those that follow from the answers.
+    """
     n_requests = len(server.requests) if server is not None else 0
     name = "scripted" if audit is None else audit.name
     if audit is not None:
         excluded = load(storage, *before, name=name)
         run_audit(audit, storage=storage)
         assert load(storage, *before, name=name) == excluded
+        with open_database(storage, create=False) as db:
+            check = derive_again(db, audits.get_audit(db, name)).check
+        assert check is not None
+        assert not check.changed
     undo_exclusion(name, 1, storage=storage)
     assert load(storage, *before, name=name) == before
     assert to_json(report_of(storage, name)) == text
@@ -169,9 +177,7 @@ def test_comparisons_of_direct_answers_leave_with_these(server: FakeServer, stor
     comparisons = load(storage, Comparison)[Comparison]
     assert {x.outcome is Outcome.EXCLUDED for x in comparisons if "model-a #0" in (x.item_a, x.item_b)} == {True}
     assert {x.outcome is Outcome.EXCLUDED for x in comparisons if "model-a #0" not in (x.item_a, x.item_b)} == {False}
-    undo_exclusion("scripted", 1, storage=storage)
-    assert load(storage, Comparison) == before
-    assert to_json(report_of(storage)) == text
+    assert_undone(server, audit, storage, before, text)
 
 
 def answer_question(request: Request) -> Reply:
@@ -224,19 +230,22 @@ def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, 
     assert len(server.requests) == n_requests
 
 
-def test_answers_to_a_task_leave_with_the_direct_answers(server: FakeServer, storage: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sample", "pairs"), [(0, [(0, 1), (0, 2)]), (1, [(0, 1)])])
+def test_answers_to_a_task_leave_with_the_direct_answers(
+    server: FakeServer, storage: str, tmp_path: Path, sample: int, pairs: list[tuple[int, int]]
+) -> None:
     server.script = judge_sums
     semantic = {"questions": "task", "paraphrases": 0, "consistency": {"judge": "model-c"}}
     probes = {"direct": {"samples": 3, "temperature": 1.0}, "semantic": semantic}
     audit = task_audit(server.url, tmp_path, task=sum_task(tmp_path, items=2), probes=probes, judges=[])
     run_audit(audit, storage=storage)
     before, text = load(storage, MoralAnswerRecord, PairVerdict, name="sums"), to_json(report_of(storage, "sums"))
-    exclude_answers("sums", AnswerSelection("model-a", topic="sum00", sample=1), REASON, storage=storage)
+    exclude_answers("sums", AnswerSelection("model-a", topic="sum00", sample=sample), REASON, storage=storage)
     after = load(storage, MoralAnswerRecord, PairVerdict, name="sums")
     excluded = [x for x in after[MoralAnswerRecord] if x.outcome is Outcome.EXCLUDED]
-    assert [(x.model, x.question, x.sample, x.text) for x in excluded] == [("model-a", "sum00", 1, None)]
-    [verdict] = [x for x in before[PairVerdict] if x not in after[PairVerdict]]
-    assert (verdict.model, verdict.question, verdict.left, verdict.right) == ("model-a", "sum00", 0, 1)
+    assert [(x.model, x.question, x.sample, x.text) for x in excluded] == [("model-a", "sum00", sample, None)]
+    lost = [x for x in before[PairVerdict] if x not in after[PairVerdict]]
+    assert [(x.model, x.question, x.left, x.right) for x in lost] == [("model-a", "sum00", *pair) for pair in pairs]
     assert_undone(server, audit, storage, before, text)
 
 

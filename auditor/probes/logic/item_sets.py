@@ -16,7 +16,8 @@ from auditor.domain.terms import short_id
 from auditor.errors import ConfigError, ImportFileError
 from auditor.probes.logic.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR, Item, ItemSet
 from auditor.probes.logic.settings import LogicProbe
-from auditor.storage import results
+from auditor.storage import exclusions, results
+from auditor.storage.records import load_records
 from auditor.surveys.countries import native_languages
 from auditor.surveys.row_reader import read_rows
 
@@ -91,29 +92,49 @@ def build_topic_set(config: AuditConfig, survey: Survey, country: str, cells: It
 
 
 def build_trace_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
-    """Build one set for each cell of the configured countries, with the blinded texts of its `ok` traces."""
+    """Build one set for each cell of the configured countries, with the blinded texts of its `ok` traces.
+
+    A trace that was excluded since stays an item, so that the same questions are planned (`list_excluded_items`).
+    """
     countries = set(configured_countries(probe, context.survey))
     cells = [cell for cell in context.cells if cell.country in countries]
     traces_by_cell: dict[Cell, list[Trace]] = {cell: [] for cell in cells}
-    for trace in results.load_traces(context.db, context.audit_id, cells):
+    excluded = {
+        (trace.model, trace.cell, trace.sample): trace
+        for trace in exclusions.load_excluded(context.db, context.audit_id, Trace)
+    }
+    for stored in results.load_traces(context.db, context.audit_id, cells):
+        trace = excluded.get((stored.model, stored.cell, stored.sample), stored)
         if trace.outcome is Outcome.OK and trace.text:
             traces_by_cell[trace.cell].append(trace)
     return [
         ItemSet(
-            context=f"{cell.country}{CELL_SEPARATOR}{cell.topic}",
+            context=_name_cell(cell),
             text="",
             criterion=probe.relation,
             items=tuple(
-                Item(
-                    f"{trace.model}{TRACE_ITEM_SEPARATOR}{trace.sample}",
-                    blind_trace(context.config, context.survey, trace),
-                )
-                for trace in traces
+                Item(_name_trace(trace), blind_trace(context.config, context.survey, trace)) for trace in traces
             ),
             language=prompt_language(context.config),
         )
         for cell, traces in traces_by_cell.items()
     ]
+
+
+def list_excluded_items(context: RunContext, probe: LogicProbe) -> set[tuple[str, str]]:
+    """List the context and the id of each item that is an excluded trace: nothing is asked about it."""
+    if probe.items != TRACE_ITEMS:
+        return set()
+    traces = load_records(context.db, context.audit_id, Trace, outcome=Outcome.EXCLUDED.value)
+    return {(_name_cell(trace.cell), _name_trace(trace)) for trace in traces}
+
+
+def _name_cell(cell: Cell) -> str:
+    return f"{cell.country}{CELL_SEPARATOR}{cell.topic}"
+
+
+def _name_trace(trace: Trace) -> str:
+    return f"{trace.model}{TRACE_ITEM_SEPARATOR}{trace.sample}"
 
 
 def load_item_sets(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.logic.pairs import PairQuestion, PairsRanking, rank_with_pairs
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparisons import ItemSet
-from auditor.probes.logic.item_sets import build_item_sets
+from auditor.probes.logic.item_sets import build_item_sets, list_excluded_items
 from auditor.probes.logic.questions import LogicQuestion, build_comparison_call, parse_comparison
 from auditor.probes.logic.settings import LogicProbe
 from auditor.run import describe_environment, fingerprint, load_planned_survey, resolve_storage_url, run_with_models
@@ -95,7 +95,14 @@ def rank_items(
         audit = audits.find_audit(db, config.name) or _create_audit(db, config, survey)
 
         async def rank(context: RunContext) -> list[JudgeRanking]:
-            item_sets = build_item_sets(context, probe)
+            excluded = list_excluded_items(context, probe)
+            item_sets = [
+                replace(
+                    item_set,
+                    items=tuple(item for item in item_set.items if (item_set.context, item.id) not in excluded),
+                )
+                for item_set in build_item_sets(context, probe)
+            ]
             rankings = [
                 _rank_item_set(context, probe, options, judge, item_set) for judge in judges for item_set in item_sets
             ]

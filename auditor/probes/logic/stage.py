@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.agents.call_runner import repeat_unusable, run_calls
 from auditor.agents.probe_stage import ProbeStage
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import record_stage, wait_for_answers
+from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Cell, LogprobMeasure
 from auditor.models.simulated import World, answer_option_logprobs, find_options, model_name
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparisons import LOGIC_PURPOSE, Comparison, ItemSet
-from auditor.probes.logic.item_sets import TRACE_ITEMS, build_item_sets
+from auditor.probes.logic.item_sets import TRACE_ITEMS, build_item_sets, list_excluded_items
 from auditor.probes.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
 from auditor.probes.logic.questions import (
     BinaryPreference,
@@ -31,7 +32,7 @@ from auditor.probes.logic.questions import (
     questions_about,
 )
 from auditor.probes.logic.settings import LogicProbe
-from auditor.storage.records import save_records
+from auditor.storage.records import delete_unplanned, save_records
 
 TIE_DIFFERENCE = 0.01
 """Items whose scores differ by less are a tie."""
@@ -76,7 +77,7 @@ STAGE = "logic"
 
 
 class LogicPlan(NamedTuple):
-    """The item sets as stored, and their pairs to compare."""
+    """The item sets as stored, and their pairs to compare, without those that have an excluded item."""
 
     sets: Sequence[ItemSet]
     pairs: Sequence[ItemPair]
@@ -96,9 +97,35 @@ async def store_item_sets(context: RunContext) -> int:
     sets = await asyncio.to_thread(build_item_sets, context, probe)
     await asyncio.to_thread(comparison_rows.replace_item_sets, context.db, context.audit_id, sets)
     stored_sets = await asyncio.to_thread(comparison_rows.load_item_sets, context.db, context.audit_id)
-    plan = LogicPlan(stored_sets, plan_pairs(stored_sets, probe, context.config.seed))
-    context.probe_plans[STAGE] = plan
-    return len(plan.pairs)
+    pairs = plan_pairs(stored_sets, probe, context.config.seed)
+    planned = _list_keys(context.config, probe, stored_sets, pairs)
+    await asyncio.to_thread(delete_unplanned, context.db, context.audit_id, Comparison, planned)
+    excluded = await asyncio.to_thread(list_excluded_items, context, probe)
+    asked = [
+        pair
+        for pair in pairs
+        if excluded.isdisjoint(
+            (stored_sets[pair.set_index].context, stored_sets[pair.set_index].items[item].id)
+            for item in (pair.first, pair.second)
+        )
+    ]
+    context.probe_plans[STAGE] = LogicPlan(stored_sets, asked)
+    return len(asked)
+
+
+def _list_keys(
+    config: AuditConfig, probe: LogicProbe, sets: Sequence[ItemSet], pairs: Sequence[ItemPair]
+) -> Iterator[tuple[object, ...]]:
+    """Yield the key of each comparison of some pairs, in the order of its columns.
+
+    Where items are traces, answers that came since change which questions are asked, and the answers to others would
+    count beside them.
+    """
+    for pair in pairs:
+        for question in questions_about(pair, probe):
+            names = _name_items(sets[question.set_index], question)
+            for judge in config.models_by_name:
+                yield (judge, *names, question.relation.value, question.paraphrase, question.sample)
 
 
 async def compare(context: RunContext, start: int, stop: int) -> None:

@@ -31,8 +31,9 @@ from auditor.reports.data.judge_quality.build import Decisions
 from auditor.review.item import hash_to_fraction
 from auditor.review.label_sampling import NO_SUCH_UNIT, LabelItem, LabelItemLoader, stand_in_judge
 from auditor.storage.database import Database
+from auditor.storage.exclusions import load_excluded
 from auditor.storage.probe_results import list_answering_models
-from auditor.storage.records import load_records, save_records
+from auditor.storage.records import delete_unplanned, load_records, save_records
 
 AnswerPair = tuple[MoralAnswerRecord, MoralAnswerRecord, int, int]
 """Two answers of a model to one question, and the numbers under which the pair is stored."""
@@ -41,12 +42,20 @@ AnswerPair = tuple[MoralAnswerRecord, MoralAnswerRecord, int, int]
 async def judge_consistency(
     context: RunContext, section: ConsistencySection, questions: Sequence[MoralQuestion]
 ) -> None:
-    """Ask the judge whether the first of two sampled answers of a model supports the second, and store the verdicts."""
+    """Ask the judge whether the first of two sampled answers of a model supports the second, and store the verdicts.
+
+    An answer that was excluded since is still one of its pairs, so that no other pairs take their place.
+    """
     ids = [question.id for question in questions]
     answers = await asyncio.to_thread(answer_rows.load_answers, context.db, context.audit_id, ids)
+    excluded = {
+        (answer.model, answer.question, answer.wording, answer.sample): answer
+        for answer in await asyncio.to_thread(load_excluded, context.db, context.audit_id, MoralAnswerRecord)
+    }
     groups: dict[tuple[str, str], list[MoralAnswerRecord]] = {}
     for answer in answers:
-        if answer.wording == 0 and answer.text is not None and answer.model != section.judge:
+        given = excluded.get((answer.model, answer.question, answer.wording, answer.sample), answer)
+        if answer.wording == 0 and given.text is not None and answer.model != section.judge:
             groups.setdefault((answer.model, answer.question), []).append(answer)
     pairs = [
         (first, second, first.sample, second.sample)
@@ -107,24 +116,29 @@ async def judge_pairs(
     questions: Sequence[MoralQuestion],
     pairs: Sequence[AnswerPair],
 ) -> None:
-    """Ask the judge about pairs of answers, and store the verdicts.
+    """Ask the judge about pairs of answers, and store the verdicts in place of those on other pairs.
+
+    Answers that came since change which pairs there are, and verdicts on others would count beside them.
 
     Args:
         purpose: `CONSISTENCY_PURPOSE` or `CONTRADICTION_PURPOSE`.
         questions: the questions asked about; pairs of answers to others are skipped.
+        pairs: of one without a text, which is excluded, nothing is asked.
     """
     judge = context.config.model(judge_name)
     texts = {question.id: asked_text(question.text, question.country, question.language) for question in questions}
+    planned = [(judge_name, purpose.value, first.model, first.question, *numbers) for first, _, *numbers in pairs]
+    await asyncio.to_thread(
+        delete_unplanned, context.db, context.audit_id, PairVerdict, planned, purpose=[purpose.value], question=texts
+    )
     # pair[0] and pair[1] are the two answers.
     requests: list[tuple[Call, AnswerPair]] = [
         (
-            build_pair_call(
-                context.config, judge, purpose, texts[pair[0].question], pair[0].text or "", pair[1].text or ""
-            ),
+            build_pair_call(context.config, judge, purpose, texts[pair[0].question], pair[0].text, pair[1].text),
             pair,
         )
         for pair in pairs
-        if pair[0].question in texts
+        if pair[0].question in texts and pair[0].text is not None and pair[1].text is not None
     ]
     answers = await run_audit_calls(context, purpose.value, [call for call, _ in requests])
     is_paper = is_paper_form(context.config, purpose)
