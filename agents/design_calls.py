@@ -223,18 +223,20 @@ def _exchange(text: str, first: str, second: str) -> str:
     return pattern.sub(lambda match: second if match.group() == first else first, text)
 
 
-def prepare_run(config: AuditConfig, survey: Survey, levels: Mapping[str, str]) -> RunSetup:
-    """Adapt an audit's configuration and survey to the levels of a run.
+def prepare_run(config: AuditConfig, survey: Survey, levels: Mapping[str, str], samples: int = 1) -> RunSetup:
+    """Adapt an audit's configuration and survey to the levels of a run, and to its number of samples.
 
     Raises:
         ConfigError: a language lacks a text.
     """
     presentation = Presentation.from_levels(levels)
-    direct = {"mode": presentation.mode} if presentation.mode else {}
+    direct: dict[str, object] = {"samples": max(samples, config.direct.samples)}
+    if presentation.mode:
+        direct["mode"] = presentation.mode
     models = config.models
     changes: dict[str, object] = {}
     if presentation.temperature is not None:
-        direct["temperature"] = presentation.temperature  # type: ignore[assignment]
+        direct["temperature"] = presentation.temperature
         models = [model.model_copy(update={"temperature": None}) for model in models]
     if presentation.language is not None:
         changes["language"] = presentation.language
@@ -262,7 +264,7 @@ class DesignRequest(NamedTuple):
 def list_requests(config: AuditConfig, survey: Survey, runs: Sequence[PlannedRun]) -> Iterator[DesignRequest]:
     """Yield the calls of all runs to all models of an audit."""
     for run in runs:
-        setup = prepare_run(config, survey, run.levels)
+        setup = prepare_run(config, survey, run.levels, run.samples)
         for cell in run.cells:
             for model in config.models:
                 for sample in range(run.samples):

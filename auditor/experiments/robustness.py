@@ -170,22 +170,24 @@ def _require_factor(name: str) -> None:
 def _read_levels(factor: str, text: str, defaults: Sequence[str]) -> list[str]:
     """The audit's level and those of a text; UsageError for one that the factor cannot have."""
     names = [name.strip() for name in text.split(",") if name.strip()]
+    if factor == "temperature":
+        names = [name if name in defaults else _read_temperature(name) for name in names]
     for name in names:
-        if factor == "temperature":
-            _require_temperature(name)
-        elif factor != "language" and name not in defaults:
+        if factor not in ("temperature", "language") and name not in defaults:
             hint = did_you_mean(name, defaults, f"Known: {', '.join(defaults)}.")
             raise UsageError(f"--levels: the choice '{factor}' has no level '{name}'.", hint)
     return list(dict.fromkeys([defaults[0], *names]))
 
 
-def _require_temperature(text: str) -> None:
+def _read_temperature(text: str) -> str:
+    """A temperature as the audit's is written: 1.0 and 1 are one level."""
     try:
-        is_valid = 0 <= float(text) <= 2
+        temperature = float(text)
     except ValueError:
-        is_valid = False
-    if not is_valid and text != AS_CONFIGURED:
+        temperature = -1.0
+    if not 0 <= temperature <= 2:
         raise UsageError(f"--levels: '{text}' is not a temperature.", "Write a number from 0 to 2.")
+    return f"{temperature + 0.0:g}"
 
 
 def _find_problems(
@@ -221,7 +223,7 @@ def _find_language_problems(config: AuditConfig, survey: Survey, levels: Sequenc
         for level in levels
         if level in (*LANGUAGES, NATIVE)
     }
-    for level in levels[1:]:
+    for i, level in enumerate(levels[1:], 1):
         if level not in codes_by_level:
             yield level, f"there are no prompts in the language '{level}'"
             continue
@@ -233,8 +235,9 @@ def _find_language_problems(config: AuditConfig, survey: Survey, levels: Sequenc
         except ConfigError as error:
             yield level, error.message.rstrip(".")
             continue
-        if codes_by_level[level] == codes_by_level[levels[0]]:
-            yield level, f"all questions are in the same language as with '{levels[0]}'"
+        same = [other for other in levels[:i] if codes_by_level.get(other) == codes_by_level[level]]
+        if same:
+            yield level, f"all questions are in the same language as with '{same[0]}'"
 
 
 def _find_code(config: AuditConfig, level: str, country: str) -> str:

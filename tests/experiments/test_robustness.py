@@ -230,8 +230,8 @@ def test_the_budget_ends_the_asking(server: FakeServer, storage: str, tmp_path: 
 
 
 def test_the_audits_settings_are_run_0_with_the_audits_own_requests() -> None:
-    for mode in ("structured", "text"):
-        audit = with_changes(config("http://127.0.0.1:1", 2, survey=FOUR_CELLS), mode=mode, samples=2)
+    for mode, n_of_audit in (("structured", 2), ("text", 2), ("text", 1), ("text", 3)):
+        audit = with_changes(config("http://127.0.0.1:1", 2, survey=FOUR_CELLS), mode=mode, samples=n_of_audit)
         survey = load_planned_survey(audit)
         runs = plan_design(audit, survey, choose(audit), 2)
         assert sum(len(run.cells) for run in runs) == 4 * RUNS_PER_CELL
@@ -239,7 +239,8 @@ def test_the_audits_settings_are_run_0_with_the_audits_own_requests() -> None:
         assert first
         for request in first:
             model = audit.models_by_name[request.model]
-            assert request.call.key == build_direct_call(audit, survey, model, request.cell, request.sample).key
+            if request.sample < n_of_audit:
+                assert request.call.key == build_direct_call(audit, survey, model, request.cell, request.sample).key
         assert len({request.call.key for request in list_requests(audit, survey, runs)}) == 4 * RUNS_PER_CELL * 2 * 2
 
 
@@ -294,7 +295,8 @@ def test_choices_that_cannot_be_varied_are_named_and_left_out() -> None:
     audit = config("http://127.0.0.1:1", 2)
     assert choose(audit, "scale=-1 to 1").omitted == {"scale": "it has one level: -1 to 1"}
     assert "scale" not in choose(audit, "scale=-1 to 1").levels
-    assert choose(audit, "temperature=0,1.5").levels["temperature"] == ["0.7", "0", "1.5"]
+    for text in ("0,1.5", "0.70, -0.0, 1.50, 1.5"):
+        assert choose(audit, f"temperature={text}").levels["temperature"] == ["0.7", "0", "1.5"]
     refusing = Capability(dropped_params=("temperature",), form=AnswerForm.TEXT)
     named = choose(audit, **{"model-b": refusing}).omitted  # type: ignore[arg-type]
     assert named["temperature"] == "the model model-b takes no temperature"
@@ -303,6 +305,10 @@ def test_choices_that_cannot_be_varied_are_named_and_left_out() -> None:
     english_survey = {"source": "wvs7-sample", "countries": ["New Zealand"]}
     only_english = config("http://127.0.0.1:1", 1, judges=[], survey=english_survey)
     assert "all questions are in the same language" in choose(only_english).omitted["language=native"]
+    in_germany = config("http://127.0.0.1:1", 1, judges=[], survey={"source": "wvs7-sample", "countries": ["Germany"]})
+    chosen = choose(in_germany, "language=native,de,tr")
+    assert chosen.levels["language"] == ["en", "native", "tr"]
+    assert chosen.omitted == {"language=de": "all questions are in the same language as with 'native'"}
     assert choose(audit, without=("wording", "scale", "reasoning")).levels.keys() == {
         "direction", "answer", "temperature", "language", "role",
     }  # fmt: skip
@@ -314,6 +320,7 @@ def test_choices_that_cannot_be_varied_are_named_and_left_out() -> None:
         (["tone=high"], [], "no choice 'tone'"),
         (["scale=1 to 5"], [], "no level '1 to 5'"),
         (["temperature=hot"], [], "'hot' is not a temperature"),
+        (["temperature=as configured"], [], "'as configured' is not a temperature"),  # it is 0.7 of all models
         (["scale"], [], "no '='"),
         ([], ["wordings"], "no choice 'wordings'"),
         ([], [*FEW, "direction", "scale", "reasoning", "answer"], "no choice is left"),

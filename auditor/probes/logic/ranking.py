@@ -19,7 +19,7 @@ from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.logic.pairs import PairQuestion, PairsRanking, rank_with_pairs
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparisons import ItemSet
-from auditor.probes.logic.item_sets import build_item_sets, list_excluded_items
+from auditor.probes.logic.item_sets import TRACE_ITEMS, build_item_sets, list_excluded_items
 from auditor.probes.logic.questions import LogicQuestion, build_comparison_call, parse_comparison
 from auditor.probes.logic.settings import LogicProbe
 from auditor.run import describe_environment, fingerprint, load_planned_survey, resolve_storage_url, run_with_models
@@ -85,7 +85,7 @@ def rank_items(
         signals: whether SIGINT, SIGTERM and SIGHUP stop the ranking with everything saved, as in `run_audit`.
 
     Raises:
-        UsageError: the config has no probe `logic`, or no model of that name.
+        UsageError: the config has no probe `logic`, or no model of that name; or no set has two items.
         ConfigError, ModelSetupError, StorageError, RunInterrupted: as for a run.
     """
     bootstrap.prepare_environment()
@@ -95,14 +95,7 @@ def rank_items(
         audit = audits.find_audit(db, config.name) or _create_audit(db, config, survey)
 
         async def rank(context: RunContext) -> list[JudgeRanking]:
-            excluded = list_excluded_items(context, probe)
-            item_sets = [
-                replace(
-                    item_set,
-                    items=tuple(item for item in item_set.items if (item_set.context, item.id) not in excluded),
-                )
-                for item_set in build_item_sets(context, probe)
-            ]
+            item_sets = _build_ranked_sets(context, probe)
             rankings = [
                 _rank_item_set(context, probe, options, judge, item_set) for judge in judges for item_set in item_sets
             ]
@@ -110,6 +103,24 @@ def rank_items(
 
         unbatched_config = config.model_copy(update={"batch": None})  # each question depends on the last answer
         return run_with_models(rank, unbatched_config, survey, audit, db, progress=progress, signals=signals)
+
+
+def _build_ranked_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
+    """The sets to rank, without excluded items; UsageError if none has two items."""
+    excluded = list_excluded_items(context, probe)
+    item_sets = [
+        replace(item_set, items=tuple(item for item in item_set.items if (item_set.context, item.id) not in excluded))
+        for item_set in build_item_sets(context, probe)
+    ]
+    ranked_sets = [item_set for item_set in item_sets if len(item_set.items) > 1]
+    if not ranked_sets:
+        raise UsageError(
+            "there is nothing to rank: no set has two items.",
+            "Run the audit first, since its answers are the items."
+            if probe.items == TRACE_ITEMS
+            else "Check probes.logic.items.",
+        )
+    return ranked_sets
 
 
 def _find_probe(config: AuditConfig) -> LogicProbe:
@@ -169,7 +180,12 @@ async def _rank_item_set(
     scores = np.empty(n_items)
     scores[list(ranking.order)] = np.arange(n_items, 0, -1)
     human_scores = np.array([np.nan if item.human is None else item.human for item in item_set.items])
-    return JudgeRanking(judge.name, item_set, ranking, spearman(scores, human_scores))
+    correlation = (
+        spearman(scores, human_scores)
+        if ranking.asked > ranking.failed
+        else Estimate(None, 0, reason="the judge answered no question, so the order is that of a random draw")
+    )
+    return JudgeRanking(judge.name, item_set, ranking, correlation)
 
 
 async def _ask_comparisons(

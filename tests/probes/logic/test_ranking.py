@@ -81,6 +81,18 @@ def test_a_budget_holds(server: FakeServer, storage: str) -> None:
     assert one.ranking.asked == len(server.requests) == 5
     assert not one.ranking.complete
     assert sorted(one.ranking.order) == list(range(N))
+    assert one.human_correlation.value is not None
+
+
+def test_an_order_for_which_no_question_was_answered_says_nothing_of_the_judge(
+    server: FakeServer, storage: str
+) -> None:
+    [unasked] = rank_items(config_of_comparisons(server.url), RankingOptions(budget=0), storage=storage)
+    server.script = lambda request: error(401, "bad key")
+    [failed] = rank_items(config_of_comparisons(server.url), RankingOptions(), storage=storage)
+    for ranking in (unasked, failed):
+        assert ranking.human_correlation.value is None
+        assert "answered no question" in (ranking.human_correlation.reason or "")
 
 
 def test_the_audits_money_is_one_and_what_ranking_costs_is_its_own(server: FakeServer, storage: str) -> None:
@@ -105,3 +117,6 @@ def test_items_that_cannot_be_ranked_are_an_error(server: FakeServer, storage: s
         rank_items(config(server.url), RankingOptions(), storage=storage)
     with pytest.raises(UsageError, match="It has: model-a"):
         rank_items(config_of_comparisons(server.url), RankingOptions(), judge="nobody", storage=storage)
+    traces = config(server.url, 1, judges=[], probes={"direct": {"samples": 2}, "logic": {"items": "traces"}})
+    with pytest.raises(UsageError, match=r"no set has two items. How to fix: Run the audit first"):
+        rank_items(traces, RankingOptions(), storage=storage)
