@@ -106,6 +106,8 @@ def _comparison_columns(comparisons: ArrayLike, n_items: int) -> tuple[Ints, Int
 def win_loss_rate(comparisons: ArrayLike, n_items: int) -> Floats:
     """(wins - losses) / comparisons of each item (Aligning with Logic); a tie is a comparison without a win or a loss.
 
+    A comparison by probability is won by the item that is more probable, as it is decided everywhere else.
+
     Args:
         comparisons: shape (m, 3), see the module.
         n_items: number of items.
@@ -117,7 +119,7 @@ def win_loss_rate(comparisons: ArrayLike, n_items: int) -> Floats:
         ValueError: the comparisons are not as the module describes.
     """
     i, j, outcome = _comparison_columns(comparisons, n_items)
-    margin = 2 * outcome - 1
+    margin = decisions(outcome)
     total = np.bincount(i, margin, n_items) - np.bincount(j, margin, n_items)
     count = np.bincount(i, minlength=n_items) + np.bincount(j, minlength=n_items)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)

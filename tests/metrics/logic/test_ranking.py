@@ -60,6 +60,8 @@ def test_win_loss_rate_by_hand() -> None:
     rows = np.array([[0, 1, 1], [2, 0, 0], [1, 0, 0.5], [3, 0, NAN]])
     expected = np.array([2.5 * 2 / 3 - 1, 0.5 * 2 / 2 - 1, -1, NAN])
     np.testing.assert_allclose(win_loss_rate(rows, 4), expected)
+    by_probability = np.array([[0, 1, 0.51], [2, 0, 0.1], [1, 0, 0.5]])
+    np.testing.assert_allclose(win_loss_rate(by_probability, 3), [2 / 3, -1 / 2, -1])
     assert np.isnan(win_loss_rate([], 2)).all()
 
 
