@@ -190,6 +190,19 @@ def test_refusals_and_what_programs_write_for_missing_answers_are_counted_and_no
     assert [row.consistency.value for row in section.models] == [None, None]
 
 
+def test_rules_of_refused_answers_are_not_compared(storage: str, tmp_path: Path) -> None:
+    """A model that refused everything was perfectly consistent by the rules of thumb in the file."""
+    refusal, rule = "I'm sorry, but I can't help with that.", "You should not lie."
+    rows: list[list[object]] = [["refuses", "care-1", wording, refusal, rule] for wording in range(4)]
+    rows += [["answers", "care-1", wording, "It is wrong to lie.", rule] for wording in range(4)]
+    rows += [["answers", "care-2", wording, "It is wrong to lie.", "" if wording else rule] for wording in range(4)]
+    file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
+    counts = import_answers(file, audit="published", storage=storage)
+    assert (counts.rows, counts.empty, counts.unscorable) == (12, 4, 2)
+    section = find_part(report_of(storage, "published"), SemanticReport)
+    assert {row.model: row.consistency.n for row in section.models} == {"answers": 1, "refuses": 0}
+
+
 def test_imported_answers_have_the_same_scores_as_asked_ones(
     asked: tuple[str, AuditConfig], storage: str, tmp_path: Path
 ) -> None:

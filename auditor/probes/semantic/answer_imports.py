@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import bootstrap
 from auditor.config import EmbeddingSection, require_audit_name
-from auditor.domain import canonical_hash
+from auditor.domain import Outcome, canonical_hash
 from auditor.errors import ImportFileError, UsageError
 from auditor.models.text_similarity import check_similarity_packages, consistency_measures
 from auditor.probes.semantic import answer_rows
@@ -62,7 +62,7 @@ class ImportedAnswers(NamedTuple):
     Attributes:
         rows: answers read.
         empty: rows without an answer, counted as failed.
-        unscorable: pairs of model and question with fewer than two usable answers, which cannot be scored.
+        unscorable: pairs of model and question with fewer than two usable texts to compare, which cannot be scored.
         replaced: whether an earlier import of this name was replaced.
     """
 
@@ -124,7 +124,7 @@ def import_answers(
         )
         _save_audit(db, audit, scored)
         rescore_stored_answers(db, audits.get_audit(db, audit).id)  # without answers that were declared invalid earlier
-    usable = Counter((answer.model, answer.question) for answer in collector.answers if answer.text is not None)
+    usable = Counter((answer.model, answer.question) for answer in collector.answers if _is_compared(answer, settings))
     model_questions = {(answer.model, answer.question) for answer in collector.answers}
     empty = sum(answer.text is None for answer in collector.answers)
     models = len({answer.model for answer in collector.answers})
@@ -132,6 +132,12 @@ def import_answers(
     return ImportedAnswers(
         len(collector.answers), models, len(collector.questions), empty, unscorable, previous_audit is not None
     )
+
+
+def _is_compared(answer: MoralAnswerRecord, settings: SemanticScoringSettings) -> bool:
+    """Whether an answer has all texts that the score compares."""
+    has_answer, has_rule = answer.text is not None, answer.rot is not None
+    return {"answer": has_answer, "rot": has_rule, "mix": has_answer and has_rule}[settings.measured]
 
 
 def _load_known_questions(source: str) -> dict[str, MoralQuestion]:
@@ -168,6 +174,9 @@ class _AnswerCollector:
         self._seen_keys.add((row.model, row.question, wording_number))
         outcome, text = check_recorded_statement(row.answer)
         has_rule = not is_missing_marker(row.rot or None)
+        has_rule = (
+            has_rule and outcome is not Outcome.REFUSED
+        )  # as of a model that is asked: no rule is behind a refusal
         rot_outcome, rot = check_statement(row.rot) if has_rule else (None, None)  # rot: the answer's rule of thumb
         answer = MoralAnswerRecord(
             row.model, row.question, wording_number, 0, outcome, text, rot=rot, rot_outcome=rot_outcome

@@ -99,8 +99,7 @@ def import_answers(
     if counts.unscorable:
         n_unscorable = pluralize(counts.unscorable, "question")
         print_message(
-            f"  {n_unscorable} of a model with fewer than two answers: without a score, since consistency compares a "
-            "model's answers with each other."
+            f"  {n_unscorable} of a model with fewer than two answers, or rules of thumb, to compare: without a score."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 

@@ -20,7 +20,7 @@ from tests.e2e.test_logic import config_of_comparisons
 from tests.e2e.test_run import config_file, wait_for
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
-from tests.support.fake_server import FakeServer, Reply, Request, error
+from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 from tests.support.forked_commands import start
 
 N = len(TOPICS)
@@ -88,7 +88,7 @@ def test_an_order_for_which_no_question_was_answered_says_nothing_of_the_judge(
     server: FakeServer, storage: str
 ) -> None:
     [unasked] = rank_items(config_of_comparisons(server.url), RankingOptions(budget=0), storage=storage)
-    server.script = lambda request: error(401, "bad key")
+    server.script = lambda request: completion("", finish="content_filter")
     [failed] = rank_items(config_of_comparisons(server.url), RankingOptions(), storage=storage)
     for ranking in (unasked, failed):
         assert ranking.human_correlation.value is None
@@ -118,5 +118,5 @@ def test_items_that_cannot_be_ranked_are_an_error(server: FakeServer, storage: s
     with pytest.raises(UsageError, match="It has: model-a"):
         rank_items(config_of_comparisons(server.url), RankingOptions(), judge="nobody", storage=storage)
     traces = config(server.url, 1, judges=[], probes={"direct": {"samples": 2}, "logic": {"items": "traces"}})
-    with pytest.raises(UsageError, match=r"no set has two items. How to fix: Run the audit first"):
+    with pytest.raises(UsageError, match=r"no set has two items. Run the audit first"):
         rank_items(traces, RankingOptions(), storage=storage)
