@@ -64,6 +64,7 @@ class DistinctValueColumn:
         value_index: shape (rows,), position of each row's value in `values`.
         row_numbers: shape (rows,), number of each row: in a spreadsheet, that which programs show; of JSONL, its line;
             else from 1 below the header.
+        missing: values that an SPSS file declares as missing; a mapping may list them as nonresponse or a group.
     """
 
     name: str
@@ -71,12 +72,15 @@ class DistinctValueColumn:
     labels: Mapping[ColumnValue, str]
     value_index: NDArray[np.int32]
     row_numbers: NDArray[np.int64]
+    missing: frozenset[ColumnValue] = frozenset()
 
     def select_rows(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> DistinctValueColumn:
         """Return the column with the rows of a mask, or of positions, and only the values that occur in them."""
         used_positions, new_index = np.unique(self.value_index[rows], return_inverse=True)
         values = tuple(self.values[i] for i in used_positions)
-        return DistinctValueColumn(self.name, values, self.labels, new_index.astype(np.int32), self.row_numbers[rows])
+        return dataclasses.replace(
+            self, values=values, value_index=new_index.astype(np.int32), row_numbers=self.row_numbers[rows]
+        )
 
     def replace_rows(self, rows: NDArray[np.bool_], value: ColumnValue) -> DistinctValueColumn:
         """Return the column with another value in the rows for which the mask is true."""
@@ -85,6 +89,11 @@ class DistinctValueColumn:
         values = self.values if value in self.values else (*self.values, value)
         value_index = np.where(rows, values.index(value), self.value_index).astype(np.int32)
         return dataclasses.replace(self, values=values, value_index=value_index)
+
+    def blank_missing(self) -> DistinctValueColumn:
+        """Return the column with an empty field in place of each value that the file declares as missing."""
+        is_missing = np.array([value in self.missing for value in self.values], np.bool_)[self.value_index]
+        return self.replace_rows(is_missing, None).select_rows(np.ones_like(is_missing)) if self.missing else self
 
     def first_row_number(self, value_position: int) -> int:
         """Number of the first row that has `values[value_position]`; 0 if none has it."""
@@ -168,7 +177,12 @@ def _from_labelled(column: LabelledColumn) -> DistinctValueColumn:
     new_positions = {value: position for position, value in enumerate(order)}
     value_index = np.array([new_positions[value] for value in positions], np.int32)[index] if positions else index
     return DistinctValueColumn(
-        column.name, tuple(order), column.labels, value_index, np.arange(1, len(column.values) + 1)
+        column.name,
+        tuple(order),
+        column.labels,
+        value_index,
+        np.arange(1, len(column.values) + 1),
+        frozenset(column.missing),
     )
 
 

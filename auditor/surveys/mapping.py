@@ -309,6 +309,12 @@ class SurveyMapping(SurveyDescription):
         }
         return names | {normalize_value(value): None for value in missing_values}
 
+    @cached_property
+    def number_columns(self) -> frozenset[str]:
+        """Folded names of the columns of numbers, whose declared missing values, such as an age of 99, are none."""
+        names = {dimension.column for dimension in self.groups.values() if dimension.bands}
+        return frozenset(name.casefold() for name in (*names, self.columns.weight) if name)
+
     @property
     def topic_by_column(self) -> dict[str, str]:
         """Name of the topic of each column."""

@@ -211,7 +211,10 @@ def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
         "wave": [] if wave else list(WAVE_COLUMNS),
         "ballot": [] if ballot else list(BALLOT_COLUMNS),
     }
-    columns = read_columns(path, candidate_names, [name for names in optional.values() for name in names])
+    columns = [
+        column.blank_missing() if column.name.casefold() in mapping.number_columns else column
+        for column in read_columns(path, candidate_names, [name for names in optional.values() for name in names])
+    ]
     others = columns[: len(candidate_names)]
     country = _make_constant_column(mapping.country, others[0]) if mapping.country else others.pop(0)
     required_columns = {key: [others.pop(0) for _ in names] for key, names in required.items()}

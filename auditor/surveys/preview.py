@@ -122,6 +122,8 @@ def _preview_column(
 ) -> ColumnPreview:
     """Return the preview of one column."""
     role = guess_role(column) if mapping is None else find_role(column.name, mapping)
+    if mapping is not None and column.name.casefold() in mapping.number_columns:
+        column = column.blank_missing()
     numbers = [parse_number(value) for value in column.values]
     n_values = sum(value is not None for value in column.values)
     is_shown = is_requested or (n_values <= MAX_VALUES) or bool(role and role != "weight")

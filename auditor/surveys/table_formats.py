@@ -488,6 +488,8 @@ class LabelledColumn:
     name: str
     values: Sequence[StoredValue]
     labels: Mapping[StoredValue, str] = field(default_factory=dict)
+    missing: Collection[StoredValue] = ()
+    """Those of the values that the file declares as missing."""
 
 
 def read_statistics_file(
@@ -519,7 +521,7 @@ def read_statistics_file(
         row_bytes = sum(max(VALUE_BYTES, metadata.variable_storage_width.get(name, 0)) for name in names)
         max_rows = get_limits().unpacked_bytes // max(row_bytes, 1)
         _require_rows(path, metadata.number_rows, max_rows)
-        values_by_column, _ = read(
+        values_by_column, metadata = read(  # without `user_missing`, no values are declared as missing
             str(path), usecols=list(dict.fromkeys(names)), user_missing=keep_missing, output_format="dict",
             disable_datetime_conversion=True, row_limit=max_rows + 1,
         )  # fmt: skip
@@ -539,10 +541,13 @@ def _make_column(name: str, values: list[Any], metadata: Any, program: str, *, s
     if metadata.readstat_variable_types[name] == "string":
         return LabelledColumn(name, [text or None for text in values], labels)
     missing_letters = program == "Stata"
+    ranges = [] if missing_letters else metadata.missing_ranges.get(name, [])
+    stored = [_to_stored_value(value) for value in values]
     return LabelledColumn(
         name,
-        [_to_stored_value(value) for value in values],
+        stored,
         {_to_stored_value(value) if missing_letters else value: label for value, label in labels.items()},
+        {value for value in set(stored) if value is not None and any(r["lo"] <= value <= r["hi"] for r in ranges)},
     )
 
 

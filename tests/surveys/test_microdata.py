@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import openpyxl
+import pandas as pd
+import pyreadstat
 import pytest
 
 from auditor.domain import Cell
@@ -13,6 +15,7 @@ from auditor.surveys import load_mapping
 from auditor.surveys.column_reader import read_columns
 from auditor.surveys.importer import ImportedSurvey, import_survey
 from auditor.surveys.microdata import NOT_ASKED_KIND
+from auditor.surveys.preview import preview_file
 
 MAPPING = """title = "T"
 source = "S"
@@ -223,6 +226,21 @@ def test_rows_after_an_unclosed_quotation_mark_are_not_lost(rows: str, line: int
 def test_rows_between_two_quotation_marks_are_not_lost(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match=r"line 2: a text in quotation marks contains .* another row: FR,9,9,x"):
         import_text(tmp_path, 'c,q1,q2,comment\nFR,1,1,"he said\nFR,9,9,x\nIT,1,1,y"\n')
+
+
+def test_a_declared_missing_value_is_no_age_and_no_weight(tmp_path: Path) -> None:
+    """SPSS files have 99 for "No answer", which no band from 60 to 120 and no sum of weights may include."""
+    ages = '[groups.age]\ncolumn = "age"\n[groups.age.bands]\nold = { from = 60, to = 120, words = "old" }\n'
+    (tmp_path / "my.toml").write_text(MAPPING.format(keys="", columns='weight = "w"') + ages, encoding="utf-8")
+    rows = [("FR", 1, 1, 70, 1.0)] * 40 + [("FR", 9, 9, 99, 1.0)] * 40 + [("FR", 9, 9, 70, 99.0)] * 40
+    frame = pd.DataFrame(rows, columns=["c", "q1", "q2", "age", "w"])
+    pyreadstat.write_sav(frame, tmp_path / "my.sav", missing_ranges={"age": [99], "w": [99]})
+    imported = import_survey(tmp_path / "my.sav", tmp_path / "my.toml")
+    assert [(cell.n, cell.score) for cell in imported.survey.cells] == [(80, 0), (80, 0)]
+    assert imported.distributions is not None
+    assert {(cell.group, cell.n) for cell in imported.distributions.cells} == {("", 80), ("old", 40)}
+    preview = preview_file(tmp_path / "my.sav", load_mapping(tmp_path / "my.toml"))
+    assert {column.name: column.n_empty for column in preview.columns if column.n_empty} == {"age": 40, "w": 40}
 
 
 def test_lines_may_end_with_a_carriage_return(tmp_path: Path) -> None:
