@@ -120,9 +120,7 @@ def test_the_workflow_in_the_docs_keeps_the_database_of_every_run_and_shows_what
     assert "run_attempt" in steps[save]["with"]["key"], "a key is saved once"
     after_run = steps[names.index("Run") + 1 :]
     assert [step for step in after_run if not step.get("if", "").startswith("always()")] == []
-    assert (
-        steps[names.index("Check")]["if"] == f"always() && steps.{steps[names.index('Run')]['id']}.outcome != 'skipped'"
-    )
+    assert steps[names.index("Check")]["if"] == f"always() && steps.{steps[names.index('Run')]['id']}.outputs.started"
     show = steps[names.index("Show the result")]["run"]
     for content in (None, "# Check"):
         if content:
@@ -130,6 +128,20 @@ def test_the_workflow_in_the_docs_keeps_the_database_of_every_run_and_shows_what
         environment = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
         subprocess.run(["bash", "-e", "-c", show], cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "summary.md").read_text() == "# Check"
+
+
+@pytest.mark.parametrize(("code", "is_started"), [(0, True), (1, False), (2, False), (4, True), (130, True)])
+def test_the_workflow_in_the_docs_checks_no_earlier_run_in_place_of_one_that_did_not_start(
+    tmp_path: Path, code: int, *, is_started: bool
+) -> None:
+    """The database of an earlier run is there, so that its audit would pass."""
+    [workflow] = blocks("yaml", read_page("github-actions"))
+    [run] = [step["run"] for step in yaml.safe_load(workflow)["jobs"]["audit"]["steps"] if step.get("id") == "run"]
+    (tmp_path / "auditor").write_text(f"#!/bin/sh\nexit {code}\n")
+    (tmp_path / "auditor").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "GITHUB_OUTPUT": str(tmp_path / "output")}
+    ended = subprocess.run(["bash", "-e", "-c", run], cwd=tmp_path, env=environment, check=False)
+    assert (ended.returncode, (tmp_path / "output").exists()) == (code, is_started)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +159,10 @@ def test_the_script_in_the_docs_ends_with_the_worst_exit_code(
     program = tmp_path / "auditor"
     program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\ncase $1 in {cases} *) exit 0;; esac\n')
     program.chmod(0o755)
+    (tmp_path / "check.xml").write_text("of an earlier run")
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     ended = subprocess.run(["bash", "-c", script, "gate.sh", "v2", "v1"], cwd=tmp_path, env=environment, check=False)
-    assert ended.returncode == expected
+    assert (ended.returncode, (tmp_path / "check.xml").exists()) == (expected, False)
     calls = (tmp_path / "calls").read_text().splitlines()
     assert [line.split()[0] for line in calls] == ["doctor", "run", "check", "compare"][: len(calls)]
     if expected in (0, 3):
