@@ -93,8 +93,8 @@ def parse_sqlite_path(url: str) -> Path | None:
     """Path of the file that a SQLite URL names; None for PostgreSQL.
 
     Raises:
-        UsageError: not a database URL, a backend that is not supported, or a database in memory, which would be lost
-            at the end of the process.
+        UsageError: not a database URL, a backend that is not supported, or a database that may be in memory, which
+            would be lost at the end of the process.
     """
     try:
         parsed = make_url(url)
@@ -106,7 +106,7 @@ def parse_sqlite_path(url: str) -> Path | None:
         raise UsageError(f"'{backend}' databases are not supported.", f"Use {' or '.join(BACKENDS.values())}.")
     if backend != "sqlite":
         return None
-    if parsed.database in (None, "", ":memory:"):
+    if parsed.database in (None, "", ":memory:") or str(parsed.database).startswith("file:"):
         raise UsageError(f"'{url}' does not name a file.", "Use a URL like sqlite:///auditor.db.") from None
     return Path(str(parsed.database))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +11,14 @@ import typer
 
 from auditor.console.options import AuditArgument, JsonOption, StorageOption
 from auditor.console.output import print_json, print_message, print_table
+from auditor.errors import UsageError
 from auditor.reports.number_format import pluralize
 from auditor.run import open_stored_audit
 from auditor.run.derivation_workers import start_verification
 from auditor.run.rederivation import derive_again
 from auditor.storage import hash_chain
 from auditor.storage.database import require_not_running
+from auditor.text_safety import truncate_text
 
 if TYPE_CHECKING:
     from auditor.exports.evidence import EvidenceCheck
@@ -54,6 +57,13 @@ def verify(
 
     Example: auditor verify moral-alignment
     """
+    if head is not None:
+        head = head.strip().lower()
+        if re.fullmatch(f"[0-9a-f]{{{len(hash_chain.START_DIGEST)}}}", head) is None:
+            raise UsageError(
+                f"--head: '{truncate_text(head)}' is not a checksum that this command printed.",
+                f"Give all of its {len(hash_chain.START_DIGEST)} hexadecimal digits.",
+            )
     if Path(audit).suffix == ".zip":
         _verify_evidence(Path(audit), head, as_json=as_json)
         return

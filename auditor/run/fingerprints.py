@@ -242,7 +242,8 @@ def describe_config_change(
         f"Audit '{config.name}' "
         f"{change_summary if shown_keys else UNSEEN_CHANGE}. Its "
         "scores, verdicts and conflicts are computed again. Recorded answers to the same questions are reused, and "
-        "human decisions are kept. To keep both results, give this audit another name, or use another database "
+        "human decisions count where names and scores of both sides are the same. To keep both results, give this "
+        "audit another name, or use another database "
         "(--storage)."
     )
 

@@ -66,6 +66,7 @@ def test_the_help_names_every_command() -> None:
         (["run", "none.toml"], 2, "none.toml: there is no such file. Check the path, or create"),
         (["report", "x"], 1, "there is no database at auditor.db"),
         (["status", "--storage", "nonsense"], 2, "'nonsense' is not a database URL"),
+        (["status", "--storage", "sqlite:///file:a.db?mode=memory&uri=true"], 2, "does not name a file"),
         (["import", "scores", "none.csv", "--survey", "wvs7-sample", "--audit", "a"], 1, "none.csv"),
         (["import", "scores", "none.csv", "--survey", "wvs8", "--audit", "a"], 1, "wvs"),
         (["report", "x", "-o", "x.pdf"], 2, "is not a report format"),

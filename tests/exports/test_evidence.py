@@ -195,6 +195,9 @@ def test_the_commands_write_and_check_it(folder: Path, tmp_path: Path) -> None:
     assert "only a signature or a published checksum shows" in checked.stderr
     as_json = json.loads(auditor("verify", str(tmp_path / "evidence.zip"), "--json").stdout)
     assert (as_json["holds"], as_json["n_different"]) == (True, 0)
+    for head, code in ((f" {as_json['head'].upper()}\n", 0), (as_json["head"][:-1], 2), ("ab" * 32, 1)):
+        with_head = auditor("verify", str(tmp_path / "evidence.zip"), "--head", head)
+        assert (with_head.returncode, "records were changed or deleted" in with_head.stderr) == (code, code == 1), head
     refused = auditor("export", "evidence", NAME, "-o", str(tmp_path / "evidence.txt"), *storage)
     assert refused.returncode == 2
     assert "ends in .zip" in refused.stderr
