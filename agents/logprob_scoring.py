@@ -73,6 +73,8 @@ async def _score_cells(
     context: RunContext, cells: Sequence[Cell], measure_by_model: Mapping[str, LogprobMeasure | None]
 ) -> None:
     """Score the sentences of some cells for every model."""
+    probe = context.config.probes.logprob
+    assert probe
     requests = [
         (pair, model.name)
         for model in context.config.models
@@ -88,8 +90,10 @@ async def _score_cells(
         _merge_repeated(
             pair,
             second_answers,
-            parse_sentence_pair_score(pair, model_name, measure_by_model[model_name], answers),
-            parse_sentence_pair_score(pair, model_name, measure_by_model[model_name], answers | second_answers),
+            *(
+                parse_sentence_pair_score(pair, model_name, measure_by_model[model_name], read, probe.min_mass)
+                for read in (answers, answers | second_answers)
+            ),
         )
         for pair, model_name in requests
     ]

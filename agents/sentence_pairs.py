@@ -71,9 +71,13 @@ def _build_choice_call(model: ModelSection, beginning: str, option_a: str, optio
 
 
 def parse_sentence_pair_score(
-    pair: SentencePair, model: str, measure: LogprobMeasure | None, answers: Mapping[str, Answer]
+    pair: SentencePair, model: str, measure: LogprobMeasure | None, answers: Mapping[str, Answer], min_mass: float
 ) -> SentencePairScore | None:
-    """Compute a pair's score from its answers; its outcome is not `ok` on failure. None if an answer is missing."""
+    """Compute a pair's score from its answers; its outcome is not `ok` on failure. None if an answer is missing.
+
+    Args:
+        min_mass: see `LogprobProbe.min_mass`.
+    """
     pair_answers = [answers.get(call.key) for call in pair.calls]
     if None in pair_answers:
         return None
@@ -84,7 +88,8 @@ def parse_sentence_pair_score(
     if not pair_answers:
         outcome = Outcome.NOT_MEASURABLE
     elif outcome is Outcome.OK:
-        difference = _logprob_difference(pair, measure, [answer.text or "" for answer in pair_answers if answer])
+        texts = [answer.text or "" for answer in pair_answers if answer]
+        difference = _logprob_difference(pair, measure, texts, min_mass)
         outcome = Outcome.OK if difference is not None else Outcome.NOT_MEASURABLE
     return SentencePairScore(
         model=model,
@@ -100,11 +105,13 @@ def parse_sentence_pair_score(
     )
 
 
-def _logprob_difference(pair: SentencePair, measure: LogprobMeasure | None, texts: list[str]) -> float | None:
+def _logprob_difference(
+    pair: SentencePair, measure: LogprobMeasure | None, texts: list[str], min_mass: float
+) -> float | None:
     """log P(positive) - log P(negative) in nats from the texts of the pair's answers; averaged over both orders."""
     if measure is LogprobMeasure.CHOICE:
         # A is the positive ending in the first order, and the negative one in the swapped order.
-        difference, swapped_difference = (letter_logprob_difference(text) for text in texts)
+        difference, swapped_difference = (letter_logprob_difference(text, min_mass) for text in texts)
         return None if difference is None or swapped_difference is None else (difference - swapped_difference) / 2
     assert pair.call
     # The one answer lists the log-probabilities of all endings of the sentence, in the order of the call.
@@ -114,16 +121,19 @@ def _logprob_difference(pair: SentencePair, measure: LogprobMeasure | None, text
     return logprob_by_end[f" {pair.positive}"] - logprob_by_end[f" {pair.negative}"]
 
 
-def letter_logprob_difference(text: str) -> float | None:
+def letter_logprob_difference(text: str, min_mass: float = 0.0) -> float | None:
     """log P(A) - log P(B) in nats, from the most likely next tokens; None if either letter is not among them.
 
     A letter that is not among the tokens has a small but unknown probability, which is not imputed.
 
     Args:
         text: JSON list of pairs (token, log-probability).
+        min_mass: minimum probability of both letters together; None is returned below it.
     """
     logprob_a, logprob_b = sum_letter_logprobs(text, ANSWER_LETTERS).values()
-    return None if logprob_a is None or logprob_b is None else logprob_a - logprob_b
+    if logprob_a is None or logprob_b is None or math.exp(logprob_a) + math.exp(logprob_b) < min_mass:
+        return None
+    return logprob_a - logprob_b
 
 
 def sum_letter_logprobs(text: str, letters: Sequence[str]) -> dict[str, float | None]:

@@ -110,6 +110,9 @@ class LogprobProbe(ConfigSection):
     """`continuation` computes log-probabilities with the model's weights on this machine. `echo` needs a completions
     endpoint that returns log-probabilities of the prompt (`echo`, or vLLM's `prompt_logprobs`). `choice` compares the
     probabilities of A and B as the next token of a chat. `auto` uses the first of these that the model supports."""
+    min_mass: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """With `choice`: minimum probability of A and B together; below it, the model would have said something else, and
+    the sentence counts as not measurable."""
 
 
 class ReviewProbe(ConfigSection):

@@ -13,6 +13,7 @@ from auditor.config import ModelSection
 from auditor.domain import Answer, Cell, LogprobMeasure, Outcome, SentencePairScore
 
 CELL = Cell("Germany", "divorce")
+MIN_MASS = 0.5
 VLLM = ModelSection(name="m", model="hosted_vllm/x", api_base="http://localhost")
 
 
@@ -35,7 +36,7 @@ def test_echo_takes_each_pair_from_its_place() -> None:
         for c in pairs_found
         if c.call
     }
-    differences = [(parse_sentence_pair_score(c, "m", LogprobMeasure.ECHO, answers)) for c in pairs_found]
+    differences = [(parse_sentence_pair_score(c, "m", LogprobMeasure.ECHO, answers, MIN_MASS)) for c in pairs_found]
     assert [d.difference for d in differences if d] == [1, 5, 9, 13, 17] * 2
 
 
@@ -46,14 +47,24 @@ def test_both_orders_of_a_choice_are_averaged() -> None:
     assert "A: always justifiable\nB: never justifiable" in comparison.call.messages[1].content
     assert "A: never justifiable\nB: always justifiable" in comparison.swapped_call.messages[1].content
     # A is preferred by 1 whatever it says; beyond that, the positive end by 0.5.
-    texts = {comparison.call.key: [["A", -1.0], ["B", -2.5]], comparison.swapped_call.key: [["A", -1.0], ["B", -1.5]]}
+    texts = {comparison.call.key: [["A", -0.5], ["B", -2.0]], comparison.swapped_call.key: [["A", -0.5], ["B", -1.0]]}
     answers = {key: Answer(key, Outcome.OK, text=json.dumps(text)) for key, text in texts.items()}
-    contrast = parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers)
+    contrast = parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers, MIN_MASS)
     assert contrast
     assert contrast.difference == pytest.approx(0.5)
     assert (contrast.key, contrast.key_swapped) == (comparison.call.key, comparison.swapped_call.key)
     half = {comparison.call.key: answers[comparison.call.key]}
-    assert parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, half) is None
+    assert parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, half, MIN_MASS) is None
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_a_choice_between_improbable_letters_is_not_measurable(is_swapped: bool) -> None:
+    [comparison, *_] = build_sentence_pairs(VLLM, CELL, LogprobMeasure.CHOICE)
+    texts = ['[["A", -0.5], ["B", -2.0]]', '[["I", -0.01], ["A", -5.0], ["B", -9.0]]']  # the second begins "I cannot"
+    keys = [call.key for call in comparison.calls][:: -1 if is_swapped else 1]
+    answers = {key: Answer(key, Outcome.OK, text=text) for key, text in zip(keys, texts, strict=True)}
+    scores = [parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers, mass) for mass in (0.5, 0.006)]
+    assert [score.outcome for score in scores if score] == [Outcome.NOT_MEASURABLE, Outcome.OK]
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
@@ -65,14 +76,14 @@ def test_a_failure_has_no_difference(outcome: Outcome) -> None:
         comparison.call.key: Answer(comparison.call.key, Outcome.OK, text='[["A", -1.0], ["B", -2.0]]'),
         comparison.swapped_call.key: Answer(comparison.swapped_call.key, outcome),
     }
-    contrast = parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers)
+    contrast = parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers, MIN_MASS)
     assert contrast
     assert (contrast.outcome, contrast.difference) == (outcome, None)
 
 
 def test_where_nothing_can_be_asked_it_says_so() -> None:
     [comparison, *_] = build_sentence_pairs(VLLM, CELL, None)
-    contrast = parse_sentence_pair_score(comparison, "m", None, {})
+    contrast = parse_sentence_pair_score(comparison, "m", None, {}, MIN_MASS)
     assert contrast
     assert (contrast.outcome, contrast.difference, contrast.key) == (Outcome.NOT_MEASURABLE, None, None)
 
