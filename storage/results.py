@@ -29,7 +29,7 @@ from auditor.storage import audits, hash_chain
 from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.records import load_columns, load_records, replace_records, write_records
-from auditor.storage.row_classes import table_of
+from auditor.storage.row_classes import conversion_of, table_of
 
 CLAIM_KINDS = [kind.value for kind in ConflictKind if kind.spec.sides is ConflictSides.CLAIMS]
 """Kinds of conflicts that a user's command queues; a run neither makes nor deletes them."""
@@ -253,7 +253,11 @@ def load_rulings(db: Database, audit_id: int, cells: Iterable[Cell] | None = Non
 
 def load_missing_votes(db: Database, audit_id: int) -> list[JudgeRuling]:
     """Load the verdicts without a ruling: of judges that failed, or abstained in an imported file."""
-    return [row for row in load_rulings(db, audit_id) if row.ruling is None]
+    table, conversion = table_of(Verdict), conversion_of(JudgeRuling)
+    query = sa.select(*(table.c[name] for name in conversion.column_names))
+    with db.read() as connection:
+        rows = connection.execute(query.where(table.c.audit_id == audit_id, table.c.ruling.is_(None)))
+        return list(map(conversion.to_record, rows))
 
 
 def load_conflicts(db: Database, audit_id: int) -> list[Conflict]:

@@ -173,7 +173,7 @@ class ReportSource:
     sentence_pair_counts: Sequence[OutcomeCount] = ()
     votes: VoteArrays = field(default_factory=VoteArrays.empty, repr=False)
     missing_votes: Sequence[results.JudgeRuling] = field(default=(), repr=False)
-    """Of an imported audit, whose configuration does not say which judges were assigned."""
+    """Verdicts without a ruling: of judges that failed, or abstained in an imported file."""
     author_guesses: Sequence[Guess] = field(default=(), repr=False)
     judge_tests: Sequence[AlteredTraceVerdict] = field(default=(), repr=False)
     position_tests: Sequence[Contest] = field(default=(), repr=False)
@@ -450,6 +450,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "votes": load_votes,
     "judge_counts": count_queries.count_judge_verdicts,
     "reviewed_conflicts": load_reviewed_conflicts,
+    "missing_votes": results.load_missing_votes,
     "verdict_counts": count_queries.count_verdicts,
     "scores": partial(load_records, record_class=CellScore),
     "trace_counts": count_queries.count_traces,
@@ -494,9 +495,7 @@ def load_source(db: Database, audit_name: str, left_out: Collection[str] = ()) -
         queries["sample_scores"] = results.load_sample_scores
     if config and config.review_varies_by_trace:
         queries["scored_traces"] = results.load_scored_trace_keys
-    if config is None:
-        queries["missing_votes"] = results.load_missing_votes
-    else:
+    if config is not None:
         max_trace_chars = config.probes.review.max_trace_chars
         queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
             db, audit_id, max_trace_chars

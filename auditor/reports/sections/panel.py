@@ -318,8 +318,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on biases, voting rules, and the relation of peer agreement to agreement with people."""
     yield build_bias_table(panel.judges)
     caption = (
-        "Traces that each voting rule finds VALID or INVALID, or leaves open; share of opposite verdicts where the "
-        "rule and the plain majority reach one."
+        "Traces with a verdict that each voting rule finds VALID or INVALID, or leaves open; share of opposite "
+        "verdicts where the rule and the plain majority reach one."
     )
     differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, VotingRuleRow, differs)

@@ -320,6 +320,7 @@ def build_panel_report(
         verdicts=kappa.n_ratings,
         repeated=sum(count.duplicates for count in source.verdict_counts),
         single=kappa.n_dropped,
+        unjudged=matrix.n_unjudged,
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),
         prevalence=compute_prevalence(matrix),

@@ -346,11 +346,12 @@ def _describe_majority(panel: PanelReport) -> str:
     if not panel.votes:
         return "No verdict is available, so all traces are left to human reviewers."
     majority = panel.votes[0]  # the plain majority is the first voting rule
-    total = majority.valid + majority.invalid + majority.open
+    n_open = majority.open + panel.unjudged
+    total = majority.valid + majority.invalid + n_open
     return (
         f"A strict majority of the assigned judges finds {format_percent(majority.valid, total)} of "
         f"{pluralize(total, 'trace')} VALID and {format_percent(majority.invalid, total)} INVALID. "
-        f"{format_percent(majority.open, total)} have no majority and are left to human reviewers. A judge that failed "
+        f"{format_percent(n_open, total)} have no majority and are left to human reviewers. A judge that failed "
         "or abstained still counts as assigned."
     )
 

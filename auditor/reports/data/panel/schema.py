@@ -132,7 +132,7 @@ class VotingRuleRow(ReportModel):
     """Traces upheld as VALID."""
     invalid: Annotated[int, Column("INVALID")]
     open: Annotated[int, Column("Open")]
-    """Traces without a majority, left for a person."""
+    """Other traces with a verdict: they have no majority, and are left for a person."""
     differs: Annotated[ShareEstimate, Column("Contradicts the majority")]
     """Among traces that both rules settle, the share decided opposite to the plain majority; missing for the
     majority itself."""
@@ -246,6 +246,8 @@ class PanelReport(ReportModel):
     """Verdicts that repeat another judge's answer, since both are the same model with the same request."""
     single: int
     """Traces with a single verdict, which are left out of agreement."""
+    unjudged: int = 0
+    """Traces on which every judge failed; no voting rule counts them, and they are left for a person."""
     krippendorff_alpha: Estimate
     gwet_ac1: Estimate
     prevalence: ShareEstimate

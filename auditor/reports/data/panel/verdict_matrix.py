@@ -33,7 +33,7 @@ class VerdictMatrix:
         judges: names, in the order of the rows.
         votes: verdicts; its `traces` are the columns.
         assignments: the judges assigned to each trace; None where all judges that may judge its author are.
-        missing_votes: judge and trace of the verdicts of an import without a ruling.
+        missing_votes: judge and trace of the verdicts without a ruling.
     """
 
     config: AuditConfig | None
@@ -46,6 +46,11 @@ class VerdictMatrix:
     def traces(self) -> Sequence[TraceKey]:
         """Keys of the traces, in the order of the columns."""
         return self.votes.traces
+
+    @cached_property
+    def n_unjudged(self) -> int:
+        """Number of traces that no judge gave a verdict on, though some were asked; they have no column."""
+        return len({trace for _, trace in self.missing_votes}.difference(self.traces))
 
     def _to_matrix(self, vote_values: NDArray[np.generic]) -> FloatArray:
         """Arrange one number per vote in a matrix of shape (judges, traces); nan where a judge gave no verdict."""

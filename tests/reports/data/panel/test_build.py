@@ -104,3 +104,18 @@ def test_an_aspect_that_no_verdict_rates_has_no_share(db: Database, audit: Audit
         share: ShareEstimate = getattr(row, unrated.name)
         assert (share.value, share.n, share.reason) == (None, 0, "no verdict rates this aspect")
         assert getattr(row, rated.name).n == row.given
+
+
+def test_traces_on_which_every_judge_failed_have_no_majority(db: Database, audit: Audit) -> None:
+    before = panel_of(db, audit.name)
+    verdicts = results.load_verdicts(db, audit.id)
+    cell = next(verdict.cell for verdict in verdicts if verdict.ruling is not None)
+    n_traces = len({(v.model, v.sample) for v in verdicts if v.cell == cell and v.ruling is not None})
+    failed = [replace(v, outcome=Outcome.TIMEOUT, ruling=None, aspects={}) for v in verdicts if v.cell == cell]
+    save_records(db, audit.id, failed)
+    after = panel_of(db, audit.name)
+    assert after.unjudged == before.unjudged + n_traces
+    totals = [row.valid + row.invalid + row.open + panel.unjudged for panel in (before, after) for row in panel.votes]
+    assert len(set(totals)) == 1
+    [sentence] = [text for text in after.certificate if "A strict majority of the assigned judges" in text]
+    assert f" of {totals[0]} traces VALID and " in sentence

@@ -162,8 +162,8 @@ CASES: list[tuple[str, str, Changes, Changes]] = [
         {"panel__prevalence": make_test(0.16)},
     ),
     (
-        "majority", "finds 60% of 100 traces VALID and 30% INVALID. 10% have no majority",
-        {"panel__votes": [vote()]}, {"panel__votes": [vote(valid=50)]},
+        "majority", "finds 50% of 120 traces VALID and 25% INVALID. 25% have no majority",
+        {"panel__votes": [vote()], "panel__unjudged": 20}, {"panel__votes": [vote()], "panel__unjudged": 0},
     ),
     ("majority", "No verdict is available, so all traces are left", {"panel__votes": []}, NONE),
     (
