@@ -30,6 +30,7 @@ from auditor.reports.data.agreement.over_models import (
     build_attributes_report,
     build_over_models_report,
     collect_report_figures,
+    drop_repeated,
     find_equal_series,
 )
 from auditor.reports.data.agreement.population import (
@@ -123,9 +124,11 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     sampling = build_sampling_report(source.config, source.call_counts)
     self_consistency, peer_agreement = compute_self_consistency(source, sampling), compute_peer_agreement(source)
     probe_reports, task = build_probe_reports(db, source, sampling), build_task_report(source)
-    figures = collect_report_figures(alignment, self_consistency, list_attribute_figures(probe_reports), task)
-    regions, methods = build_regions_report(source), compare_methods(source)
     equal_series, judge_quality = find_equal_series(source), build_judge_quality(source)
+    figures = collect_report_figures(
+        drop_repeated(alignment, equal_series), self_consistency, list_attribute_figures(probe_reports), task
+    )
+    regions, methods = build_regions_report(source), compare_methods(source)
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     recorded_probes = load_recorded_probes(db, source)
     return Report(

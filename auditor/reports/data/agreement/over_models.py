@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -20,7 +20,14 @@ from auditor.metrics.people.over_models import SummaryOverModels, summarize_mode
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import MethodDifferenceRow
-from auditor.reports.data.measurement_schema import ConsistencyRow, GroupErrorRow, PeerAgreementRow, RegionsReport
+from auditor.reports.data.measurement_schema import (
+    ConsistencyRow,
+    GroupErrorRow,
+    PeerAgreementRow,
+    RegionGapRow,
+    RegionRow,
+    RegionsReport,
+)
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource, has_rescaled_scores
 from auditor.reports.document import Column
@@ -272,6 +279,9 @@ class EqualSeries(ReportModel):
     models: list[str]
 
 
+AnySeriesRow = TypeVar("AnySeriesRow", AlignmentRow, GroupErrorRow, RegionRow, RegionGapRow)
+
+
 class OverModelsReport(ReportModel):
     """Figures over models, each of which counts once; models of one family are not averaged."""
 
@@ -299,15 +309,9 @@ def build_over_models_report(
     """
     if not alignment:
         return None
-    repeated = {(group.method, model) for group in equal_series for model in group.models[1:]}
-    counted = [row for row in alignment if (row.method, row.model) not in repeated]
-    regions = regions.model_copy(
-        update={
-            "rows": [row for row in regions.rows if (row.method, row.model) not in repeated],
-            "gaps": [gap for gap in regions.gaps if (gap.method, gap.model) not in repeated],
-        }
-    )
-    countries = [row for row in countries if (row.method, row.model) not in repeated]
+    counted, countries = drop_repeated(alignment, equal_series), drop_repeated(countries, equal_series)
+    rows, gaps = drop_repeated(regions.rows, equal_series), drop_repeated(regions.gaps, equal_series)
+    regions = regions.model_copy(update={"rows": rows, "gaps": gaps})
     columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
     variances = source.variance_matrix[columns]
     variances = variances[~np.isnan(variances)]
@@ -322,6 +326,12 @@ def build_over_models_report(
         cut_off_tiers=list(_sort_into_tiers(alignment)),
         errors=list(_count_errors(source)),
     )
+
+
+def drop_repeated(rows: Iterable[AnySeriesRow], equal_series: Iterable[EqualSeries]) -> list[AnySeriesRow]:
+    """The rows of series of scores, of equal ones that of the first only."""
+    repeated = {(group.method, model) for group in equal_series for model in group.models[1:]}
+    return [row for row in rows if (row.method, row.model) not in repeated]
 
 
 def _summarize_agreement(

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.domain import CellScore, canonical_json
 from auditor.metrics.people.over_models import SummaryOverModels
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.over_models import AttributesReport, build_attributes_report
+from auditor.reports.data.build import build_report
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.schema import DifferenceReport
 from auditor.reports.data.differences.series_pairs import SeriesTarget
@@ -20,7 +22,10 @@ from auditor.reports.document import Document
 from auditor.reports.output import render_document
 from auditor.reports.sections.differences_document import build_difference_document
 from auditor.reports.sections.over_models import NO_TREND, build_attributes_section
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
+from tests.reports.conftest import survey_of
 from tests.reports.sections.node_text import text_of
 from tests.support.known import known
 from tests.support.report_changes import change
@@ -93,6 +98,26 @@ def test_figures_are_grouped_by_label_year_and_power_of_ten() -> None:
     assert "MAE rises with the number of parameters within the family pythia (" in text_of(
         build_attributes_section(report)
     )
+
+
+def test_models_with_equal_scores_count_once_in_figures_of_agreement(db: Database) -> None:
+    config = configure(3, released="2025-03-01")
+    survey = survey_of({(country, topic): 0.1 for country in ("Ghana", "Japan") for topic in ("a", "b")})
+    audit = audits.save_audit(
+        db, name="a", config=canonical_json(config.model_dump(mode="json")), config_hash=config.hash, survey=survey,
+        environment={},
+    )  # fmt: skip
+    errors = {"m0": 0.2, "m1": 0.2, "m2": 0.5}
+    scores = [
+        CellScore(model, cell, "direct", score + error, n_ok=1, n_planned=1)
+        for model, error in errors.items()
+        for cell, score in survey.scores.items()
+    ]
+    save_records(db, audit.id, scores)
+    report = known(build_report(db, "a").attributes)
+    [mean] = [row.summary.mean for row in report.figures if (row.attribute, row.figure) == ("released", "mae")]
+    assert mean.n == 2
+    assert mean.value == pytest.approx(0.35)
 
 
 def test_models_of_no_common_family_have_no_trend_and_the_page_says_what_is_missing() -> None:
