@@ -23,8 +23,9 @@ from auditor.metrics.intervals.jackknife_interval import (
 from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.unit_means import Labels
 
-MIN_COUNTRIES = 5
-"""Fewest countries of both groups together, two in each, that are resampled; with fewer, only questions are."""
+MIN_COUNTRIES, MIN_GROUP_COUNTRIES = 5, 3
+"""Fewest countries of both groups together, and of each, that are resampled; with fewer, only questions are. Two show
+too little of how countries differ: beside ten others, an interval over them would hold in 89%."""
 
 
 def group_mean_difference(
@@ -39,8 +40,8 @@ def group_mean_difference(
         bounds: smallest and largest possible difference.
 
     Returns:
-        With fewer than five countries, or one in a group, the interval is for these countries: only questions are
-        resampled, as `resampled` says. `n` counts values.
+        With fewer than five countries, or than three in a group, the interval is for these countries: only questions
+        are resampled, as `resampled` says. `n` counts values.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
@@ -53,7 +54,7 @@ def group_mean_difference(
     if not np.isfinite(value):
         return Tested(None, len(present), reason="a group has no value")
     n_countries = [len(set(labels["country"][second == group])) for group in (0, 1)]
-    if min(n_countries) < 2 or sum(n_countries) < MIN_COUNTRIES:
+    if min(n_countries) < MIN_GROUP_COUNTRIES or sum(n_countries) < MIN_COUNTRIES:
         labels = {"question": labels["question"]}
     replicates = replicate_over_units(moments, _difference, labels)
     interval = jackknife_interval(value, replicates.units, bounds=bounds, cells=replicates.cells)

@@ -327,8 +327,8 @@ def _build_culture_tables(semantic: SemanticReport, marks: SamplingMarks) -> Ite
     if semantic.region_gaps:
         caption = (
             "Mean over the questions about the countries of a region minus that about another region, with 95% CI, for "
-            "other countries and questions like these; for these countries, if there are fewer than five. p is "
-            "adjusted for all rows of a measure (Holm)."
+            "other countries and questions like these; for these countries, if there are fewer than five, or than "
+            "three in a region. p is adjusted for all rows of a measure (Holm)."
         )
         title, rows = "Gaps in consistency between regions", semantic.region_gaps
         main_rows = [row for row in rows if (row.text, row.metric) == main]

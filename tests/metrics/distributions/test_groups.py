@@ -15,6 +15,7 @@ from auditor.metrics import (
     squared_distance,
     steering_gain,
 )
+from auditor.metrics.distributions.groups import group_mean_difference
 from auditor.metrics.intervals.estimate import Estimate
 from tests.support.known import known
 
@@ -153,3 +154,15 @@ def test_variances_within_and_between_groups_add_up_and_are_unbiased() -> None:
     sampled_within, sampled_between = group_variances(samples, np.tile(weights, (20_000, 1)), POINTS, sizes)
     assert sampled_within.mean() == pytest.approx(within, rel=0.02)
     assert abs(sampled_between.mean() - between) < 4 * sampled_between.std() / 20_000**0.5
+
+
+@pytest.mark.parametrize(
+    ("n_first", "resampled"), [(1, ("question",)), (2, ("question",)), (3, ("country", "question"))]
+)
+def test_a_group_of_fewer_than_three_countries_is_compared_for_these_countries_only(
+    n_first: int, resampled: tuple[str, ...]
+) -> None:
+    country = np.repeat(np.arange(12), 8)
+    values = np.random.default_rng(0).normal(0.5, 0.1, 96)
+    units = {"country": country, "question": np.arange(96)}
+    assert group_mean_difference(values, country >= n_first, units, bounds=(-2, 2)).resampled == resampled
