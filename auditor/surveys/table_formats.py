@@ -196,7 +196,12 @@ def require_one_row(cells: Sequence[str], delimiter: str, location: str) -> None
     """
     first, *others = [line.split(delimiter) for line in delimiter.join(cells).splitlines()]
     for fields in others:
-        if len(fields) == len(cells) and any(a.strip() == b.strip() != "" for a, b in zip(first, fields, strict=False)):
+        is_prose = any(field.startswith(" ") for field in fields)  # in which a space follows a comma
+        if (
+            len(fields) == len(cells)
+            and not is_prose
+            and any(a == b != "" for a, b in zip(first, fields, strict=False))
+        ):
             raise ImportFileError(
                 f"{location}: a text in quotation marks contains what looks like another row: "
                 f"{truncate_text(delimiter.join(fields))}",

@@ -275,6 +275,11 @@ def test_control_characters_of_a_spreadsheet_are_read_as_they_were_written(tmp_p
     ]
 
 
+def test_a_text_of_several_lines_that_lists_names_is_one_row(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('model,country,text\nm,Peru,"As in\nChile, Peru, Bolivia\nm, Peru, ok"\n')
+    assert len(list(read_rows(tmp_path / "t.csv", ["model", "country", "text"]))) == 1
+
+
 def test_a_byte_order_mark_within_a_joined_file_is_no_part_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\ufeff\ufeffid,answer\na,x\n\ufeffb,y\n", encoding="utf-8")
     assert [row.cells["id"] for row in read_rows(tmp_path / "t.csv", ["id", "answer"])] == ["a", "b"]
