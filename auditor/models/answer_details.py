@@ -23,6 +23,10 @@ PARAMETER_ALIASES = {
     "seed": ("randomseed",),
     "logprobs": ("responselogprobs",),
     "toplogprobs": ("logprobs",),
+    "stop": ("stopsequences",),
+    "topp": ("p",),
+    "topk": ("k",),
+    "user": ("userid",),
 }
 """Providers' other names of a parameter; all names are in lower case without underscores."""
 STRUCTURE_PARAMETERS = frozenset(
@@ -121,17 +125,19 @@ def list_altered_params(
             if alias in sent_by_name
         ]
         if not sent_values:
-            altered.append(name)
+            # An effort is sent under many names, and as a number of tokens.
+            is_sent = normalized_name in EFFORT_PARAMETERS and bool(EFFORT_PARAMETERS & sent_by_name.keys())
+            altered += [] if is_sent else [name]
         elif not any(_has_all(sent_value, value) for sent_value in sent_values):
             altered.append(f"{name}={sent_values[0]}")
     return ", ".join(sorted(altered))
 
 
 def _has_all(sent: object, requested: object) -> bool:
-    """Whether a value was sent as requested; a table of parameters may have further ones."""
+    """Whether a value was sent as requested, or in a list; a table of parameters may have further ones."""
     if isinstance(sent, Mapping) and isinstance(requested, Mapping):
         return all(name in sent and _has_all(sent[name], value) for name, value in requested.items())
-    return sent == requested
+    return sent in (requested, [requested])
 
 
 def sent_form(body: Mapping[str, Any]) -> AnswerForm:

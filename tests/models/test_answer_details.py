@@ -35,6 +35,28 @@ def test_params_sent_differently_than_requested_are_listed(sent: dict[str, objec
     assert list_altered_params(REQUESTED_PARAMS, sent) == expected
 
 
+# Parameters of a config's `params`, and bodies that litellm makes of them for Anthropic, Gemini, Cohere and OpenAI.
+PROVIDERS_NAMES: list[tuple[dict[str, object], dict[str, object], str]] = [
+    ({"stop": ["X"]}, {"stop_sequences": ["X"]}, ""),
+    ({"stop": "X"}, {"generationConfig": {"stop_sequences": ["X"]}}, ""),
+    ({"stop": "X"}, {"stop_sequences": ["Y"]}, "stop=['Y']"),
+    ({"top_p": 0.9, "top_k": 5}, {"p": 0.9, "k": 5}, ""),
+    ({"top_p": 0.9}, {"p": 0.5}, "top_p=0.5"),
+    ({"user": "u"}, {"metadata": {"user_id": "u"}}, ""),
+    ({"reasoning_effort": "low"}, {"thinking": {"type": "enabled", "budget_tokens": 1024}}, ""),
+    ({"reasoning_effort": "low"}, {"reasoning": {"effort": "low"}}, ""),
+    ({"reasoning_effort": "low"}, {"reasoning_effort": "high"}, "reasoning_effort=high"),
+    ({"reasoning_effort": "low"}, {"temperature": 1}, "reasoning_effort"),
+]
+
+
+@pytest.mark.parametrize(("requested", "sent", "expected"), PROVIDERS_NAMES)
+def test_parameters_under_a_providers_own_name_are_not_listed(
+    requested: dict[str, object], sent: dict[str, object], expected: str
+) -> None:
+    assert list_altered_params(requested, sent) == expected
+
+
 def test_a_missing_response_format_is_listed() -> None:
     assert list_altered_params({}, {"response_format": {}}, is_structured=True) == ""
     assert list_altered_params({}, {"temperature": 1}, is_structured=True) == "response_format"
