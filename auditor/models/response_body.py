@@ -214,7 +214,8 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     if "usageMetadata" in body:
         return _parse_gemini_usage(body["usageMetadata"])
     if "usage" not in body:
-        has_counts = "prompt_eval_count" in body or "eval_count" in body
+        # An answer of Ollama's without counts has `done`; litellm would count its words with a tokenizer of its own.
+        has_counts = any(field in body for field in ("prompt_eval_count", "eval_count", "done"))
         return TokenUsage(body.get("prompt_eval_count"), body.get("eval_count")) if has_counts else None
     usage = body["usage"]
     if not isinstance(usage, Mapping):

@@ -86,7 +86,7 @@ async def test_token_counts_up_to_a_hundred_times_the_estimate_are_accepted(serv
     assert not counted_answer.attempts[0].estimated
 
 
-@pytest.mark.parametrize("model", ["anthropic/x", "gemini/x", "bedrock/converse/x", "groq/x"])
+@pytest.mark.parametrize("model", ["anthropic/x", "gemini/x", "bedrock/converse/x", "groq/x", "ollama_chat/x"])
 async def test_an_answer_without_token_counts_is_charged_by_estimate_and_not_retried(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
@@ -99,6 +99,7 @@ async def test_an_answer_without_token_counts_is_charged_by_estimate_and_not_ret
         "gemini/x": gemini("STOP", "hello"),
         "bedrock/converse/x": {"output": {"message": message}, "stopReason": "end_turn", "metrics": {"latencyMs": 1}},
         "groq/x": openai("stop", "hello"),
+        "ollama_chat/x": {"model": "x", "message": {"role": "assistant", "content": "hello"}, "done": True},
     }[model]
     server.script = lambda _: Reply(body={k: v for k, v in body.items() if not k.startswith("usage")})
     [uncounted_answer] = await ask(server, call(model=model))
