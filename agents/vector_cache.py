@@ -80,9 +80,9 @@ class VectorCache:
 class StoredVectors:
     """An encoder whose vectors are stored in the audit's database; it computes none."""
 
-    def __init__(self, db: Database, revision: str) -> None:
-        """Set up with the revision under which they are stored."""
-        self._db, self.revision = db, revision
+    def __init__(self, db: Database, revision: str, *, is_multilingual: bool | None = None) -> None:
+        """Set up with the revision under which they are stored, and whether that encoder reads several languages."""
+        self._db, self.revision, self.is_multilingual = db, revision, is_multilingual
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of texts, shape (texts, dimensions); nan for a text that has none, or one that was damaged."""

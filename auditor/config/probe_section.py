@@ -142,6 +142,13 @@ class LabelForm(NamedTuple):
     source: str
 
 
+class StoredEncoder(NamedTuple):
+    """The revision of a text encoder, and whether it reads several languages; None if that is not known."""
+
+    revision: str
+    is_multilingual: bool | None
+
+
 class ProbeEncoder(NamedTuple):
     """A text encoder of a probe.
 
@@ -292,8 +299,8 @@ class BuiltInProbe(Probe[Any, Any]):
         """Find the text encoder that compares the answers; None if nothing is to be encoded."""
         return None
 
-    def load_encoder_revision(self, db: Database, audit_id: int) -> str | None:
-        """Load the revision of the text encoder whose vectors of the answers are stored; None without any."""
+    def load_stored_encoder(self, db: Database, audit_id: int) -> StoredEncoder | None:
+        """Load what is stored of the text encoder whose vectors of the answers are stored; None without any."""
         return None
 
     def load_people_opinions(self, audit: ProbeAudit[Any]) -> PeopleOpinions | None:

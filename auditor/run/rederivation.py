@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.installed_probes import load_built_in, load_probe
+from auditor.config.probe_section import StoredEncoder
 from auditor.domain import Answer, Call, CellScore, Outcome, Verdict, canonical_json
 from auditor.errors import AuditorError, ConfigError, UsageError
 from auditor.panel_assignment import TraceKey
@@ -260,7 +261,8 @@ def _stored_encoder_loaders(db: Database, audit: Audit, config: AuditConfig) -> 
     for name in config.probes.stages:
         probe = load_built_in(name)
         if probe.find_encoder(config) is not None:
-            loaders[name] = partial(StoredVectors, db, probe.load_encoder_revision(db, audit.id) or NO_ENCODER)
+            stored = probe.load_stored_encoder(db, audit.id) or StoredEncoder(NO_ENCODER, None)
+            loaders[name] = partial(StoredVectors, db, stored.revision, is_multilingual=stored.is_multilingual)
     return loaders
 
 

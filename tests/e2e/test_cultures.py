@@ -8,16 +8,22 @@ from unittest import mock
 
 import pytest
 
+from auditor.domain import Outcome
 from auditor.probes.semantic.figures.schema import SemanticReport
+from auditor.probes.semantic.records import MoralTranslation
 from auditor.probes.semantic.section import build_semantic_section
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import run_audit
+from auditor.run.rederivation import derive_again
+from auditor.storage import audits
+from auditor.storage.database import open_database
+from auditor.storage.records import load_records
 from tests.e2e.test_semantic import config, report_of
 from tests.reports.sections.node_text import text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.fixed_address import WordEncoder, word_encoder
-from tests.support.stored_rows import find_part
+from tests.support.stored_rows import find_part, load_stored
 
 WORDINGS, QUESTIONS = 4, 6
 WESTERN, OTHERS = ("Germany", "France", "Canada"), ("Japan", "Kenya", "Peru")
@@ -124,6 +130,33 @@ def test_with_a_multilingual_encoder_answers_across_languages_are_compared_with_
     by_language = semantic_of(report).by_language
     assert {row.language for row in by_language} == {"de", "en"}
     assert all(row.consistency.value is not None for row in by_language)
+
+
+def test_a_translation_of_an_answer_that_came_later_takes_the_place_of_another(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    refused = {"Wording 0 of act 0 in de?"}
+
+    def script(request: Request) -> Reply:
+        if any(text in request.text for text in refused) and "Translate the text" not in request.text:
+            return completion("", finish="content_filter")
+        return language_script(request)
+
+    server.script = script
+    settings: dict[str, object] = {"questions": write(tmp_path / "q.csv", language_rows()), "translator": "model-a"}
+    run(server, storage, is_multilingual=True, **settings)
+    assert {x.wording for x in load_stored(storage, load_records, MoralTranslation, name="moral")} == {3, 4}
+    refused.clear()
+    with word_encoder(), mock.patch.object(WordEncoder, "vocabulary_size", 250_002, create=True):
+        audit = config(server.url, 2, paraphrases=WORDINGS, encoder="words", rot=False, limit=1000, **settings)
+        run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
+        translations = load_stored(storage, load_records, MoralTranslation, name="moral")
+        assert len(translations) == 2 * QUESTIONS
+        assert {x.wording for x in translations} == {3}
+        with open_database(storage, create=False) as db:
+            check = derive_again(db, audits.get_audit(db, "moral")).check
+        assert check is not None
+        assert not check.changed
 
 
 def test_the_english_encoder_measures_nothing_across_languages_and_says_so(

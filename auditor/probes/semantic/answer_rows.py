@@ -24,6 +24,7 @@ from auditor.probes.semantic.records import (
     SemanticScoringSettings,
 )
 from auditor.storage.database import Database
+from auditor.storage.exclusions import load_excluded
 from auditor.storage.labels import UnitQuery, list_part_names
 from auditor.storage.probe_results import Columns, Condition, RepeatedQuestions, name_constant
 from auditor.storage.records import count_records, load_records, replace_records
@@ -64,6 +65,22 @@ def load_answers(
 ) -> list[MoralAnswerRecord]:
     """Load answers in order of their key, of some questions or all, of one model or all."""
     return load_records(db, audit_id, MoralAnswerRecord, question=question_ids, model=model)
+
+
+def load_answers_as_given(
+    db: Database, audit_id: int, question_ids: Iterable[str]
+) -> list[tuple[MoralAnswerRecord, MoralAnswerRecord]]:
+    """Load the answers to some questions, each with what it was before it was excluded.
+
+    What is asked about answers is planned by those that were given: an excluded one keeps its place, and no other takes
+    it.
+    """
+    excluded = {
+        (answer.model, answer.question, answer.wording, answer.sample): answer
+        for answer in load_excluded(db, audit_id, MoralAnswerRecord)
+    }
+    answers = load_answers(db, audit_id, question_ids)
+    return [(x, excluded.get((x.model, x.question, x.wording, x.sample), x)) for x in answers]
 
 
 def count_outcomes(db: Database, audit_id: int) -> list[tuple[str, bool, str, str | None, int]]:

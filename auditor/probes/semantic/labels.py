@@ -31,7 +31,6 @@ from auditor.reports.data.judge_quality.build import Decisions
 from auditor.review.item import hash_to_fraction
 from auditor.review.label_sampling import NO_SUCH_UNIT, LabelItem, LabelItemLoader, stand_in_judge
 from auditor.storage.database import Database
-from auditor.storage.exclusions import load_excluded
 from auditor.storage.probe_results import list_answering_models
 from auditor.storage.records import delete_unplanned, load_records, save_records
 
@@ -47,14 +46,9 @@ async def judge_consistency(
     An answer that was excluded since is still one of its pairs, so that no other pairs take their place.
     """
     ids = [question.id for question in questions]
-    answers = await asyncio.to_thread(answer_rows.load_answers, context.db, context.audit_id, ids)
-    excluded = {
-        (answer.model, answer.question, answer.wording, answer.sample): answer
-        for answer in await asyncio.to_thread(load_excluded, context.db, context.audit_id, MoralAnswerRecord)
-    }
+    answers = await asyncio.to_thread(answer_rows.load_answers_as_given, context.db, context.audit_id, ids)
     groups: dict[tuple[str, str], list[MoralAnswerRecord]] = {}
-    for answer in answers:
-        given = excluded.get((answer.model, answer.question, answer.wording, answer.sample), answer)
+    for answer, given in answers:
         if answer.wording == 0 and given.text is not None and answer.model != section.judge:
             groups.setdefault((answer.model, answer.question), []).append(answer)
     pairs = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from auditor.probes.semantic.records import (
 )
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.storage.database import Database
-from auditor.storage.records import load_records, save_records
+from auditor.storage.records import delete_unplanned, load_records, save_records
 
 TOO_SIMILAR, MEANING_CHANGED = "too near to another wording", "too far in meaning"
 
@@ -166,7 +166,7 @@ async def translate_answers(context: RunContext, questions: Sequence[MoralQuesti
     """Have the translator translate one answer for each pair of languages of a question, and store the translations.
 
     That is the model's first usable answer in the first of the two languages, or its rule of thumb, as the score
-    compares them.
+    compares them. Translations of other answers, which one that came later replaces, are deleted.
     """
     probe = semantic_probe(context.config)
     if probe.translator is None:
@@ -174,9 +174,14 @@ async def translate_answers(context: RunContext, questions: Sequence[MoralQuesti
     translator = context.config.model(probe.translator)
     for question in questions:
         planned = await asyncio.to_thread(_plan_translations, context.db, context.audit_id, question.id, probe.measured)
+        keys = [(answer.model, answer.question, answer.wording, language) for answer, _, language in planned]
+        await asyncio.to_thread(
+            delete_unplanned, context.db, context.audit_id, MoralTranslation, keys, question=[question.id]
+        )
         requests = [
             _Request(build_translation_call(context.config, translator, text, language), answer, language)
             for answer, text, language in planned
+            if text is not None
         ]
         answers = await run_audit_calls(context, "translation", [request.call for request in requests])
         translations = []
@@ -190,25 +195,28 @@ async def translate_answers(context: RunContext, questions: Sequence[MoralQuesti
 
 def _plan_translations(
     db: Database, audit_id: int, question: str, measured: str
-) -> Iterator[tuple[MoralAnswerRecord, str, str]]:
-    """An answer of each model, its text and the other language, for each pair of languages of a question's wordings."""
+) -> list[tuple[MoralAnswerRecord, str | None, str]]:
+    """An answer of each model, its text and the other language, for each pair of languages of a question's wordings.
+
+    The text is None if the answer was excluded since.
+    """
     language_by_wording = {
         wording.number: wording.language
         for wording in answer_rows.load_wordings(db, audit_id, [question]).get(question, [])
         if wording.number
     }
-    first_answers: dict[tuple[str, str], tuple[MoralAnswerRecord, str]] = {}
-    for answer in answer_rows.load_answers(db, audit_id, [question]):
-        text = answer.rot if measured == "rot" else answer.text
-        if answer.wording in language_by_wording and text is not None:
+    first_answers: dict[tuple[str, str], tuple[MoralAnswerRecord, str | None]] = {}
+    for answer, given in answer_rows.load_answers_as_given(db, audit_id, [question]):
+        text, given_text = (x.rot if measured == "rot" else x.text for x in (answer, given))
+        if answer.wording in language_by_wording and given_text is not None:
             first_answers.setdefault((answer.model, language_by_wording[answer.wording]), (answer, text))
     pairs = list(combinations(sorted(set(language_by_wording.values())), 2))
-    return (
+    return [
         (*first_answers[model, first], second)
         for model in sorted({model for model, _ in first_answers})
         for first, second in pairs
         if (model, first) in first_answers
-    )
+    ]
 
 
 def load_translations(db: Database, audit_id: int) -> list[MoralTranslation]:

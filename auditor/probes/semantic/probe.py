@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm, ProbeEncoder
+from auditor.config.probe_section import BuiltInProbe, KeyFinding, LabelForm, ProbeEncoder, StoredEncoder
 from auditor.domain.labels import LabelChoice, LabelKind
 from auditor.domain.records import list_stored
 from auditor.lazy_imports import import_when_used
@@ -166,9 +166,9 @@ class Semantic(BuiltInProbe):
     def find_encoder(self, config: AuditConfig) -> ProbeEncoder | None:
         return encoder.find_encoder(config)
 
-    def load_encoder_revision(self, db: Database, audit_id: int) -> str | None:
+    def load_stored_encoder(self, db: Database, audit_id: int) -> StoredEncoder | None:
         facts = answer_rows.load_facts(db, audit_id)
-        return None if facts is None else facts.revision
+        return None if facts is None else StoredEncoder(facts.revision, facts.is_multilingual)
 
     def find_size(self, report: Report) -> tuple[str, int] | None:
         figures = report.find(schema.SemanticReport)

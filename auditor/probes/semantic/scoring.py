@@ -223,7 +223,8 @@ def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     if stored_settings is not None and stored_settings.evidence == evidence:
         return
     encoder = plan.load_encoder()
-    is_multilingual = getattr(encoder, "vocabulary_size", 0) >= MIN_MULTILINGUAL_VOCABULARY
+    has_large_vocabulary = getattr(encoder, "vocabulary_size", 0) >= MIN_MULTILINGUAL_VOCABULARY
+    is_multilingual = getattr(encoder, "is_multilingual", has_large_vocabulary)  # stored with vectors that are stored
     settings = replace(
         plan.settings, revision=encoder.revision, evidence=evidence, is_multilingual=is_multilingual or None
     )
