@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from auditor.domain.audit_records import AnswerSelection, Audit, ExcludedContent
 from auditor.errors import UsageError
 from auditor.probe_interface import Needs, ProbeResult
 from auditor.storage import hash_chain
+from auditor.storage.call_records import ChainLink
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_results import AnswerKind
@@ -183,10 +184,20 @@ def apply_to_written(
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
-def _load_in_force(connection: sa.Connection, audit_id: int) -> list[Exclusion]:
-    """Load an audit's declarations that were not undone, the oldest first."""
+def changed_after(connection: sa.Connection, audit_id: int, link_id: int) -> bool:
+    """Whether other answers of an audit are excluded now than when a link of the hash chain was appended."""
+    link = table_of(ChainLink).c
+    is_later = sa.and_(link.audit_id == audit_id, link.kind == table_of(Exclusion).name, link.id > link_id)
+    later = set(connection.execute(sa.select(link.row).where(is_later)).scalars())
+    now, before = _load_in_force(connection, audit_id), _load_in_force(connection, audit_id, left_out=later)
+    return {exclusion.selection for exclusion in now} != {exclusion.selection for exclusion in before}
+
+
+def _load_in_force(connection: sa.Connection, audit_id: int, left_out: Collection[str] = ()) -> list[Exclusion]:
+    """Load an audit's declarations that were not undone, the oldest first; without rows of some ids, as texts."""
     c = table_of(Exclusion).c
     exclusions = select_records(connection, Exclusion, c.audit_id == audit_id, order_by=[c.id])
+    exclusions = [exclusion for exclusion in exclusions if str(exclusion.id) not in left_out]
     undone = {exclusion.of for exclusion in exclusions if exclusion.act is ExclusionAct.UNDO}
     return [
         exclusion for exclusion in exclusions if exclusion.act is ExclusionAct.EXCLUDE and exclusion.id not in undone

@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from auditor.domain import CellScore, canonical_json
 from auditor.domain.audit_records import Audit, ExcludedContent
 from auditor.errors import UsageError
-from auditor.storage import hash_chain
+from auditor.storage import exclusions, hash_chain
+from auditor.storage.call_records import ChainLink
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.row_classes import table_of, upsert
@@ -80,7 +81,7 @@ def undo_rereading(db: Database, audit: Audit) -> int:
     """Restore the results that the last rereading replaced, and return their number.
 
     Raises:
-        UsageError: there is none, or a run came after it.
+        UsageError: there is none, or a run came after it, or other answers are excluded now: they would count again.
     """
     audits, earlier_rows = table_of(Audit), table_of(ExcludedContent)
     query = sa.select(earlier_rows.c.source, earlier_rows.c.row, earlier_rows.c.content).where(_is_kept(audit.id))
@@ -91,6 +92,11 @@ def undo_rereading(db: Database, audit: Audit) -> int:
             raise UsageError(
                 f"no rereading of '{audit.name}' can be undone: there is none, or the audit was run again since.",
                 "Nothing is needed.",
+            )
+        if exclusions.changed_after(connection, audit.id, _find_link(connection, audit.id)):
+            raise UsageError(
+                f"other answers of '{audit.name}' are excluded now than at its last rereading, so it cannot be undone.",
+                "Undo the exclusions since then, or repeat those that were undone: auditor exclude AUDIT --list",
             )
         hash_chain.append_act(connection, audit.id, act="undo reread", audit=audit.name, at=utc_now())
         replaced = [
@@ -105,6 +111,14 @@ def undo_rereading(db: Database, audit: Audit) -> int:
         return len(rows) - 1
 
     return db.write(job)
+
+
+def _find_link(connection: sa.Connection, audit_id: int) -> int:
+    """Id of the link of an audit's last rereading."""
+    link = table_of(ChainLink).c
+    query = sa.select(link.id, link.row).where(link.audit_id == audit_id, link.kind == hash_chain.ACT)
+    acts = connection.execute(query.order_by(link.id.desc()))
+    return next(int(link_id) for link_id, act in acts if json.loads(act)["act"] == "reread")
 
 
 def _write_rows(

@@ -169,3 +169,34 @@ def assert_verifies(db: Database) -> None:
     verification, derivation = verify_audit(db, NAME), derive_again(db, audits.get_audit(db, NAME))
     assert verification.is_consistent, verification
     assert known(derivation.check).differences == []
+
+
+EXCLUDED = AnswerSelection(model="a", country="Germany")
+
+
+@pytest.mark.usefixtures("newer_reader")
+def test_a_rereading_before_an_exclusion_is_undone_after_it(db: Database) -> None:
+    """Else the answers that are excluded would count again."""
+    before = dump(db)
+    reread_audit(NAME, storage=storage_of(db))
+    exclusion = exclude_answers(NAME, EXCLUDED, "test", storage=storage_of(db))
+    excluded = dump(db)
+    with pytest.raises(UsageError, match="other answers of 'simulated' are excluded now"):
+        undo_reread(NAME, storage=storage_of(db))
+    assert dump(db) == excluded
+    undo_exclusion(NAME, exclusion.id, storage=storage_of(db))
+    undo_reread(NAME, storage=storage_of(db))
+    assert dump(db) == before
+
+
+def test_an_exclusion_before_a_rereading_is_undone_after_it(db: Database, request: pytest.FixtureRequest) -> None:
+    exclusion = exclude_answers(NAME, EXCLUDED, "test", storage=storage_of(db))
+    excluded = dump(db)
+    request.getfixturevalue("newer_reader")
+    reread_audit(NAME, storage=storage_of(db))
+    undo_exclusion(NAME, exclusion.id, storage=storage_of(db))
+    with pytest.raises(UsageError, match="are excluded now"):
+        undo_reread(NAME, storage=storage_of(db))
+    exclude_answers(NAME, EXCLUDED, "again", storage=storage_of(db))
+    undo_reread(NAME, storage=storage_of(db))
+    assert dump(db) == excluded
