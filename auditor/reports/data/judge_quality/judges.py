@@ -51,14 +51,13 @@ def build_panel_row(traces: LabelledTraces) -> PanelAccuracyRow | None:
     matrix, columns = traces.matrix, traces.select(~np.isnan(traces.panel_share))
     # An adaptive panel asks until the majority of all its judges is certain, so all verdicts decide.
     share = compute_valid_shares(matrix.all_verdicts)
-    is_adaptive = matrix.config is not None and matrix.config.panel.adaptive
     panel = panel_accuracy(
         matrix.unconditional_verdicts[:, columns.rows],
         columns.labels,
         columns.units,
         1 / columns.inclusion,
         valid_shares=share[columns.rows],
-        panels=matrix.is_assigned[:, columns.rows] if is_adaptive else None,
+        panels=matrix.is_assigned[:, columns.rows] if matrix.is_adaptive else None,
     )
     if panel is None:
         return None

@@ -37,24 +37,31 @@ ConflictSide = tuple[str, str, str]
 
 
 def count_copied_majorities(matrix: VerdictMatrix, groups: Groups) -> int:
-    """Count the traces whose majority is gone, or is the other one, where each group has one vote."""
+    """Count the traces whose majority is gone, or is the other one, where each group has one vote.
+
+    Judges that an adaptive panel did not ask are taken to agree with the majority.
+    """
     if not matrix.traces or len(groups) == len(matrix.judges):
         return 0
     ones = np.ones(len(matrix.judges))
     majority = decide_by_weight(matrix, ones[:, None])
-    split = decide_by_weight(matrix, share_weights(matrix, groups, ones))
-    return int((~np.isnan(majority) & (majority != split)).sum())
+    weights = share_weights(matrix, groups, ones) * matrix.is_assigned
+    agrees = matrix.all_verdicts == majority
+    if matrix.is_adaptive:
+        agrees |= np.isnan(matrix.all_verdicts)
+    is_kept = (weights * agrees).sum(axis=0) > weights.sum(axis=0) / 2 * (1 + 1e-12)
+    return int((~np.isnan(majority) & ~is_kept).sum())
 
 
 def count_copied_conflicts(source: ReportSource, matrix: VerdictMatrix, groups: Groups) -> int | None:
     """Count the settled conflicts that have another outcome where each group has one vote.
 
     Returns:
-        None if the conflicts were settled by Dawid and Skene's model.
+        None if the conflicts were settled by Dawid and Skene's model, or by an adaptive panel, which did not ask all.
     """
     if source.config is None or len(groups) == len(matrix.judges):
         return 0
-    if source.config.panel.vote == "dawid_skene":
+    if source.config.panel.vote == "dawid_skene" or matrix.is_adaptive:
         return None
     counts_for_side = make_verdict_filter(source.survey.task, lambda: source.scores, lambda: source.task_answers)
     counts = _count_rulings(matrix, counts_for_side)

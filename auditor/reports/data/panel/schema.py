@@ -70,7 +70,8 @@ class CopyingReport(ReportModel):
     """Traces whose majority disappears or changes sides if each group has one vote."""
     conflicts_settled_by_copies: int | None
     """Conflicts that the judges settled, and that they would leave open or settle for the other side if each group had
-    one vote; null where the configured rule is Dawid and Skene's model. Stored outcomes are not changed."""
+    one vote; null where the configured rule is Dawid and Skene's model, and of an adaptive panel, which does not ask
+    all of its judges. Stored outcomes are not changed."""
 
 
 class JudgeRow(ReportModel):

@@ -47,6 +47,11 @@ class VerdictMatrix:
         """Keys of the traces, in the order of the columns."""
         return self.votes.traces
 
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether judges were asked one after another, so that some assigned ones were not asked."""
+        return self.config is not None and self.config.panel.adaptive
+
     @cached_property
     def n_unjudged(self) -> int:
         """Number of traces that no judge gave a verdict on, though some were asked; they have no column."""
@@ -269,6 +274,7 @@ def share_weights(matrix: VerdictMatrix, groups: Sequence[Sequence[int]], weight
 
 Groups = Sequence[Sequence[int]]
 REFERENCE_REASON = "it is the reference for the other rules"
+ADAPTIVE_REASON = "an adaptive panel asks no more judges than its own rule needs"
 
 
 def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups) -> list[VotingRuleRow]:
@@ -287,9 +293,9 @@ def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups)
     majority_row = _build_vote_row("majority", majority, majority, {}, matrix.units)
     rows = [majority_row.model_copy(update={"differs": ShareEstimate(None, 0, reason=REFERENCE_REASON)})]
     if len(groups) < len(matrix.judges):
-        split = decide_by_weight(matrix, share_weights(matrix, groups, ones))
+        split = None if matrix.is_adaptive else decide_by_weight(matrix, share_weights(matrix, groups, ones))
         weights = dict(zip(matrix.judges, split_weights(groups).tolist(), strict=True))
-        rows.append(_build_vote_row("copies split", split, majority, weights, matrix.units))
+        rows.append(_build_vote_row("copies split", split, majority, weights, matrix.units, ADAPTIVE_REASON))
     rows.append(_build_agreement_row(matrix, majority, groups))
     if source.config is not None and source.config.panel.weights:
         configured = np.array([source.config.panel.weights.get(name, 1.0) for name in matrix.judges])
@@ -335,8 +341,9 @@ def _build_weighted_vote_row(
 
     The weights in the row are those of a trace with all judges, scaled to a mean of 1.
     """
-    if not weights.sum() > 0:
-        return _build_vote_row(rule, None, majority, {}, matrix.units, "no judge has any weight")
+    if matrix.is_adaptive or not weights.sum() > 0:
+        reason = ADAPTIVE_REASON if matrix.is_adaptive else "no judge has any weight"
+        return _build_vote_row(rule, None, majority, {}, matrix.units, reason)
     split = weights * split_weights(groups)
     weights_by_judge = dict(zip(matrix.judges, (split / split.mean()).tolist(), strict=True))
     decisions = decide_by_weight(matrix, share_weights(matrix, groups, weights))

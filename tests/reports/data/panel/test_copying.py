@@ -9,8 +9,10 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from auditor.config.sections import PanelSection
 from auditor.domain import (
     AlteredTraceVerdict,
     AnswerKind,
@@ -26,8 +28,8 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.reports.data.build import build_report
-from auditor.reports.data.panel.copying import count_copied_conflicts
-from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix
+from auditor.reports.data.panel.copying import count_copied_conflicts, count_copied_majorities
+from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix, build_vote_rows
 from auditor.reports.data.report_source import load_source
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.panel import build_copying_tables
@@ -250,3 +252,23 @@ def test_of_a_task_verdicts_on_other_answers_are_no_votes_on_a_conflict(db: Data
         reviewed_conflicts=[ReviewedConflict(conflict, ConflictStatus.MAJORITY)],
     )
     assert count_copied_conflicts(source, build_verdict_matrix(source), [[0, 1], [2], [3], [4]]) == 0
+
+
+def test_judges_that_an_adaptive_panel_did_not_ask_are_no_abstentions(db: Database, audit: Audit) -> None:
+    """Two copies settle the traces of dogwood and elm before the others are asked, who may agree."""
+    for copy in ("birch", "cedar"):
+        copy_judge(db, audit, copy)
+    source = load_source(db, audit.name)
+    config = known(source.config).model_copy(update={"panel": PanelSection(adaptive=True)})
+    matrix = build_verdict_matrix(replace(source, config=config))
+    groups = [[0, 1, 2], [3], [4]]
+    rows = build_vote_rows(matrix=matrix, source=source, groups=groups)
+    assert [row.rule for row in rows if row.reason is None] == ["majority", "dawid-skene"]
+    assert count_copied_conflicts(replace(source, config=config), matrix, groups) is None
+    full = build_verdict_matrix(source)
+    others = full.is_assigned & ~np.isnan(full.all_verdicts)
+    others[:3] = False
+    asked = VerdictMatrix(config, matrix.judges, matrix.votes)
+    asked.__dict__["all_verdicts"] = np.where(others, np.nan, full.all_verdicts)
+    assert count_copied_majorities(full, groups) > 0
+    assert count_copied_majorities(asked, groups) == 0
