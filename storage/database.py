@@ -229,7 +229,9 @@ def run_lock(database: Database, audit_name: str) -> Iterator[None]:
         ):
             yield
     except locks.LockHeldError as error:
-        raise _running_error(audit_name, error.holder) from None
+        raise StorageError(
+            f"audit '{audit_name}' is already being run by {error.holder}.", "Wait until it ends, or stop it first."
+        ) from None
     except DBAPIError as error:
         raise database_error(database.engine, error) from error
 
@@ -237,16 +239,13 @@ def run_lock(database: Database, audit_name: str) -> Iterator[None]:
 def require_not_running(database: Database, audit_name: str) -> None:
     """Raise StorageError if a process runs an audit now: its answers and results are not of one moment then.
 
-    Takes no lock, so that a database that may only be read can be checked.
+    A description of a process is left behind by one that was killed, maybe in another container: the lock decides. In a
+    place where nothing can be written, it cannot be tried.
     """
-    if (holder := find_runner(database, audit_name)) is not None:
-        raise _running_error(audit_name, holder)
-
-
-def _running_error(audit_name: str, holder: str) -> StorageError:
-    return StorageError(
-        f"audit '{audit_name}' is already being run by {holder}.", "Wait until it ends, or stop it first."
-    )
+    is_fixed = database.path is not None and is_read_only(database.path)
+    if not is_fixed and find_runner(database, audit_name) is not None:
+        with run_lock(database, audit_name):
+            pass
 
 
 def find_runner(database: Database, audit_name: str) -> str | None:

@@ -174,6 +174,8 @@ def test_an_audit_that_is_being_run_is_neither_exported_nor_verified(folder: Pat
             output = auditor(*words, "--storage", storage)
             assert (output.returncode, f"audit '{NAME}' is already being run by" in output.stderr) == (1, True)
     assert not (tmp_path / "evidence.zip").exists()
+    (folder / ".auditor.db.locks" / f"{NAME}.holder").write_text("process 7 on a container that was killed")
+    assert auditor("verify", NAME, "--storage", storage).returncode == 0
 
 
 def test_no_key_no_folder_and_no_other_audit_is_in_it(folder: Path, archive: Path) -> None:
