@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -10,6 +12,7 @@ from auditor.metrics.intervals.estimate import describe_population
 from auditor.metrics.intervals.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
+from auditor.reports.data.cost import CostRow
 from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.panel.certificate import describe_accuracy
 from auditor.reports.data.report_model import ROUNDING_ERROR
@@ -209,9 +212,9 @@ def _build_overview(report: Report) -> Iterator[Block]:
     labels, corrections = SeriesLabels.of(report), list_corrections(report)
     usable = {(row.method, row.name): CountShare(row.ok, row.planned) for row in report.coverage.models}
     refused = {row.name: row.share.value for row in report.refusals.models} if report.refusals is not None else {}
-    costs: dict[str | None, float] = {}
+    costs = defaultdict[str | None, list[CostRow]](list)
     for row in report.cost.rows:
-        costs[row.name] = costs.get(row.name, 0.0) + (row.usd or 0.0)
+        costs[row.name].append(row)
     columns = [
         Column("Model", "name"),
         Column("MAE", "estimate", show_n=False, emphasis=True),
@@ -235,15 +238,18 @@ def _build_overview(report: Report) -> Iterator[Block]:
                 series.concordance,
                 usable.get(key),
                 *([refused.get(series.model)] if refused else []),
-                *([format_usd(costs.get(series.model))] if report.cost.rows else []),
+                *([_format_cost(costs[series.model])] if report.cost.rows else []),
             ]
         )
     population = describe_population((report.audit.survey.clusters, "topic"))
-    names = {series.model for series in report.alignment}
-    unpriced = list(dict.fromkeys(row.name for row in report.cost.rows if row.lower_bound and row.name in names))
-    without = f" Costs leave out answers without a known price, of {join_first(unpriced, 'model')}." if unpriced else ""
-    title, caption = "The models at a glance", f"{OVERVIEW_CAPTION}{population}; {WIDER_WORDS}{without}"
+    title, caption = "The models at a glance", f"{OVERVIEW_CAPTION}{population}; {WIDER_WORDS}"
     yield Table("overview", title, caption, columns, rows, is_dense=True, is_whole=True)
+
+
+def _format_cost(rows: Sequence[CostRow]) -> str:
+    """Format the cost of one model's calls: unknown where no price is known, a lower bound where some are not."""
+    known = [row.usd for row in rows if row.usd is not None]
+    return format_usd(math.fsum(known) if known else None, any(row.lower_bound for row in rows))
 
 
 def _build_cautions(report: Report) -> Iterator[Block]:

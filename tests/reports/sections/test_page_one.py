@@ -174,12 +174,15 @@ def test_an_audit_without_a_survey_shows_the_findings_of_its_probe(whole_report:
     assert blocks_of(findings, List)[0].items
 
 
-@pytest.mark.parametrize(("n_unpriced", "is_named"), [(0, False), (3, True)])
-def test_the_overview_says_which_costs_leave_out_answers_without_a_price(
-    n_unpriced: int, is_named: bool, report: Report
+@pytest.mark.parametrize(
+    ("usd", "is_lower_bound", "shown"), [(0.5, False, "$0.5000"), (0.5, True, "≥ $0.5000"), (None, True, "unknown")]
+)
+def test_the_overview_says_which_costs_are_not_known(
+    usd: float | None, is_lower_bound: bool, shown: str, report: Report
 ) -> None:
     first = next(row for row in report.cost.rows if row.name == "alder")
-    changed = change(first, lower_bound=n_unpriced > 0)
+    changed = change(first, usd=usd, lower_bound=is_lower_bound)
     section = build_summary_section(change(report, cost__rows=[changed]))
     [table] = [block for block in section.blocks if isinstance(block, Table)]
-    assert ("Costs leave out answers without a known price, of alder." in text_of(table.caption)) == is_named
+    costs = {row[0]: row[-1] for row in table.rows}
+    assert (costs["alder"], costs["birch"]) == (shown, "unknown")  # birch has no row
