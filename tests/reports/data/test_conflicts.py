@@ -90,8 +90,8 @@ def test_the_third_quartile_of_a_task_is_of_the_scores_of_its_answers(db: Databa
     scores = {"alder": (0.0, 0.2, -0.4), "birch": (0.1, 0.6, 0.4)}
     rows = [
         CellScore(model, item.cell, "direct", score)
-        for model, own in scores.items()
-        for item, score in zip(items.values(), own, strict=True)
+        for model, model_scores in scores.items()
+        for item, score in zip(items.values(), model_scores, strict=True)
     ]
     save_records(db, audit.id, rows)
     quartile = compute_third_quartile(load_source(db, "task"))

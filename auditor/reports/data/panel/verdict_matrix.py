@@ -299,8 +299,8 @@ def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups)
     rows.append(_build_agreement_row(matrix, majority, groups))
     if source.config is not None and source.config.panel.weights:
         configured = np.array([source.config.panel.weights.get(name, 1.0) for name in matrix.judges])
-        alone = [[judge] for judge in range(len(matrix.judges))]
-        rows.append(_build_weighted_vote_row(matrix, majority, "weighted as configured", configured, alone))
+        single_judges = [[judge] for judge in range(len(matrix.judges))]
+        rows.append(_build_weighted_vote_row(matrix, majority, "weighted as configured", configured, single_judges))
     return [*rows, _build_latent_model_row(matrix, majority, groups)]
 
 

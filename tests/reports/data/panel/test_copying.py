@@ -242,7 +242,9 @@ def test_of_a_task_verdicts_on_other_answers_are_no_votes_on_a_conflict(db: Data
         CellScore(side, item.cell, "direct", None, answer=answer) for side, answer in (("cedar", "a"), ("elm", "b"))
     ]
     answers = {
-        (side, item.cell, i): answer for side, own in (("cedar", "ab"), ("elm", "ba")) for i, answer in enumerate(own)
+        (side, item.cell, i): answer
+        for side, texts in (("cedar", "ab"), ("elm", "ba"))
+        for i, answer in enumerate(texts)
     }
     source = replace(
         load_source(db, audit.name),
