@@ -19,6 +19,7 @@ from auditor.imports.recorded_answers import (
     LogKeys,
     RecordedAnswer,
     describe_joined_logs,
+    find_scored_outcome,
     find_text,
     list_logs,
     require_score,
@@ -212,9 +213,13 @@ def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys
     text = sample.output.completion or None
     if auditor_metadata and recorded_score is not None and not missing:
         text = recorded_score.explanation or text
-    outcome = Outcome.OK if score is not None else _sample_outcome(sample, bool(auditor_metadata), text)
+    if score is None:
+        outcome = _sample_outcome(sample, bool(auditor_metadata), text)
+    else:
+        outcome = Outcome.OK if auditor_metadata else find_scored_outcome(text)
     if score_name and missing and outcome is Outcome.OK:
         outcome = Outcome.UNPARSED  # the scorer gave no score on purpose, so the text is not parsed for one
+    score = score if outcome is Outcome.OK else None
     return RecordedAnswer(location, _find_model(log), country, topic, None, text, outcome, score)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, require_score
+from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_scored_outcome, find_text, require_score
 from auditor.input_files import parse_json, read_json, read_numbered_lines
 from auditor.models.finish_reasons import finish_reason_outcome
 
@@ -108,10 +108,9 @@ def _parse_answer(location: str, result: dict[str, Any], keys: LogKeys, has_seve
     score, outcome = None, _call_outcome(result, response, text)
     if keys.score is not None:
         value = _nested_object(result, "namedScores").get(keys.score)
-        if value is None:
-            outcome = Outcome.UNPARSED if outcome is Outcome.OK else outcome
-        else:
-            score = require_score(location, value) if outcome is Outcome.OK else None
+        if outcome is Outcome.OK:
+            outcome = Outcome.UNPARSED if value is None else find_scored_outcome(text)
+        score = require_score(location, value) if outcome is Outcome.OK else None
     return RecordedAnswer(
         location, _model_name(location, result, has_several_prompts), country, topic, None, text, outcome, score
     )

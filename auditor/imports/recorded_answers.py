@@ -8,10 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from auditor.agents.refusals import begins_with_refusal, has_words
 from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.score_table import parse_row_score
 from auditor.input_files import read_json
+from auditor.models.reasoning import strip_thinking
 from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT, find_suffix
@@ -202,14 +204,28 @@ def require_score(location: str, value: Any) -> float:
     return float(value)
 
 
+def find_scored_outcome(text: str | None) -> Outcome:
+    """Outcome of an answer that another program scored: scorers give a number to an empty answer or a refusal, too."""
+    visible_text = strip_thinking(text or "")
+    if not has_words(visible_text):
+        return Outcome.UNPARSED
+    return Outcome.REFUSED if begins_with_refusal(visible_text) else Outcome.OK
+
+
 def _read_table(path: Path, _: LogKeys) -> Iterator[RecordedAnswer]:
     """Read a table with `model,country,topic,sample,text[,score][,outcome]`.
 
-    Without an outcome, a row without text is a failed call. `auditor export tables` writes outcomes.
+    Without an outcome, a row without text and score is a failed call, and one with a score is an answer whose text is
+    not recorded. `auditor export tables` writes outcomes.
     """
     for row in read_rows(path, TABLE_COLUMNS, ["score", "outcome"]):
         text = row.cells["text"]
         outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
+        score = parse_row_score(row) if outcome in (None, Outcome.OK) else None
+        if outcome is None and text:
+            outcome = Outcome.OK if score is None else find_scored_outcome(text)
+        elif outcome is None:
+            outcome = Outcome.CLIENT_ERROR if score is None else Outcome.OK
         yield RecordedAnswer(
             location=row.location,
             model=row.required_text("model"),
@@ -217,6 +233,6 @@ def _read_table(path: Path, _: LogKeys) -> Iterator[RecordedAnswer]:
             topic=row.required_text("topic"),
             sample=row.integer("sample"),
             text=text or None,
-            outcome=outcome or (Outcome.OK if text else Outcome.CLIENT_ERROR),
-            score=parse_row_score(row) if outcome in (None, Outcome.OK) else None,
+            outcome=outcome,
+            score=score if outcome is Outcome.OK else None,
         )

@@ -17,6 +17,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.cli_runner import succeed
 from tests.support.inspect_logs import SyntheticDatabase
+from tests.support.refusals import UNUSABLE_TEXTS
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -232,6 +233,15 @@ def test_a_sample_that_a_limit_or_the_provider_ended_has_no_score_even_if_one_wa
         (Outcome.TIMEOUT, None),
         (Outcome.OK, 0.5),
     ]
+
+
+@pytest.mark.parametrize(("text", "outcome"), [*UNUSABLE_TEXTS.items(), ("", Outcome.UNPARSED)])
+def test_a_score_of_a_sample_that_says_nothing_or_refuses_does_not_count(
+    tmp_path: Path, text: str, outcome: Outcome
+) -> None:
+    log = write_foreign_log(tmp_path / "log.eval", [{"text": text, "scores": {"moral": 0.3}}])
+    [recorded_answer] = read_inspect_log(log, LogKeys(score="moral"))
+    assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
 
 
 def test_samples_that_people_declared_invalid_are_excluded(tmp_path: Path, storage: str) -> None:

@@ -15,6 +15,7 @@ from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, detect_f
 from auditor.imports.recorded_audits import import_traces
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.support.refusals import UNUSABLE_TEXTS
 from tests.support.stored_rows import load_stored
 
 
@@ -111,6 +112,15 @@ def test_the_overall_score_is_ignored_and_a_requested_named_score_is_used(tmp_pa
         (None, Outcome.UNPARSED),
         (None, Outcome.CLIENT_ERROR),
     ]
+
+
+@pytest.mark.parametrize(("output", "outcome"), UNUSABLE_TEXTS.items())
+def test_a_named_score_of_an_answer_that_says_nothing_or_refuses_does_not_count(
+    tmp_path: Path, output: str, outcome: Outcome
+) -> None:
+    file = write_results(tmp_path / "r.json", make_result(0, output, namedScores={"moral": 0.3}))
+    [recorded_answer] = read_promptfoo(file, LogKeys(score="moral"))
+    assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
 
 
 def test_prompts_are_distinguished_and_labels_name_providers(tmp_path: Path) -> None:

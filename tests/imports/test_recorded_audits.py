@@ -19,6 +19,7 @@ from auditor.domain.audit_records import AnswerSelection
 from auditor.errors import ImportFileError, UsageError
 from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.tables import TableFormat, export_tables
+from auditor.imports.recorded_answers import read_recorded_answers
 from auditor.imports.recorded_audits import import_scores, import_traces, import_verdicts
 from auditor.imports.task_answers import import_task_answers
 from auditor.input_files import open_text, report_reading
@@ -40,6 +41,7 @@ from tests.support.cli_runner import succeed
 from tests.support.docs_workspace import Letters
 from tests.support.forked_commands import start
 from tests.support.opinion_surveys import write_opinion_survey
+from tests.support.refusals import UNUSABLE_TEXTS
 from tests.support.stored_rows import find_part, load_stored
 from tests.support.synthetic_audit import populate
 
@@ -108,6 +110,16 @@ def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
     assert (row.ok, row.losses) == (2, {"refused": 1, "unparsed": 1, "client_error": 1})
     assert report.refusals
     assert report.refusals.total.value == pytest.approx(1 / 5)
+
+
+@pytest.mark.parametrize(("text", "outcome"), UNUSABLE_TEXTS.items())
+def test_a_score_beside_an_answer_that_says_nothing_or_refuses_does_not_count(
+    tmp_path: Path, text: str, outcome: Outcome
+) -> None:
+    row = dict(zip(COLUMNS, ("a", "Germany", "divorce", "0", text, "0.3"), strict=True))
+    write(tmp_path / "t.csv", [row], IDENTITY, COLUMNS, ",")
+    [recorded_answer] = read_recorded_answers(tmp_path / "t.csv")
+    assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
 
 
 def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:

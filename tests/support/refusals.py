@@ -29,3 +29,13 @@ def end_repeated_refusals(n_refusals: int) -> Iterator[None]:
 
     with mock.patch("auditor.models.gateway.no_retry_reason", reason):
         yield
+
+
+UNUSABLE_TEXTS = {
+    "I'm sorry, but I can't help with that.": Outcome.REFUSED,
+    "<think>0.3, perhaps</think>I'm sorry, but I cannot answer this.": Outcome.REFUSED,
+    "\u200b": Outcome.UNPARSED,
+    "{}": Outcome.UNPARSED,
+    "<think>0.3, perhaps</think>": Outcome.UNPARSED,
+}
+"""Outcomes of answers without a score, to which programs that score answers give one nevertheless."""
