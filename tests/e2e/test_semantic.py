@@ -28,7 +28,7 @@ from auditor.storage.overview import load_overviews
 from auditor.tui.home import render_audit_card
 from tests.support import audit_configs
 from tests.support.document_figures import assert_report_shows_figures
-from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 from tests.support.stored_rows import find_part, load_stored
 
 QUESTIONS, WORDINGS = 8, 5
@@ -362,6 +362,37 @@ def test_paraphrases_that_are_still_missing_are_not_requested_again(
             )
     assert sum(wording.number is not None for wording in rounds[0][1]) == 3, "the question and two paraphrases"
     assert rounds[1:] == rounds[:1] * 2
+
+
+def test_candidates_of_an_answer_that_came_later_take_the_place_of_the_earlier_ones(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    """A wording of the first run would have the number of another one."""
+    wordings = [
+        "Should we not hold on to books that a friend lent us?",
+        "Does a person do wrong by keeping a book borrowed from a friend?",
+        "A friend lent you a book: is keeping it wrong?",
+    ]
+    lists = [[], [f"Price of bread {n}?" for n in range(5)] + wordings[:1], ["Price of milk?", wordings[1]], []]
+
+    def author(request: Request) -> Reply:
+        if request.schema != "Paraphrases":
+            return script(request)
+        texts = lists.pop(0) if lists else wordings
+        return completion(json.dumps({"paraphrases": texts})) if texts else error(400, "bad request")
+
+    server.script = author
+    question = "Is it wrong to keep a book that one has borrowed from a friend?"
+    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
+    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
+    for n in (2, 3):
+        run_audit(config(server.url, **probe, threshold=0.6, attempts=4), storage=storage)
+        with open_database(storage, create=False) as db:
+            stored = answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
+        assert sorted(wording.number for wording in stored if wording.number) == list(range(1, n + 1))
+        lists.clear()
+    assert [wording.text for wording in stored if wording.number] == wordings
+    assert len(stored) == 4
 
 
 def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, storage: str) -> None:

@@ -35,7 +35,8 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
     """Ask for the missing paraphrases, and store accepted and rejected candidates.
 
     Of a question that still has too few, all candidates are read again from the recorded answers: the calls are those
-    of the first time, so a second run makes none.
+    of the first time, so a second run makes none. If it gets an answer that failed the first time, the candidates of
+    that time are replaced.
     """
     ids = [question.id for question in questions]
     stored = await asyncio.to_thread(answer_rows.load_wordings, context.db, context.audit_id, ids)
@@ -45,6 +46,9 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
     }
     await add_paraphrases(context, probe, incomplete, wordings)
     added = [wording for group in wordings.values() for wording in group if wording.key is not None]
+    if not context.stop_event.is_set():  # else some recorded answers may not have been read
+        keys = [(wording.question, wording.candidate) for group in wordings.values() for wording in group]
+        await asyncio.to_thread(delete_unplanned, context.db, context.audit_id, MoralWording, keys, question=wordings)
     await asyncio.to_thread(save_records, context.db, context.audit_id, added)
 
 
