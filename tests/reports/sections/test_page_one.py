@@ -24,7 +24,7 @@ from auditor.reports.sections.page_one import (
 )
 from auditor.reports.sections.report import build_report_document
 from tests.reports.sections.alignment_rows import make_alignment_row
-from tests.reports.sections.node_text import blocks_of, text_of
+from tests.reports.sections.node_text import blocks_of, text_of, titled_cells_of
 from tests.support.report_changes import change
 
 MAX_WORDS = 900
@@ -184,5 +184,5 @@ def test_the_overview_says_which_costs_are_not_known(
     changed = change(first, usd=usd, lower_bound=is_lower_bound)
     section = build_summary_section(change(report, cost__rows=[changed]))
     [table] = [block for block in section.blocks if isinstance(block, Table)]
-    costs = {row[0]: row[-1] for row in table.rows}
+    costs = {cells["Model"]: cells["Cost"] for cells in titled_cells_of(table)}
     assert (costs["alder"], costs["birch"]) == (shown, "unknown")  # birch has no row
