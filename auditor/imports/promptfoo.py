@@ -169,7 +169,7 @@ def _call_outcome(result: dict[str, Any], response: dict[str, Any], text: str | 
         return Outcome.UNPARSED
     if error or text is None:
         # Of an exception the lines of its stack follow, with names such as RateLimitRegistry, and numbers of lines.
-        error_message = re.sub(r"(?m)^\s+at .*$", "", error) if isinstance(error, str) else ""
+        error_message = re.sub(r"(?m)^[ \t]+at .*$", "", error) if isinstance(error, str) else ""
         return next(
             (outcome for pattern, outcome in ERROR_OUTCOMES if pattern.search(error_message)), Outcome.CLIENT_ERROR
         )

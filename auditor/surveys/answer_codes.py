@@ -288,27 +288,32 @@ def decode_groups(columns: Sequence[DistinctValueColumn], mapping: SurveyMapping
     Returns:
         By dimension, in the order of the mapping; dimensions without a column are absent.
     """
-    column_by_name = {column.name.casefold(): column for column in columns}
     return {
-        name: _decode_column(column_by_name[dimension.column.casefold()], dimension)
-        for name, dimension in mapping.groups.items()
-        if dimension.column.casefold() in column_by_name
+        name: _decode_column(column, mapping.groups[name]) for name, column in _match_columns(columns, mapping).items()
     }
 
 
 def list_ungrouped_values(columns: Sequence[DistinctValueColumn], mapping: SurveyMapping) -> dict[str, dict[str, int]]:
     """Return for each dimension the values that are in no group, with their number of rows; arguments as above."""
-    ungrouped_values: dict[str, dict[str, int]] = {}
-    column_by_name = {column.name.casefold(): column for column in columns}
-    for name, dimension in mapping.groups.items():
-        column = column_by_name.get(dimension.column.casefold())
-        if column is not None:
-            ungrouped_values[name] = {
-                format_value(value, column.labels.get(value)): column.count_rows(position)
-                for position, value in enumerate(column.values)
-                if find_group(value, column.labels.get(value), dimension) is None
-            }
+    ungrouped_values = {
+        name: {
+            format_value(value, column.labels.get(value)): column.count_rows(position)
+            for position, value in enumerate(column.values)
+            if find_group(value, column.labels.get(value), mapping.groups[name]) is None
+        }
+        for name, column in _match_columns(columns, mapping).items()
+    }
     return {name: counts for name, counts in ungrouped_values.items() if counts}
+
+
+def _match_columns(columns: Sequence[DistinctValueColumn], mapping: SurveyMapping) -> dict[str, DistinctValueColumn]:
+    """Return the column of each dimension; for bands without the numbers that the file declares as missing."""
+    column_by_name = {column.name.casefold(): column for column in columns}
+    return {
+        name: column.blank_missing() if dimension.bands else column
+        for name, dimension in mapping.groups.items()
+        if (column := column_by_name.get(dimension.column.casefold())) is not None
+    }
 
 
 def find_group(value: ColumnValue, label: str | None, dimension: GroupDimension) -> str | None:

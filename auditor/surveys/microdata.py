@@ -211,10 +211,7 @@ def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
         "wave": [] if wave else list(WAVE_COLUMNS),
         "ballot": [] if ballot else list(BALLOT_COLUMNS),
     }
-    columns = [
-        column.blank_missing() if column.name.casefold() in mapping.number_columns else column
-        for column in read_columns(path, candidate_names, [name for names in optional.values() for name in names])
-    ]
+    columns = read_columns(path, candidate_names, [name for names in optional.values() for name in names])
     others = columns[: len(candidate_names)]
     country = _make_constant_column(mapping.country, others[0]) if mapping.country else others.pop(0)
     required_columns = {key: [others.pop(0) for _ in names] for key, names in required.items()}
@@ -425,6 +422,7 @@ def _to_comparable_value(value: ColumnValue) -> ColumnValue:
 
 def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float64]:
     """Weight of each row, shape (rows,), nan if empty; raise ImportFileError for a negative or non-numeric one."""
+    column = column.blank_missing()
     numbers = [parse_number(value) for value in column.values]
     for value_position, (value, number) in enumerate(zip(column.values, numbers, strict=True)):
         if not is_missing_marker(value) and (number is None or number < 0):

@@ -96,14 +96,21 @@ _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 _NOT_LATIN = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{4}|\xff\xfe|\xfe\xff")
 """Bytes that Windows-1252 does not have, or four accented letters in a row, as in Cyrillic or Japanese encodings."""
 _ACCENTED = r"[\x8a\x8c\x8e\x9a\x9c\x9e\x9f\xc0-\xd6\xd8-\xf6\xf8-\xff]"
-_NO_LATIN_WORD = re.compile(
-    # Accented letters only, as in Greek or Hebrew, but for doubled ones, as in Estonian "öö".
-    rf"(?<![A-Za-z\x80-\xff])({_ACCENTED})(?!\1){_ACCENTED}{{1,2}}(?![A-Za-z\x80-\xff])"
-    # A symbol or a capital within a word, as in files of DOS or Mac OS.
-    r"|[A-Za-z][\x82\x84\x86-\x89\x8b\x98\x99\x9b\xa1-\xa9\xaf\xb3\xb5\xb6\xb8\xb9\xbc-\xbf][A-Za-z]"
-    r"|[a-z][\x8a\x8c\x8e\x9f\xc0-\xd6\xd8-\xde][a-z]".encode()
+_ACCENTS_ONLY = re.compile(
+    rf"(?<![A-Za-z\x80-\xff])({_ACCENTED})(?!\1){_ACCENTED}{{1,2}}(?![A-Za-z\x80-\xff])".encode()
 )
-"""What no word has that is written in Windows-1252, though its bytes are letters and symbols there."""
+"""A short word of accented letters only, as in Greek or Hebrew, but for doubled ones, as in Estonian "öö"."""
+_SYMBOL_IN_WORD = re.compile(
+    rb"[A-Za-z][\x82\x84\x86-\x89\x8b\x98\x99\x9b\xa1-\xa9\xaf\xb3\xb5\xb6\xb8\xb9\xbc-\xbf][A-Za-z]"
+    rb"|[a-z][\x8a\x8c\x8e\x9f\xc0-\xd6\xd8-\xde][a-z]"
+)
+"""A symbol or a capital within a word, as in files of DOS or Mac OS."""
+_LATIN_WORD = re.compile(rf"[A-Za-z]{_ACCENTED}|{_ACCENTED}[A-Za-z]".encode())
+"""Accented letters beside others, as in most words with accents."""
+MIN_LATIN_WORDS = 10
+"""Usual words in Windows-1252 that outweigh an unusual one, such as a question without a space before its "¿"."""
+MAX_LATIN_WORDS = 10_000
+"""Usual words after which those of a file are not counted any more, since counting takes as long as reading."""
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
@@ -165,16 +172,21 @@ def find_encoding(path: Path) -> str:
 
 def _is_latin(path: Path) -> bool:
     """Whether a file that is not UTF-8 is text in Latin-1, and not a damaged file or text in another encoding."""
-    n_utf8 = n_other = 0
+    n_utf8 = n_other = n_accents_only = n_symbols = n_latin = 0
     with open_binary(path, ImportFileError) as file:
         for line in file:
             if line.isascii():
                 continue
-            if _NOT_LATIN.search(line) or _NO_LATIN_WORD.search(line):
+            if _NOT_LATIN.search(line):
                 return False
+            if n_latin < MAX_LATIN_WORDS:
+                n_accents_only += len(_ACCENTS_ONLY.findall(line))
+                n_symbols += len(_SYMBOL_IN_WORD.findall(line))
+                n_latin += len(_LATIN_WORD.findall(line))
             n_utf8 += len(_UTF_8_SEQUENCE.findall(line))
             n_other += len(_HIGH_BYTES.findall(_UTF_8_SEQUENCE.sub(b"", line)))
-    return n_other > n_utf8
+    # French "çà" is a word of accented letters only, too.
+    return n_other > n_utf8 and n_latin >= max(n_accents_only, MIN_LATIN_WORDS * n_symbols)
 
 
 def find_delimiter(header: str, suffix: str) -> str:
@@ -192,9 +204,15 @@ def require_one_row(cells: Sequence[str], delimiter: str, location: str) -> None
         location: file and line, for the message.
 
     Raises:
-        ImportFileError: a further line has as many fields as the row, and one of them is equal to that of the first.
+        ImportFileError: a further line has as many fields as the row, and one of them is equal to that of the first;
+            and all other lines could be rows, too.
     """
-    first, *others = [line.split(delimiter) for line in delimiter.join(cells).splitlines()]
+    if len(cells) == 1:
+        return  # each line of the text could be a row
+    first, *others = [line.split(delimiter) for line in delimiter.join(cells).splitlines() if line]
+    # Texts in quotation marks of their own may be in the first and the last row only.
+    if len(first) < len(cells) or any(len(fields) != len(cells) for fields in others[:-1]):
+        return
     for fields in others:
         is_prose = any(field.startswith(" ") for field in fields)  # in which a space follows a comma
         if (

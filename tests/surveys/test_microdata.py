@@ -243,6 +243,26 @@ def test_a_declared_missing_value_is_no_age_and_no_weight(tmp_path: Path) -> Non
     assert {column.name: column.n_empty for column in preview.columns if column.n_empty} == {"age": 40, "w": 40}
 
 
+def test_a_declared_missing_value_that_the_mapping_lists_keeps_its_meaning(tmp_path: Path) -> None:
+    """In bands 99 is no number; as nonresponse, in a filter and as a group by its code it is what the mapping says."""
+    groups = """[keep]
+q2 = [1, 99]
+[groups.view]
+column = "q2"
+bands = { low = { from = 1, to = 120, words = "low" } }
+[groups.known]
+column = "q2"
+values = { no = { codes = [99], words = "silent" } }
+"""
+    (tmp_path / "my.toml").write_text(MAPPING.format(keys="", columns="") + groups, encoding="utf-8")
+    frame = pd.DataFrame([("FR", 1, 1)] * 40 + [("FR", 9, 99)] * 40, columns=["c", "q1", "q2"])
+    pyreadstat.write_sav(frame, tmp_path / "my.sav", missing_ranges={"q2": [99]})
+    imported = import_survey(tmp_path / "my.sav", tmp_path / "my.toml")
+    assert [(cell.cell.topic, cell.n) for cell in imported.survey.cells] == [("x", 80), ("y", 40)]
+    assert imported.distributions is not None
+    assert {cell.group for cell in imported.distributions.cells} == {"", "low", "no"}
+
+
 def test_lines_may_end_with_a_carriage_return(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"c,q1\rFR,9\rIT,1\r")
     assert [column.values for column in read_columns(tmp_path / "t.csv", [["c"], ["q1"]])] == [("FR", "IT"), ("9", "1")]

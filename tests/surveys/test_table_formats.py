@@ -178,6 +178,21 @@ def test_words_of_western_languages_are_latin(tmp_path: Path) -> None:
     assert load_survey(tmp_path / "t.csv").countries == (words,)
 
 
+@pytest.mark.parametrize(
+    ("words", "is_latin"),
+    [
+        ("çà et là", True),  # a word of accented letters only, beside another one
+        ("él está allí, qué sé yo, según el señor también podría, después, ¡adiós!, bueno¿no?", True),
+        ("él está allí, bueno¿no?", False),
+        ("mo¿e bêdzie lepiej, ale siê bojê", False),  # Polish in Windows-1250
+    ],
+)
+def test_unusual_words_are_compared_with_usual_ones(tmp_path: Path, words: str, is_latin: bool) -> None:
+    (tmp_path / "t.csv").write_bytes(f'country,topic,score\n"{words}",divorce,0\n'.encode("cp1252"))
+    with nullcontext() if is_latin else pytest.raises(ImportFileError, match="line 2 is not UTF-8"):
+        assert load_survey(tmp_path / "t.csv").countries == (words,)
+
+
 def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("country,topic,score\nÖsterreich,é,0\nÅland,".encode() + b"\xe9,0\n")
     with pytest.raises(ImportFileError, match="line 3 is not UTF-8"):
@@ -278,6 +293,15 @@ def test_control_characters_of_a_spreadsheet_are_read_as_they_were_written(tmp_p
 def test_a_text_of_several_lines_that_lists_names_is_one_row(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('model,country,text\nm,Peru,"As in\nChile, Peru, Bolivia\nm, Peru, ok"\n')
     assert len(list(read_rows(tmp_path / "t.csv", ["model", "country", "text"]))) == 1
+
+
+def test_lines_of_a_text_are_no_rows_if_one_of_them_could_be_none(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('id,answer\n1,"About\n1,000 people\nwould say so.\nIt depends."\n')
+    assert len(list(read_rows(tmp_path / "t.csv", ["id", "answer"]))) == 1
+    (tmp_path / "t.csv").write_text('model,text,n\nm,"yes,\nm,yes,or no",1\n')  # no row before the text
+    assert len(list(read_rows(tmp_path / "t.csv", ["model", "text", "n"]))) == 1
+    (tmp_path / "t.csv").write_text('text\n"a\n\na"\n"\n"\n')
+    assert [row.cells["text"] for row in read_rows(tmp_path / "t.csv", ["text"])] == ["a\n\na", ""]
 
 
 def test_a_byte_order_mark_within_a_joined_file_is_no_part_of_a_name(tmp_path: Path) -> None:
