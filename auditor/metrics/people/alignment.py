@@ -264,9 +264,12 @@ def _compare(errors: Floats, counts: Floats, unit: str) -> list[Tested]:
     variances = np.array([jackknife_variance([row]) for row in replicates])
     if variances.mean() <= 1e-24:
         return [Tested(float(ratio), int(size), reason=CONSTANT_REASON) for ratio, size in zip(ratios, n, strict=True)]
-    # A variance of few units is uncertain: each is averaged with the one that places with as many cells have.
-    std_errors = ((variances + (variances * n).mean() / n) / 2) ** 0.5
-    df = np.minimum(2 * (n_units - 1), 4 * (n - 1))
+    # A variance of few units is uncertain: each is averaged with the one that is expected from the numbers of cells of
+    # its place and of the others, if errors vary as much everywhere.
+    shares = np.where(np.eye(len(n), dtype=np.bool_), 1.0, (len(n) - 1) ** -2.0) / n
+    expected = shares.sum(axis=1)
+    std_errors = ((variances + (variances / expected).mean() * expected) / 2) ** 0.5
+    df = 2 * np.minimum(n_units - 1, expected**2 / (shares**2 / (n - 1)).sum(axis=1))  # Satterthwaite's
     steps, p_values = stdtrit(df, UPPER_QUANTILE) * std_errors, 2 * stdtr(df, -np.abs(logs) / std_errors)
     lows, highs = np.exp(logs - steps), np.exp(logs + steps)
     return [

@@ -159,6 +159,15 @@ def test_the_interval_of_a_place_with_fewer_cells_than_the_others_has_its_covera
     assert n_covered / n_runs > 0.92
 
 
+def test_two_places_of_which_one_has_fewer_cells_are_one_comparison() -> None:
+    errors = 0.2 * np.random.default_rng(1).standard_normal(40)
+    errors[6:20] = np.nan
+    few, many = compare_place_errors(errors, np.zeros(40), np.arange(40) // 20, np.arange(40) % 20, "topic").values()
+    assert (few.n, many.n) == (6, 20)
+    assert few.p_value == pytest.approx(many.p_value)
+    assert known(few.ci_low) == pytest.approx(1 / known(many.ci_high))
+
+
 def test_places_of_few_cells_and_perfect_ones_have_a_reason() -> None:
     errors = 0.2 * np.random.default_rng(0).standard_normal(120)
     few = np.where((COUNTRIES == 3) & (TOPICS > 3), np.nan, errors)
