@@ -8,9 +8,10 @@ import json
 import math
 import sqlite3
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,14 +19,23 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
-from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
-from auditor.domain.audit_records import Audit, ExcludedContent, Exclusion
+from auditor.domain import CellScore, Conflict, Outcome, SentencePairScore, SurveyCell, TaskItem, Trace, Verdict
+from auditor.domain.audit_records import (
+    AlteredTraceVerdict,
+    Audit,
+    Contest,
+    DesignAnswer,
+    ExcludedContent,
+    Exclusion,
+    Guess,
+    Restatement,
+)
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.domain.records import CallKey, RowPolicy
 from auditor.errors import StorageError
 from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, exclusions, schema
-from auditor.storage.call_records import StoredAnswer
+from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.probe_results import PROBE_RECORDS
 from auditor.storage.row_classes import conversion_of, table_of
@@ -42,6 +52,12 @@ STAGES_BY_ORDER = ("measure", "detect", "resolve", audits.AWAITING_HUMAN, audits
 """Stages after all branches of the graph; the stages of branches come before them."""
 CORE_STAGES = ("direct", "logprob", "review")
 """Stages that are no probe with records of its own; each may change all rows after it."""
+READERS_BY_RECORD: Mapping[type, Sequence[str]] = {
+    **dict.fromkeys((Trace, DesignAnswer), ("direct",)),
+    SentencePairScore: ("logprob",),
+    **dict.fromkeys((Verdict, Guess, Restatement, AlteredTraceVerdict, Contest), ("direct", "review")),
+}
+"""Stages whose readers determine the rows of one record class. All core stages, for classes of no probe left out."""
 VOTE_COLUMNS = ("state", "seats", "votes_left", "votes_right", "winner")
 """Columns of a conflict that the votes determine, a stage after it is found."""
 RowCallback: TypeAlias = Callable[[sa.Table, sa.RowMapping | None, sa.RowMapping | None], None]
@@ -306,6 +322,7 @@ def compare_derived_rows(
     other_readers: Collection[str] = (),
     has_present_readers: bool = False,
     on_reread: RowCallback = lambda *_: None,
+    names: Collection[str] = (),
 ) -> RowCheck:
     """Compare all rows of an audit that a run derives, in the order of their keys.
 
@@ -321,6 +338,7 @@ def compare_derived_rows(
             names another version is a difference.
         on_reread: is called with each row that another version of its reader reads otherwise: its table, the stored
             row and the derived one.
+        names: of the audit's models and judges, by which calls are attributed.
     """
     check = RowCheck()
     order = STAGES_BY_ORDER.index(audit.stage) if audit.stage in STAGES_BY_ORDER else -1
@@ -332,7 +350,7 @@ def compare_derived_rows(
         has_other_reader = bool(set(other_readers) & set(_list_readers(table)))
         rules = _TableRules(
             *(table, is_over, has_votes, is_unasked, is_foreign, missing_probes, has_other_reader),
-            *(has_present_readers, on_reread),
+            *(has_present_readers, on_reread, partial(_load_askers, stored, audit.id), frozenset(names)),
         )
         with stored.read() as stored_rows, derived.read() as derived_rows:
             is_shown = _file_of_shown_rows(derived).exists() and table is not table_of(ProbeResult)
@@ -345,9 +363,20 @@ def compare_derived_rows(
 
 
 def _list_readers(table: sa.Table) -> Sequence[str]:
-    """The stages whose readers determine the rows of a table: its probe, else all core stages."""
+    """The stages whose readers determine the rows of a table. A probe may ask about traces."""
     probe = next((name for name, classes in PROBE_RECORDS.items() if table in map(table_of, classes)), None)
-    return CORE_STAGES if probe is None else [probe]
+    if probe is not None:
+        return [probe, "direct"]
+    readers = (stages for record_class, stages in READERS_BY_RECORD.items() if table_of(record_class) is table)
+    return next(readers, CORE_STAGES)
+
+
+def _load_askers(stored: Database, audit_id: int, key: str) -> set[str | None]:
+    """The models or judges of which an audit itself requested a call, by the call's key."""
+    attempt = table_of(StoredAttempt).c
+    query = sa.select(attempt.name).where(attempt.key == key, attempt.audit_id == audit_id).distinct()
+    with stored.read() as connection:
+        return set(connection.execute(query).scalars())
 
 
 def _order_of_last_stage(table: sa.Table) -> int:
@@ -415,6 +444,8 @@ class _TableRules:
         has_votes: whether the votes on conflicts are counted.
         has_other_reader: whether another version of a reader read the rows, so that a difference is a note.
         has_present_readers: see `compare_derived_rows`.
+        load_askers: returns the models or judges of which a call was requested, by its key.
+        names: of the audit's models and judges.
     """
 
     table: sa.Table
@@ -426,6 +457,8 @@ class _TableRules:
     has_other_reader: bool
     has_present_readers: bool
     on_reread: RowCallback
+    load_askers: Callable[[str], set[str | None]]
+    names: frozenset[str | None]
 
     def compare(self, check: RowCheck, stored: sa.Row[Any] | None, derived: sa.Row[Any] | None) -> None:
         """Compare a stored row with the derived one."""
@@ -463,6 +496,8 @@ class _TableRules:
     ) -> None:
         """Count a row that differs: as a difference, or as one that another version of its reader read."""
         if self.has_other_reader:
+            problem = self._find_call_of_another(stored_row) if stored_row is not None else ""
+        if not problem:
             _count(check.reread, self.table.name)
             self.on_reread(self.table, stored_row, derived_row)
             return
@@ -491,6 +526,20 @@ class _TableRules:
                 return None  # a run that was stopped has recorded an answer that it has not read yet
             return f"has {column} = {_shorten(value)}, and the recorded answers give {_shorten(other)}"
         return None
+
+    def _find_call_of_another(self, row: sa.RowMapping) -> str:
+        """Say that a row has a call of another model or judge, which no reader does; empty if it has none.
+
+        A model that has another name now has the calls of its earlier name, which is no name of the audit's any more.
+        """
+        for column in self.table.c:
+            reference: CallKey | None = column.info.get(CallKey)
+            if reference is not None and row[column.name] is not None:
+                askers = self.load_askers(row[column.name])
+                if askers and row[reference.name_column] not in askers and askers <= self.names:
+                    others = ", ".join(sorted(map(str, askers)))
+                    return f"has {column.name} = {_shorten(row[column.name])}, a call of {others}"
+        return ""
 
     def _was_not_asked(self, row: sa.RowMapping) -> bool:
         """Whether a derived row stands for a first call of which nothing is recorded."""

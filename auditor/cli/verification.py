@@ -160,8 +160,8 @@ def _print_derivation(derivation: Rederivation) -> None:
         print_message(f"{difference.table} {difference.row} {difference.problem}.")
     if check.reread:
         print_message(
-            f"Note: {sum(check.reread.values())} results were read by another version of a reader, and the "
-            "present one reads them otherwise. To apply it: auditor reread AUDIT --preview"
+            f"Note: {sum(check.reread.values())} results were read by another version of a reader, and the present one "
+            "reads them otherwise, so they are not checked. To see the new readings: auditor reread AUDIT --preview"
         )
     n_compared, n_changed = sum(check.compared.values()), sum(check.changed.values())
     if not n_compared:

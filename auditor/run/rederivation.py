@@ -154,6 +154,7 @@ def open_derivation(
             other_readers=find_other_readers(audit, config),
             has_present_readers=has_present_readers,
             on_reread=on_reread,
+            names=config.models_by_name,
         )
 
 

@@ -82,6 +82,10 @@ def dump(db: Database) -> dict[str, list[str]]:
         return rows | {"audit": list(map(repr, audit_rows))}
 
 
+def execute(db: Database, statement: str) -> None:
+    db.write(lambda connection: connection.exec_driver_sql(statement))
+
+
 def storage_of(db: Database) -> str:
     return str(db.engine.url)
 
@@ -134,6 +138,25 @@ def test_a_rereading_is_undone(db: Database, monkeypatch: pytest.MonkeyPatch, re
     assert report_after == report
     with pytest.raises(UsageError, match="no rereading"):
         undo_reread(NAME, storage=storage_of(db))
+
+
+@pytest.mark.usefixtures("newer_reader")
+def test_verdicts_under_the_name_of_another_judge_are_no_reading(db: Database) -> None:
+    with db.read() as connection:
+        judges = connection.exec_driver_sql("SELECT DISTINCT judge FROM verdict ORDER BY judge").scalars().all()
+    for before, after in ((judges[0], "x"), (judges[1], judges[0]), ("x", judges[1])):
+        execute(db, f"UPDATE verdict SET judge = '{after}' WHERE judge = '{before}'")
+    check = known(derive_again(db, audits.get_audit(db, NAME)).check)
+    assert check.changed["verdict"] > 0
+    assert f", a call of {judges[1]}" in next(d.problem for d in check.differences if d.table == "verdict")
+
+
+def test_a_newer_reader_of_other_results_excuses_no_change(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fingerprints.READER_VERSIONS, "logprob", fingerprints.READER_VERSIONS["logprob"] + 1)
+    for table, change in (("trace", "score = 0.125"), ("verdict", "confidence = 3")):
+        execute(db, f"UPDATE {table} SET {change} WHERE rowid = 3")
+    check = known(derive_again(db, audits.get_audit(db, NAME)).check)
+    assert (check.changed["trace"], check.changed["verdict"]) == (1, 1)
 
 
 def test_results_that_were_changed_are_not_taken_for_a_reading(db: Database) -> None:
