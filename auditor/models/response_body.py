@@ -221,7 +221,8 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     if not isinstance(usage, Mapping):
         return None if usage is None else TokenUsage(usage, None)
     # Cohere's `tokens` have those of a prompt of its own, hundreds for each request, which are not billed.
-    usage = next((usage[name] for name in ("billed_units", "tokens") if isinstance(usage.get(name), Mapping)), usage)
+    holders = (usage[name] for name in ("billed_units", "tokens") if isinstance(usage.get(name), Mapping))
+    usage = next((counts for counts in holders if "input_tokens" in counts), usage)
     if "prompt_tokens" in usage or "completion_tokens" in usage:
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         return TokenUsage(prompt, _sum_counts(completion, _uncounted_reasoning(body, prompt, completion)))
@@ -244,9 +245,14 @@ def _uncounted_reasoning(body: Mapping[str, Any] | None, prompt: object, complet
     usage, reasoning = body["usage"], parse_reasoning_tokens(body)
     if type(total := usage.get("total_tokens")) is not int:
         return reasoning if total is None and reasoning and reasoning > completion else None
-    uncounted = total - prompt - completion
-    # Some servers leave cached tokens out of the prompt's count.
-    return uncounted if uncounted > 0 and uncounted != _read_prompt_details(usage).get("cached_tokens") else None
+    uncounted, written = total - prompt - completion, parse_written_tokens(body)
+    cached = _read_prompt_details(usage).get("cached_tokens")
+    cached = cached if type(cached) is int else 0
+    # Some servers leave tokens that are read from the cache, or written to it, out of the prompt's count.
+    for cache_tokens in (0, cached, written, cached + written):
+        if (outside := uncounted - cache_tokens) in (0, reasoning):
+            return outside or None
+    return uncounted if uncounted > 0 else None
 
 
 def parse_reasoning_tokens(body: Mapping[str, Any] | None) -> int | None:

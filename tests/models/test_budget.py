@@ -119,6 +119,12 @@ TOTAL_WITH_THOUGHTS = {"prompt_tokens": 100, "completion_tokens": 5, "total_toke
 TOTAL_WITH_CACHED = {
     "prompt_tokens": 40, "completion_tokens": 5, "total_tokens": 105, "prompt_tokens_details": {"cached_tokens": 60},
 }  # fmt: skip
+TOTAL_WITH_WRITTEN = {**TOTAL_WITH_CACHED, "total_tokens": 125, "cache_creation_input_tokens": 20}
+TOTAL_WITH_ALL = {**TOTAL_WITH_WRITTEN, "total_tokens": 134, "completion_tokens_details": {"reasoning_tokens": 9}}
+THOUGHTS_AS_CACHED = {
+    "prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 145, "prompt_tokens_details": {"cached_tokens": 40},
+    "completion_tokens_details": {"reasoning_tokens": 40},
+}  # fmt: skip
 WRITTEN_PROMPT = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cache_write_tokens": 80}}
 WRITTEN_INPUT = {"input_tokens": 20, "cache_creation_input_tokens": 80, "output_tokens": 5}
 
@@ -127,17 +133,25 @@ WRITTEN_INPUT = {"input_tokens": 20, "cache_creation_input_tokens": 80, "output_
     ("model", "body", "tokens", "usd"),
     [
         ("cohere_chat/x", cohere("COMPLETE") | {"usage": COHERE_USAGE}, (11, 3, None), 11 + 6),
+        ("cohere_chat/x", cohere("COMPLETE") | {"usage": COHERE_USAGE | {"billed_units": {}}}, (506, 4, None), 506 + 8),
         ("moonshot/x", openai("stop", "hello", CACHED_PROMPT), (100, 5, 60), 40 + 30 + 10),
         ("openai/x", openai("stop", "hello", TOTAL_WITH_THOUGHTS), (100, 45, None), 100 + 90),
         ("openai/x", openai("stop", "hello", TOTAL_WITH_CACHED), (40, 5, 60), 40 + 10),
+        ("openai/x", openai("stop", "hello", TOTAL_WITH_WRITTEN), (40, 5, 60), 40 + 5 + 10),
+        ("openai/x", openai("stop", "hello", TOTAL_WITH_ALL), (40, 14, 60), 40 + 5 + 28),
+        ("openai/x", openai("stop", "hello", THOUGHTS_AS_CACHED), (100, 45, 40), 60 + 20 + 90),
         ("openai/x", openai("stop", "hello", WRITTEN_PROMPT), (100, 5, None), 100 + 20 + 10),
         ("anthropic/x", anthropic("end_turn", "hello") | {"usage": WRITTEN_INPUT}, (100, 5, 0), 100 + 20 + 10),
     ],
     ids=[
         "Cohere's billed units",
+        "Cohere's counts without billed ones",
         "Moonshot's cached tokens",
         "thoughts in the total alone",
         "cached tokens in the total",
+        "cached and written tokens in the total",
+        "cached and written tokens and thoughts in the total",
+        "as many thoughts in the total as cached tokens in the prompt",
         "OpenAI's cache writes",
         "Anthropic's cache writes",
     ],
