@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
@@ -153,6 +153,23 @@ def load_excluded(db: Database, audit_id: int, record_class: type[R]) -> list[R]
     with db.read() as connection:
         rows = [json.loads(content) for content in connection.execute(query).scalars()]
     return [conversion.to_record([row[name] for name in conversion.column_names]) for row in rows]
+
+
+def read_excluded_keys(connection: sa.Connection, audit_id: int, table: sa.Table) -> set[tuple[Any, ...]]:
+    """Read the keys of a table's rows that are kept as they were, without the audit's id, which is their first part."""
+    c = table_of(ExcludedContent).c
+    rows = connection.execute(sa.select(c.row).where(c.audit_id == audit_id, c.source == table.name)).scalars()
+    return {tuple(json.loads(row)[1:]) for row in rows}
+
+
+def forget_excluded(
+    connection: sa.Connection, audit_id: int, table: sa.Table, keys: Iterable[tuple[object, ...]]
+) -> None:
+    """Delete what is kept of rows with some keys, as of `read_excluded_keys`, so that no undo restores them."""
+    kept = table_of(ExcludedContent)
+    for key in keys:
+        is_row = kept.c.row == canonical_json([audit_id, *key])
+        connection.execute(sa.delete(kept).where(kept.c.audit_id == audit_id, kept.c.source == table.name, is_row))
 
 
 def apply_exclusions(connection: sa.Connection, audit_id: int) -> None:

@@ -110,6 +110,8 @@ def delete_unplanned(
 ) -> None:
     """Delete an audit's records that its plan no longer has, as where it depends on answers that came later.
 
+    Nor does the undo of an exclusion restore them.
+
     Args:
         db, audit_id, record_class: as in `load_records`.
         planned: keys, as stored, in the order of their columns.
@@ -117,14 +119,23 @@ def delete_unplanned(
     """
     table = table_of(record_class)
     columns = [column for column in table.primary_key if column.name != "audit_id"]
-    conditions = [table.c.audit_id == audit_id, *(table.c[name].in_(list(value)) for name, value in values.items())]
+    deletable = {name: set(value) for name, value in values.items()}
+    conditions = [table.c.audit_id == audit_id, *(table.c[name].in_(value) for name, value in deletable.items())]
     with db.read() as connection:
-        unplanned = set(map(tuple, connection.execute(sa.select(*columns).where(*conditions)))).difference(planned)
+        keys = set(map(tuple, connection.execute(sa.select(*columns).where(*conditions))))
+        excluded = exclusions.read_excluded_keys(connection, audit_id, table)
+    keys |= {
+        key
+        for key in excluded
+        if all(part in deletable.get(column.name, {part}) for column, part in zip(columns, key, strict=True))
+    }
+    unplanned = keys.difference(planned)
 
     def job(connection: sa.Connection) -> None:
         for key in unplanned:
             is_key = (column == value for column, value in zip(columns, key, strict=True))
             connection.execute(sa.delete(table).where(table.c.audit_id == audit_id, *is_key))
+        exclusions.forget_excluded(connection, audit_id, table, unplanned)
 
     if unplanned:
         db.write(job)

@@ -116,8 +116,8 @@ def exclude_answers(name: str, selection: AnswerSelection, reason: str, *, stora
 def undo_exclusion(name: str, exclusion_id: int, reason: str = "", *, storage: str | None = None) -> None:
     """Undo a declaration; its answers, verdicts and conflicts count again as before.
 
-    If the audit was run with another configuration since, verdicts on these answers are not stored: then the audit is
-    not complete until the next run, which takes recorded ones.
+    If the audit was run with another configuration since, or answers that came since changed what is asked about these,
+    verdicts on them are not stored: then the audit is not complete until the next run, which takes recorded ones.
 
     Raises:
         UsageError: the audit has no such declaration in force.

@@ -22,7 +22,7 @@ from auditor.reports.data.coverage.counts import CoverageRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.run.audit_changes import exclude_answers
+from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.rederivation import derive_again
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -241,6 +241,26 @@ def test_comparisons_of_answers_that_came_later_take_the_place_of_others(server:
     shown = {(x.judge, x.context, x.item_a, x.item_b) for x in comparisons}
     assert not [x for x in comparisons if (x.judge, x.context, x.item_b, x.item_a) in shown]
     require_derived(storage)
+
+
+def test_an_undo_restores_no_comparison_that_others_replaced_meanwhile(server: FakeServer, storage: str) -> None:
+    """Else both orders of two items would be compared, where the plan has one."""
+
+    def script(request: Request) -> Reply:
+        return completion('{"answer": "A"}') if request.schema == "Preference" else answer(request)
+
+    server.script = RefusesFirst(script, lambda request: request.is_direct_question and request.draw() < 0.5)
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:3]}
+    logic = {"items": "traces", "both_orders": False, "negated": False, "samples": 2, "sampled_pairs": 1}
+    audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": {"samples": 3}, "logic": logic})
+    run_audit(audit, storage=storage)
+    exclude_answers("scripted", AnswerSelection("model-b", sample=1), "test", storage=storage)
+    run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
+    require_derived(storage)
+    undo_exclusion("scripted", 1, storage=storage)
+    require_derived(storage)
+    run_audit(audit, storage=storage)
+    assert len(load(storage, Comparison)) == 2 * 3 * (15 + 2)
 
 
 def test_verdicts_on_answers_that_came_later_take_the_place_of_others(server: FakeServer, storage: str) -> None:

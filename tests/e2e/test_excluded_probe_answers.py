@@ -230,6 +230,22 @@ def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, 
     assert len(server.requests) == n_requests
 
 
+def test_no_other_pair_takes_the_place_of_an_excluded_one_among_the_least_consistent(
+    server: FakeServer, storage: str
+) -> None:
+    """It would count beside the excluded pair after an undo."""
+    server.script = answer_question
+    data = config(server.url, 3).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
+    semantic = {"limit": 6, "worst": 2, "contradiction": "model-c", "encoder": "words"}
+    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    run_audit(audit, storage=storage)
+    before, text = load(storage, PairVerdict), to_json(report_of(storage))
+    verdict = before[PairVerdict][0]
+    exclude_answers("scripted", AnswerSelection(verdict.model, topic=verdict.question), REASON, storage=storage)
+    assert load(storage, PairVerdict)[PairVerdict] == before[PairVerdict][1:]
+    assert_undone(server, audit, storage, before, text)
+
+
 @pytest.mark.parametrize(("sample", "pairs"), [(0, [(0, 1), (0, 2)]), (1, [(0, 1)])])
 def test_answers_to_a_task_leave_with_the_direct_answers(
     server: FakeServer, storage: str, tmp_path: Path, sample: int, pairs: list[tuple[int, int]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
@@ -31,6 +31,7 @@ from auditor.reports.data.judge_quality.build import Decisions
 from auditor.review.item import hash_to_fraction
 from auditor.review.label_sampling import NO_SUCH_UNIT, LabelItem, LabelItemLoader, stand_in_judge
 from auditor.storage.database import Database
+from auditor.storage.exclusions import load_excluded
 from auditor.storage.probe_results import list_answering_models
 from auditor.storage.records import delete_unplanned, load_records, save_records
 
@@ -71,35 +72,35 @@ def answer_pairs(
 def find_least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[AnswerPair]:
     """The two least similar answers to each of a model's least consistent questions, `probe.worst` of them at most.
 
-    The answers of the judge of contradictions are left out; empty if there is no such judge.
+    The answers of the judge of contradictions are left out; empty if there is no such judge. A pair that was judged
+    before an answer was excluded is still one of them.
     """
     if probe.contradiction is None:
         return []
     facts = answer_rows.load_facts(context.db, context.audit_id)
     assert facts is not None
     scores = load_records(context.db, context.audit_id, QuestionScore)
-    selected_scores = [
-        score
+    keys: list[tuple[str, str, int, int]] = [
+        (verdict.model, verdict.question, verdict.left, verdict.right)
+        for verdict in load_excluded(context.db, context.audit_id, PairVerdict)
+        if verdict.purpose == CONTRADICTION_PURPOSE.value
+    ]
+    n_excluded = Counter(model for model, *_ in keys)
+    keys += [
+        (model, score.question, score.left, score.right)
         for model in list_answering_models(context.db, context.audit_id, ["semantic"])
         if model != probe.contradiction
-        for score in answer_rows.select_least_consistent(scores, facts, model, probe.worst)
+        for score in answer_rows.select_least_consistent(scores, facts, model, max(probe.worst - n_excluded[model], 0))
+        if score.left is not None and score.right is not None
     ]
     answers = {
         (answer.model, answer.question, answer.wording): answer
-        for answer in answer_rows.load_answers(
-            context.db, context.audit_id, {score.question for score in selected_scores}
-        )
+        for answer in answer_rows.load_answers(context.db, context.audit_id, {question for _, question, *_ in keys})
         if answer.wording
     }
     return [
-        (
-            answers[score.model, score.question, score.left],
-            answers[score.model, score.question, score.right],
-            score.left,
-            score.right,
-        )
-        for score in selected_scores
-        if score.left is not None and score.right is not None
+        (answers[model, question, left], answers[model, question, right], left, right)
+        for model, question, left, right in keys
     ]
 
 
