@@ -29,8 +29,8 @@ from auditor.reports.data.agreement.languages import build_languages_report, com
 from auditor.reports.data.agreement.over_models import (
     build_attributes_report,
     build_over_models_report,
+    choose_method,
     collect_report_figures,
-    drop_repeated,
     find_equal_series,
 )
 from auditor.reports.data.agreement.population import (
@@ -125,9 +125,8 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     self_consistency, peer_agreement = compute_self_consistency(source, sampling), compute_peer_agreement(source)
     probe_reports, task = build_probe_reports(db, source, sampling), build_task_report(source)
     equal_series, judge_quality = find_equal_series(source), build_judge_quality(source)
-    figures = collect_report_figures(
-        drop_repeated(alignment, equal_series), self_consistency, list_attribute_figures(probe_reports), task
-    )
+    figures = collect_report_figures(alignment, self_consistency, list_attribute_figures(probe_reports), task)
+    method = choose_method({row.method for row in alignment})
     regions, methods = build_regions_report(source), compare_methods(source)
     countries, baselines = compute_country_errors(source), compute_baselines(source)
     recorded_probes = load_recorded_probes(db, source)
@@ -179,7 +178,9 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
             source, alignment, methods, self_consistency, peer_agreement, regions, countries, equal_series
         ),
         designs=build_design_averages(source),
-        attributes=build_attributes_report([source.config], figures),
+        attributes=build_attributes_report(
+            [source.config], figures, [group for group in equal_series if group.method == method]
+        ),
         **probe_reports,
         probes=measure_installed_probes(recorded_probes),
     )

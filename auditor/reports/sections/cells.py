@@ -11,6 +11,7 @@ from auditor.metrics.intervals.estimate import SHARED_LEVEL, Estimate
 from auditor.reports.charts.scatter_plots import MAX_TOOLTIPS_PER_PAGE, ScorePair, scatter_plot
 from auditor.reports.charts.world_map import SMALL_MAP_WIDTH_PX, CountryEstimate, difference_map, error_map
 from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.agreement.over_models import drop_repeated
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_model import ROUNDING_ERROR
 from auditor.reports.data.report_schema import CellReport, Report
@@ -189,8 +190,7 @@ def build_map_section(report: Report) -> Section | None:
     """Build the section with the maps; None if no country with a score is on the map."""
     labels = _label_series_with_errors(report)
     errors, bias = (_collect(report, report.countries, field) for field in ("mae", "bias"))
-    repeated = {model for group in report.equal_series for model in group.models[1:]}
-    counted = [SeriesLabels.of(report).label(row) for row in report.alignment if row.model not in repeated]
+    counted = [SeriesLabels.of(report).label(row) for row in drop_repeated(report.alignment, report.equal_series)]
     mean_errors = _average_errors(errors, [label for label in labels if label in counted])
     world_map = error_map(mean_errors)
     if world_map.spec is None:

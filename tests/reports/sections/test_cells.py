@@ -10,6 +10,7 @@ import pytest
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.charts import scatter_plots
 from auditor.reports.charts.scatter_plots import ScorePair
+from auditor.reports.data.agreement.over_models import EqualSeries
 from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
@@ -29,6 +30,7 @@ from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.node_text import blocks_of, text_of, titled_cells_of
 from tests.support.known import known
+from tests.support.report_changes import change
 
 
 def test_cells_distinguish_unasked_people_from_failed_models(db: Database) -> None:
@@ -103,6 +105,14 @@ def test_each_model_has_a_map_described_with_interval_and_n(report: Report) -> N
     row = next(row for row in report.countries if row.model == "alder")
     assert f"{row.name} = {known(row.bias.value):+.2f}, 95% CI ".replace("-", "−") in differences[0].description
     assert f"{row.bias.n} cells" in differences[0].description
+
+
+@pytest.mark.parametrize(("method", "n_models"), [("direct", 2), ("logprob", 3)])
+def test_models_with_equal_scores_by_another_method_are_both_in_the_mean_of_the_map(
+    method: str, n_models: int, report: Report
+) -> None:
+    changed = change(report, equal_series=[EqualSeries(method=method, models=["alder", "birch"])])
+    assert f"averaged over {n_models} models" in text_of(known(build_map_section(changed)))
 
 
 def test_names_that_are_not_on_the_map_are_listed(db: Database) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -93,12 +93,15 @@ class AttributesReport(ReportModel):
     """Empty where no model has a number of parameters."""
 
 
-def build_attributes_report(configs: Sequence[AuditConfig | None], figures: FiguresByModel) -> AttributesReport | None:
+def build_attributes_report(
+    configs: Sequence[AuditConfig | None], figures: FiguresByModel, equal_series: Sequence[EqualSeries] = ()
+) -> AttributesReport | None:
     """Summarize figures by the models' attributes; None where no model has any.
 
     Args:
         configs: of the audits; of a model in several of them, the first section with attributes counts.
         figures: by figure, then model.
+        equal_series: of the method of `SCORE_FIGURES`; of the models of one value, or trend, the first counts in these.
     """
     sections = [section for config in configs if config for section in config.models]
     rows = list(
@@ -115,20 +118,25 @@ def build_attributes_report(configs: Sequence[AuditConfig | None], figures: Figu
     measured = {figure: values for figure, values in figures.items() if any(v is not None for v in values.values())}
     return AttributesReport(
         models=rows,
-        figures=list(_summarize_values(rows, measured)),
-        trends=adjust_rows(_measure_trends(rows, measured), "slope", "trends over the number of parameters"),
+        figures=list(_summarize_values(rows, measured, equal_series)),
+        trends=adjust_rows(
+            _measure_trends(rows, measured, equal_series), "slope", "trends over the number of parameters"
+        ),
     )
 
 
-def _summarize_values(rows: Sequence[ModelAttributesRow], figures: FiguresByModel) -> Iterator[AttributeFigureRow]:
+def _summarize_values(
+    rows: Sequence[ModelAttributesRow], figures: FiguresByModel, equal_series: Sequence[EqualSeries]
+) -> Iterator[AttributeFigureRow]:
     """Yield each figure over the models with each value of each attribute."""
     for attribute in dict.fromkeys(key for row in rows for key in row.attributes):
         value_by_model = {
             row.model: _label_value(attribute, row.attributes[attribute]) for row in rows if attribute in row.attributes
         }
         for value in sorted(set(value_by_model.values()), key=_order_of_value):
+            labelled = [model for model, label in value_by_model.items() if label == value]
             for figure, by_model in figures.items():
-                members = {model: by_model.get(model) for model, label in value_by_model.items() if label == value}
+                members = {model: by_model.get(model) for model in _count_once(figure, labelled, equal_series)}
                 yield AttributeFigureRow(
                     attribute=attribute, value=value, figure=figure, summary=summarize_models(members)
                 )
@@ -147,7 +155,9 @@ def _order_of_value(value: str) -> tuple[int, str]:
     return (names.index(value) if value in names else -1, value)
 
 
-def _measure_trends(rows: Sequence[ModelAttributesRow], figures: FiguresByModel) -> Iterator[AttributeTrendRow]:
+def _measure_trends(
+    rows: Sequence[ModelAttributesRow], figures: FiguresByModel, equal_series: Sequence[EqualSeries]
+) -> Iterator[AttributeTrendRow]:
     """Yield the trend of each figure within each family of several models, and within all of them."""
     sized = [row for row in rows if PARAMETERS in row.attributes]
     families = list(dict.fromkeys(row.family for row in sized))
@@ -155,6 +165,8 @@ def _measure_trends(rows: Sequence[ModelAttributesRow], figures: FiguresByModel)
     for figure, by_model in figures.items():
         for family in (*families, *([None] if len(families) > 1 else [])):
             members = [row for row in sized if row.family == family or (family is None and row.family in families)]
+            counted = _count_once(figure, [row.model for row in members], equal_series)
+            members = [row for row in members if row.model in counted]
             values = [by_model.get(row.model) for row in members]
             yield AttributeTrendRow(
                 figure=figure,
@@ -167,7 +179,25 @@ def _measure_trends(rows: Sequence[ModelAttributesRow], figures: FiguresByModel)
             )
 
 
+def _count_once(figure: str, models: Sequence[str], equal_series: Sequence[EqualSeries]) -> Sequence[str]:
+    """The models whose figure counts: for one of `SCORE_FIGURES`, of models with equal scores the first only."""
+    if figure not in SCORE_FIGURES:
+        return models
+    members = [[model for model in models if model in group.models] for group in equal_series]
+    repeated = {model for group in members for model in group[1:]}
+    return [model for model in models if model not in repeated]
+
+
 # --- figures of models ------------------------------------------------------------------------------------------
+
+
+SCORE_FIGURES = ("mae", "concordance", "pearson_r", "corrected_r")
+"""Figures that models with equal scores have in common."""
+
+
+def choose_method(methods: Collection[str]) -> str:
+    """The method of the scores whose figures are grouped by attributes: direct questions, where they were asked."""
+    return Method.DIRECT.value if Method.DIRECT.value in methods or not methods else min(methods)
 
 
 def collect_report_figures(
@@ -180,8 +210,7 @@ def collect_report_figures(
         task: the report's section, None where nothing was measured.
     """
     rows = list(alignment)
-    methods = {row.method for row in rows}
-    method = Method.DIRECT.value if Method.DIRECT.value in methods or not methods else min(methods)
+    method = choose_method({row.method for row in rows})
     rows = [row for row in rows if row.method == method]
     return {
         "mae": {row.model: row.mae.value for row in rows},

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import load_stored_config
-from auditor.domain import Cell, Method
+from auditor.domain import Cell
 from auditor.errors import UsageError
 from auditor.metrics.intervals.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.intervals.missing_bounds import bounded_difference
@@ -23,6 +23,7 @@ from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.agreement.over_models import (
     AttributesReport,
     build_attributes_report,
+    choose_method,
     collect_score_figures,
 )
 from auditor.reports.data.coverage.lost_samples import (
@@ -404,8 +405,7 @@ def compare_targets(
 def _build_attributes(db: Database, series: Sequence[ScoreSeries]) -> AttributesReport | None:
     """Figures by attribute of the models of all series, by answers to direct questions where there are any."""
     configs = [load_stored_config(audits.get_audit(db, name).config) for name in dict.fromkeys(s.audit for s in series)]
-    methods = {one_series.method for one_series in series}
-    method = Method.DIRECT.value if Method.DIRECT.value in methods or not methods else min(methods)
+    method = choose_method({one_series.method for one_series in series})
     scores_by_model: dict[str, list[tuple[FloatArray, FloatArray]]] = {}
     for one_series in series:
         if one_series.method == method and not has_rescaled_scores(method):

@@ -118,6 +118,10 @@ def test_models_with_equal_scores_count_once_in_figures_of_agreement(db: Databas
     [mean] = [row.summary.mean for row in report.figures if (row.attribute, row.figure) == ("released", "mae")]
     assert mean.n == 2
     assert mean.value == pytest.approx(0.35)
+    by_tuning = {
+        row.value: row.summary.mean for row in report.figures if (row.attribute, row.figure) == ("tuning", "mae")
+    }
+    assert (by_tuning["instruct"].n, by_tuning["base"].n) == (2, 1)  # m1, with the scores of m0, is the only base model
 
 
 def test_models_of_no_common_family_have_no_trend_and_the_page_says_what_is_missing() -> None:
