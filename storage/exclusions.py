@@ -167,9 +167,10 @@ def forget_excluded(
 ) -> None:
     """Delete what is kept of rows with some keys, as of `read_excluded_keys`, so that no undo restores them."""
     kept = table_of(ExcludedContent)
-    for key in keys:
-        is_row = kept.c.row == canonical_json([audit_id, *key])
-        connection.execute(sa.delete(kept).where(kept.c.audit_id == audit_id, kept.c.source == table.name, is_row))
+    with hash_chain.record_changes(connection, audit_id, [kept.name]):
+        for key in keys:
+            is_row = kept.c.row == canonical_json([audit_id, *key])
+            connection.execute(sa.delete(kept).where(kept.c.audit_id == audit_id, kept.c.source == table.name, is_row))
 
 
 def apply_exclusions(connection: sa.Connection, audit_id: int) -> None:

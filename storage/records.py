@@ -135,7 +135,8 @@ def delete_unplanned(
         for key in unplanned:
             is_key = (column == value for column, value in zip(columns, key, strict=True))
             connection.execute(sa.delete(table).where(table.c.audit_id == audit_id, *is_key))
-        exclusions.forget_excluded(connection, audit_id, table, unplanned)
+        if forgotten := unplanned & excluded:
+            exclusions.forget_excluded(connection, audit_id, table, forgotten)
 
     if unplanned:
         db.write(job)

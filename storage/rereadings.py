@@ -113,6 +113,14 @@ def undo_rereading(db: Database, audit: Audit) -> int:
     return db.write(job)
 
 
+def forget_rereading(db: Database, audit_id: int) -> None:
+    """Let no rereading be undone any more: a run's results would stand beside those of earlier readers."""
+    with db.read() as connection:
+        is_undoable = connection.execute(sa.select(sa.exists().where(_is_kept(audit_id)))).scalar_one()
+    if is_undoable:
+        db.write(lambda connection: _delete_kept(connection, audit_id))
+
+
 def _find_link(connection: sa.Connection, audit_id: int) -> int:
     """Id of the link of an audit's last rereading."""
     link = table_of(ChainLink).c

@@ -43,6 +43,7 @@ from auditor.run.survey_plan import (
 from auditor.storage import audits
 from auditor.storage.audits import register_claim
 from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.rereadings import forget_rereading
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ProgressReporter
@@ -104,6 +105,7 @@ def run_audit(
             is_stored = audits.find_audit(db, config.name) is not None
             progress.on_notice(describe_database(db, is_stored=is_stored))
             config, audit = _save_audit(db, config, survey, progress)
+            forget_rereading(db, audit.id)
         run_with_models(
             graph.run_graph,
             config,

@@ -20,6 +20,7 @@ from auditor.probes.logic.comparisons import Comparison
 from auditor.probes.semantic.records import MoralAnswerRecord, PairVerdict
 from auditor.reports.data.coverage.counts import CoverageRow
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.run.audit_changes import exclude_answers, undo_exclusion
@@ -218,9 +219,11 @@ def test_comparisons(server: FakeServer, storage: str) -> None:
 
 
 def require_derived(storage: str) -> None:
-    """All stored results follow from the recorded answers."""
+    """All stored results follow from the recorded answers, and all changes are in the hash chain."""
     with open_database(storage, create=False) as db:
         check = derive_again(db, audits.get_audit(db, "scripted")).check
+        verification = verify_audit(db, "scripted")
+    assert verification.is_consistent, verification
     assert check is not None
     assert not check.changed
 

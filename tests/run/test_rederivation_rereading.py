@@ -159,6 +159,18 @@ def test_a_newer_reader_of_other_results_excuses_no_change(db: Database, monkeyp
     assert (check.changed["trace"], check.changed["verdict"]) == (1, 1)
 
 
+@pytest.mark.usefixtures("newer_reader")
+def test_a_rereading_before_a_run_is_not_undone_after_it(db: Database) -> None:
+    """Else what the run reads would stand beside results of an earlier reader."""
+    reread_audit(NAME, storage=storage_of(db))
+    run_audit(AuditConfig.model_validate(SMALL), storage=storage_of(db))
+    after = dump(db)
+    with pytest.raises(UsageError, match="the audit was run again since"):
+        undo_reread(NAME, storage=storage_of(db))
+    assert dump(db) == after
+    assert_verifies(db)
+
+
 def test_results_that_were_changed_are_not_taken_for_a_reading(db: Database) -> None:
     db.write(lambda connection: connection.exec_driver_sql("UPDATE trace SET score = 0.125 WHERE rowid = 3"))
     assert reread_audit(NAME, storage=storage_of(db)).n_by_table == {}
