@@ -61,12 +61,13 @@ def build_forecast_row(
     price, source = _find_price(planned.model)
     calls = planned.calls
     tokens_in, tokens_out = (calls * tokens for tokens in (prompt, answer))
-    # price[0] is in USD per prompt token, price[1] in USD per answer token.
-    cost = (
-        None
-        if price is None
-        else tokens_in * ForecastRange.from_bounds(price[0]) + tokens_out * ForecastRange.from_bounds(price[1])
-    )
+    cost = None
+    if price is not None:
+        # High, the whole prompt is written to the provider's cache.
+        prompt_usd = ForecastRange.from_bounds(
+            price.prompt_usd, price.prompt_usd, price.prompt_usd + price.cache_write_fee_usd
+        )
+        cost = tokens_in * prompt_usd + tokens_out * ForecastRange.from_bounds(price.completion_usd)
     # High stays at the full price: repairs are not batched, nor are calls to a server without batches.
     if batch and price and planned.purpose is not Purpose.PREFLIGHT and find_batch_provider(planned.model, batch):
         cost = cost and cost * ForecastRange.from_bounds(batch.price, batch.price, 1)

@@ -11,6 +11,7 @@ import pytest
 from auditor.config import AuditConfig, ReasoningSection
 from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
 from auditor.errors import AuditorError
+from auditor.models.litellm_client import listed_token_price
 from auditor.reports.data.cost import CostForecast, ForecastRange
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
@@ -18,6 +19,7 @@ from auditor.run import load_planned_survey, run_audit, store_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import FOUR_CELLS, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.known import known
 
 URL = "http://127.0.0.1:1"
 
@@ -78,6 +80,22 @@ def test_a_listed_price_names_the_list_and_an_embedded_model_costs_nothing() -> 
     assert by_name["gpt"].usd.expected > 0
     assert by_name["here"].usd is not None
     assert by_name["here"].usd.high == 0
+
+
+def test_the_high_end_has_the_fee_for_prompts_that_are_written_to_a_cache() -> None:
+    price = known(listed_token_price("openai/gpt-5.6"))
+    models = [{"name": "gpt", "model": "openai/gpt-5.6"}, {"name": "other", "model": "openai/gpt-4o"}]
+    row = forecast_cost(
+        AuditConfig.model_validate(config(URL).model_dump(mode="json") | {"models": models, "judges": []})
+    ).rows[0]
+    usd = known(row.usd)
+    assert price.cache_write_fee_usd > 0
+    assert usd.expected == pytest.approx(
+        price.request_cost(1, 0, 0) * row.prompt_tokens.expected + price.completion_usd * row.completion_tokens.expected
+    )
+    assert usd.high == pytest.approx(
+        price.request_cost(1, 0, 0, 1) * row.prompt_tokens.high + price.completion_usd * row.completion_tokens.high
+    )
 
 
 def test_other_settings_languages_and_words_cost_in_proportion() -> None:
