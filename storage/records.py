@@ -115,7 +115,8 @@ def delete_unplanned(
     Args:
         db, audit_id, record_class: as in `load_records`.
         planned: keys, as stored, in the order of their columns.
-        values: by name of a column of the key, the values of records that may be deleted.
+        values: by name of a column of the key, the values of records that may be deleted: of a batch, all columns up to
+            one that tells it from others, so that its records are found without reading those of all batches.
     """
     table = table_of(record_class)
     columns = [column for column in table.primary_key if column.name != "audit_id"]

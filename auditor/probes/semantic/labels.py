@@ -124,7 +124,12 @@ async def judge_pairs(
     texts = {question.id: asked_text(question.text, question.country, question.language) for question in questions}
     planned = [(judge_name, purpose.value, first.model, first.question, *numbers) for first, _, *numbers in pairs]
     await asyncio.to_thread(
-        delete_unplanned, context.db, context.audit_id, PairVerdict, planned, purpose=[purpose.value], question=texts
+        delete_unplanned,
+        *(context.db, context.audit_id, PairVerdict, planned),
+        judge=list(context.config.models_by_name),
+        purpose=[purpose.value],
+        model=[model.name for model in context.config.models],
+        question=texts,
     )
     # pair[0] and pair[1] are the two answers.
     requests: list[tuple[Call, AnswerPair]] = [

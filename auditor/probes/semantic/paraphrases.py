@@ -180,7 +180,10 @@ async def translate_answers(context: RunContext, questions: Sequence[MoralQuesti
         planned = await asyncio.to_thread(_plan_translations, context.db, context.audit_id, question.id, probe.measured)
         keys = [(answer.model, answer.question, answer.wording, language) for answer, _, language in planned]
         await asyncio.to_thread(
-            delete_unplanned, context.db, context.audit_id, MoralTranslation, keys, question=[question.id]
+            delete_unplanned,
+            *(context.db, context.audit_id, MoralTranslation, keys),
+            model=[model.name for model in context.config.models],
+            question=[question.id],
         )
         requests = [
             _Request(build_translation_call(context.config, translator, text, language), answer, language)
