@@ -39,7 +39,7 @@ ConflictSide = tuple[str, str, str]
 def count_copied_majorities(matrix: VerdictMatrix, groups: Groups) -> int:
     """Count the traces whose majority is gone, or is the other one, where each group has one vote.
 
-    Judges that an adaptive panel did not ask are taken to agree with the majority.
+    Judges that an adaptive panel did not ask are taken to agree with the majority; those that failed are not.
     """
     if not matrix.traces or len(groups) == len(matrix.judges):
         return 0
@@ -48,7 +48,7 @@ def count_copied_majorities(matrix: VerdictMatrix, groups: Groups) -> int:
     weights = share_weights(matrix, groups, ones) * matrix.is_assigned
     agrees = matrix.all_verdicts == majority
     if matrix.is_adaptive:
-        agrees |= np.isnan(matrix.all_verdicts)
+        agrees |= np.isnan(matrix.all_verdicts) & ~matrix.has_failed
     is_kept = (weights * agrees).sum(axis=0) > weights.sum(axis=0) / 2 * (1 + 1e-12)
     return int((~np.isnan(majority) & ~is_kept).sum())
 

@@ -79,19 +79,26 @@ class VerdictMatrix:
         return self._to_matrix(np.where(self.votes.always, self.votes.valid, np.nan))
 
     @cached_property
+    def has_failed(self) -> NDArray[np.bool_]:
+        """Whether each judge was asked about each trace and gave no ruling, shape (judges, traces)."""
+        has_failed = np.zeros((len(self.judges), len(self.traces)), dtype=np.bool_)
+        row_by_judge = {name: row for row, name in enumerate(self.judges)}
+        column_by_trace = {key: column for column, key in enumerate(self.traces)}
+        for judge, key in self.missing_votes:
+            if key in column_by_trace and judge in row_by_judge:
+                has_failed[row_by_judge[judge], column_by_trace[key]] = True
+        return has_failed
+
+    @cached_property
     def is_assigned(self) -> NDArray[np.bool_]:
         """Whether each judge is assigned to each trace, shape (judges, traces); for imports, whether the file says so.
 
         For traces of no configured model, the judges with a verdict are taken as assigned.
         """
         is_assigned = ~np.isnan(self.all_verdicts)
-        row_by_judge = {name: row for row, name in enumerate(self.judges)}
         if self.config is None:
-            column_by_trace = {key: column for column, key in enumerate(self.traces)}
-            for judge, key in self.missing_votes:
-                if key in column_by_trace:
-                    is_assigned[row_by_judge[judge], column_by_trace[key]] = True
-            return is_assigned
+            return is_assigned | self.has_failed
+        row_by_judge = {name: row for row, name in enumerate(self.judges)}
         judges_by_author = {
             model.name: [judge.name for judge in self.config.judges_of(model.name)] for model in self.config.models
         }

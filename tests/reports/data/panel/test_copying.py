@@ -274,3 +274,7 @@ def test_judges_that_an_adaptive_panel_did_not_ask_are_no_abstentions(db: Databa
     asked.__dict__["all_verdicts"] = np.where(others, np.nan, full.all_verdicts)
     assert count_copied_majorities(full, groups) > 0
     assert count_copied_majorities(asked, groups) == 0
+    failures = [(matrix.judges[judge], matrix.traces[trace]) for judge, trace in np.argwhere(others)]
+    failed = replace(asked, missing_votes=failures)
+    failed.__dict__["all_verdicts"] = asked.all_verdicts
+    assert count_copied_majorities(failed, groups) > 0
