@@ -22,6 +22,7 @@ from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
+from auditor.run.rederivation import derive_again
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
@@ -393,6 +394,31 @@ def test_candidates_of_an_answer_that_came_later_take_the_place_of_the_earlier_o
         lists.clear()
     assert [wording.text for wording in stored if wording.number] == wordings
     assert len(stored) == 4
+
+
+def test_answers_to_a_wording_that_is_gone_are_not_scored(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    first = ["Should we not hold on to books that a friend lent us?", "Is it bad to hold on to a book of a friend?"]
+    lists = [[], first, ["A friend lent you a book: is keeping it wrong?"]]
+
+    def author(request: Request) -> Reply:
+        if request.schema != "Paraphrases":
+            return script(request)
+        texts = lists.pop(0) if lists else []
+        return completion(json.dumps({"paraphrases": texts})) if texts else error(400, "bad request")
+
+    server.script = author
+    question = "Is it wrong to keep a book that one has borrowed from a friend?"
+    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
+    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
+    for n in (2, 1):
+        run_audit(config(server.url, **probe, threshold=0.6, attempts=2), storage=storage)
+        with open_database(storage, create=False) as db:
+            audit = audits.get_audit(db, "moral")
+            answers = answer_rows.load_answers(db, audit.id, ["book"])
+            check = derive_again(db, audit).check
+        assert {answer.wording for answer in answers} == set(range(1, n + 1))
+        assert check is not None
+        assert not check.changed
 
 
 def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, storage: str) -> None:

@@ -101,6 +101,7 @@ def find_least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> li
     return [
         (answers[model, question, left], answers[model, question, right], left, right)
         for model, question, left, right in keys
+        if {(model, question, left), (model, question, right)} <= answers.keys()
     ]
 
 

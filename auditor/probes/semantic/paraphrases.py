@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
 
     Of a question that still has too few, all candidates are read again from the recorded answers: the calls are those
     of the first time, so a second run makes none. If it gets an answer that failed the first time, the candidates of
-    that time are replaced.
+    that time are replaced, with the answers to them.
     """
     ids = [question.id for question in questions]
     stored = await asyncio.to_thread(answer_rows.load_wordings, context.db, context.audit_id, ids)
@@ -46,10 +46,35 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
     }
     await add_paraphrases(context, probe, incomplete, wordings)
     added = [wording for group in wordings.values() for wording in group if wording.key is not None]
-    if not context.stop_event.is_set():  # else some recorded answers may not have been read
-        keys = [(wording.question, wording.candidate) for group in wordings.values() for wording in group]
-        await asyncio.to_thread(delete_unplanned, context.db, context.audit_id, MoralWording, keys, question=wordings)
+    if wordings and not context.stop_event.is_set():  # else some recorded answers may not have been read
+        await asyncio.to_thread(_delete_replaced, context, stored, wordings)
     await asyncio.to_thread(save_records, context.db, context.audit_id, added)
+
+
+def _delete_replaced(
+    context: RunContext, stored: Mapping[str, Sequence[MoralWording]], wordings: Mapping[str, Sequence[MoralWording]]
+) -> None:
+    """Delete candidates that are none any more, and the answers to wordings that are now others, or none.
+
+    Args:
+        stored, wordings: earlier and present candidates by question.
+    """
+    keys = [(wording.question, wording.candidate) for group in wordings.values() for wording in group]
+    delete_unplanned(context.db, context.audit_id, MoralWording, keys, question=wordings)
+    present = {(wording.question, wording.number, wording.text) for group in wordings.values() for wording in group}
+    unchanged = {
+        (wording.question, wording.number)
+        for question in wordings
+        for wording in stored[question]
+        if (wording.question, wording.number, wording.text) in present
+    }
+    answers = [
+        (answer.model, answer.question, answer.wording, answer.sample)
+        for answer in answer_rows.load_answers(context.db, context.audit_id, wordings)
+        if (answer.question, answer.wording) in unchanged
+    ]
+    models = [model.name for model in context.config.models]
+    delete_unplanned(context.db, context.audit_id, MoralAnswerRecord, answers, model=models, question=wordings)
 
 
 async def add_paraphrases(
