@@ -32,7 +32,7 @@ SHOWN_CHARS = 110
 STEPS_PER_COUNT = 50
 SMALL = {"models": 4, "countries": 8, "topics": 8, "samples": 2, "judges": 3}
 LARGE = {**SMALL, "countries": 32}
-MAX_PASSES = {"trace": 9, "verdict": 8, "attempt": 3, "answer": 0}
+MAX_PASSES = {"trace": 9, "verdict": 9, "attempt": 3, "answer": 0}
 """Passes through all rows of an audit in a table, by all of a report's queries; one of `attempt` ends early.
 
 Traces and verdicts name up to two calls each, and a query of calls passes through them once for either.

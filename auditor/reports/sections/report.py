@@ -86,7 +86,7 @@ EMBEDDED_LABEL = (
 
 READING_NOTE: Text = [
     "Unless a table says otherwise, 95% CIs are for other countries and topics like these, n counts cells (a country "
-    "and a topic), “p (adjusted)” is adjusted for all tests of its table (Holm), and “p” is of one test alone. ",
+    "and a topic), “p (adjusted)” holds for all tests of its table (Holm), “p” for one. ",
     Code("auditor export tables"),
     " writes all rows and columns.",
 ]
