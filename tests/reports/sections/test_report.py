@@ -84,9 +84,7 @@ def test_p_values_are_adjusted_where_their_column_says_so_and_nowhere_else(
     kind: str, whole_report: Callable[[str], Report]
 ) -> None:
     document = build_report_document(whole_report(kind))
-    assert "“p (adjusted)” is adjusted for all tests of its table (Holm), and “p” is of one test" in text_of(
-        document.opening
-    )
+    assert "“p (adjusted)” holds for all tests of its table (Holm), “p” for one." in text_of(document.opening)
     tables = [block for block in iterate_nodes(document) if isinstance(block, Table)]
     columns = [column for table in tables for column in table.columns if column.style == "p_value"]
     assert columns
