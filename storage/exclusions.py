@@ -166,11 +166,13 @@ def forget_excluded(
     connection: sa.Connection, audit_id: int, table: sa.Table, keys: Iterable[tuple[object, ...]]
 ) -> None:
     """Delete what is kept of rows with some keys, as of `read_excluded_keys`, so that no undo restores them."""
-    kept = table_of(ExcludedContent)
-    with hash_chain.record_changes(connection, audit_id, [kept.name]):
+    contents = table_of(ExcludedContent)
+    with hash_chain.record_changes(connection, audit_id, [contents.name]):
         for key in keys:
-            is_row = kept.c.row == canonical_json([audit_id, *key])
-            connection.execute(sa.delete(kept).where(kept.c.audit_id == audit_id, kept.c.source == table.name, is_row))
+            is_row = contents.c.row == canonical_json([audit_id, *key])
+            connection.execute(
+                sa.delete(contents).where(contents.c.audit_id == audit_id, contents.c.source == table.name, is_row)
+            )
 
 
 def apply_exclusions(connection: sa.Connection, audit_id: int) -> None:

@@ -113,7 +113,7 @@ def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "outcome"), UNUSABLE_TEXTS.items())
-def test_a_score_beside_an_answer_that_says_nothing_or_refuses_does_not_count(
+def test_a_score_of_an_answer_without_words_or_of_a_refusal_does_not_count(
     tmp_path: Path, text: str, outcome: Outcome
 ) -> None:
     row = dict(zip(COLUMNS, ("a", "Germany", "divorce", "0", text, "0.3"), strict=True))
@@ -192,7 +192,7 @@ def test_numbers_of_samples_are_compared_as_numbers(tmp_path: Path, storage: str
 
 
 @pytest.mark.parametrize("text", ["m;c;0,5\nm;d;\n", "m;c;50%\nm;d;\n", "m;c;+0.5\nm;d;\n"])
-def test_a_lost_sample_beside_an_unusual_number(tmp_path: Path, storage: str, text: str) -> None:
+def test_a_lost_sample_in_a_file_with_an_unusual_number(tmp_path: Path, storage: str, text: str) -> None:
     rows = text.replace("c;", "Germany;divorce;direct;").replace("d;", "Japan;divorce;direct;")
     (tmp_path / "s.csv").write_text("model;country;topic;method;score\n" + rows)
     counts = import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)

@@ -49,8 +49,8 @@ async def judge_consistency(
     ids = [question.id for question in questions]
     answers = await asyncio.to_thread(answer_rows.load_answers_as_given, context.db, context.audit_id, ids)
     groups: dict[tuple[str, str], list[MoralAnswerRecord]] = {}
-    for answer, given in answers:
-        if answer.wording == 0 and given.text is not None and answer.model != section.judge:
+    for answer, original in answers:
+        if answer.wording == 0 and original.text is not None and answer.model != section.judge:
             groups.setdefault((answer.model, answer.question), []).append(answer)
     pairs = [
         (first, second, first.sample, second.sample)

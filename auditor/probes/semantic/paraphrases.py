@@ -238,9 +238,9 @@ def _plan_translations(
         if wording.number
     }
     first_answers: dict[tuple[str, str], tuple[MoralAnswerRecord, str | None]] = {}
-    for answer, given in answer_rows.load_answers_as_given(db, audit_id, [question]):
-        text, given_text = (x.rot if measured == "rot" else x.text for x in (answer, given))
-        if answer.wording in language_by_wording and given_text is not None:
+    for answer, original in answer_rows.load_answers_as_given(db, audit_id, [question]):
+        text, original_text = (x.rot if measured == "rot" else x.text for x in (answer, original))
+        if answer.wording in language_by_wording and original_text is not None:
             first_answers.setdefault((answer.model, language_by_wording[answer.wording]), (answer, text))
     pairs = list(combinations(sorted(set(language_by_wording.values())), 2))
     return [

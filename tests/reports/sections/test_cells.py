@@ -122,7 +122,7 @@ def test_names_that_are_not_on_the_map_are_listed(db: Database) -> None:
     assert "averaged" not in text_of(section)
 
 
-def test_only_countries_with_scores_of_all_models_are_said_to_have_the_smallest_or_largest_error(db: Database) -> None:
+def test_only_countries_with_scores_of_all_models_have_the_smallest_or_largest_error(db: Database) -> None:
     """The bad model has no score in Egypt, where the mean over models is that of the good one."""
     truth = {(country, "a"): 0.0 for country in ("Germany", "Japan", "Egypt")}
     scores = {("good", *cell): 0.1 for cell in truth} | {("bad", "Germany", "a"): 0.5, ("bad", "Japan", "a"): 0.7}
