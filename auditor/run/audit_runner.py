@@ -227,9 +227,8 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
     with open_stored_audit(name, storage) as (db, audit):
         n_open_conflicts: int = load_audit_status(db, audit)["open"]
         if audit.stage == audits.AWAITING_HUMAN and audit.config is not None and not n_open_conflicts:
-            with suppress(
-                NotAllowedError
-            ):  # a reviewer's database role may not; the decisions are saved, and the next run ends the audit
+            # A reviewer's database role may not end it: the decisions are saved, and the next run does.
+            with suppress(NotAllowedError):
                 asyncio.run(_resume_graph(load_stored_config(audit.config), audit, db))
         return n_open_conflicts
 
