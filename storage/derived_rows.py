@@ -57,7 +57,7 @@ READERS_BY_RECORD: Mapping[type, Sequence[str]] = {
     SentencePairScore: ("logprob",),
     **dict.fromkeys((Verdict, Guess, Restatement, AlteredTraceVerdict, Contest), ("direct", "review")),
 }
-"""Stages whose readers determine the rows of one record class. All core stages, for classes of no probe left out."""
+"""Stages whose readers determine the rows of a record class. All core stages do, for a core class that is left out."""
 VOTE_COLUMNS = ("state", "seats", "votes_left", "votes_right", "winner")
 """Columns of a conflict that the votes determine, a stage after it is found."""
 RowCallback: TypeAlias = Callable[[sa.Table, sa.RowMapping | None, sa.RowMapping | None], None]

@@ -228,7 +228,9 @@ def require_derived(storage: str) -> None:
     assert not check.changed
 
 
-def test_comparisons_of_answers_that_came_later_take_the_place_of_others(server: FakeServer, storage: str) -> None:
+def compare_first_answers(server: FakeServer, storage: str) -> AuditConfig:
+    """Run an audit that compares traces, of which about half are refused at first."""
+
     def script(request: Request) -> Reply:
         return completion('{"answer": "A"}') if request.schema == "Preference" else answer(request)
 
@@ -237,6 +239,11 @@ def test_comparisons_of_answers_that_came_later_take_the_place_of_others(server:
     logic = {"items": "traces", "both_orders": False, "negated": False, "samples": 2, "sampled_pairs": 1}
     audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": {"samples": 3}, "logic": logic})
     run_audit(audit, storage=storage)
+    return audit
+
+
+def test_comparisons_of_answers_that_came_later_take_the_place_of_others(server: FakeServer, storage: str) -> None:
+    audit = compare_first_answers(server, storage)
     assert len(load(storage, Comparison)) < 2 * 3 * (15 + 2)
     run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
     comparisons = load(storage, Comparison)
@@ -248,15 +255,7 @@ def test_comparisons_of_answers_that_came_later_take_the_place_of_others(server:
 
 def test_an_undo_restores_no_comparison_that_others_replaced_meanwhile(server: FakeServer, storage: str) -> None:
     """Else both orders of two items would be compared, where the plan has one."""
-
-    def script(request: Request) -> Reply:
-        return completion('{"answer": "A"}') if request.schema == "Preference" else answer(request)
-
-    server.script = RefusesFirst(script, lambda request: request.is_direct_question and request.draw() < 0.5)
-    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:3]}
-    logic = {"items": "traces", "both_orders": False, "negated": False, "samples": 2, "sampled_pairs": 1}
-    audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": {"samples": 3}, "logic": logic})
-    run_audit(audit, storage=storage)
+    audit = compare_first_answers(server, storage)
     exclude_answers("scripted", AnswerSelection("model-b", sample=1), "test", storage=storage)
     run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
     require_derived(storage)

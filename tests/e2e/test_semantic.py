@@ -365,6 +365,25 @@ def test_paraphrases_that_are_still_missing_are_not_requested_again(
     assert rounds[1:] == rounds[:1] * 2
 
 
+def paraphrased_audit(
+    server: FakeServer, tmp_path: Path, lists: list[list[str]], later: list[str], *, attempts: int
+) -> AuditConfig:
+    """An audit whose paraphraser answers with each of some lists, then with a later one; an empty list is an error."""
+
+    def author(request: Request) -> Reply:
+        if request.schema != "Paraphrases":
+            return script(request)
+        texts = lists.pop(0) if lists else later
+        return completion(json.dumps({"paraphrases": texts})) if texts else error(400, "bad request")
+
+    server.script = author
+    question = "Is it wrong to keep a book that one has borrowed from a friend?"
+    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
+    return config(
+        server.url, questions=str(file), paraphrases=3, paraphraser="model-b", threshold=0.6, attempts=attempts
+    )
+
+
 def test_candidates_of_an_answer_that_came_later_take_the_place_of_the_earlier_ones(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
@@ -376,18 +395,9 @@ def test_candidates_of_an_answer_that_came_later_take_the_place_of_the_earlier_o
     ]
     lists = [[], [f"Price of bread {n}?" for n in range(5)] + wordings[:1], ["Price of milk?", wordings[1]], []]
 
-    def author(request: Request) -> Reply:
-        if request.schema != "Paraphrases":
-            return script(request)
-        texts = lists.pop(0) if lists else wordings
-        return completion(json.dumps({"paraphrases": texts})) if texts else error(400, "bad request")
-
-    server.script = author
-    question = "Is it wrong to keep a book that one has borrowed from a friend?"
-    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
-    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
+    audit = paraphrased_audit(server, tmp_path, lists, wordings, attempts=4)
     for n in (2, 3):
-        run_audit(config(server.url, **probe, threshold=0.6, attempts=4), storage=storage)
+        run_audit(audit, storage=storage)
         with open_database(storage, create=False) as db:
             stored = answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
         assert sorted(wording.number for wording in stored if wording.number) == list(range(1, n + 1))
@@ -400,18 +410,9 @@ def test_answers_to_a_wording_that_is_gone_are_not_scored(server: FakeServer, st
     first = ["Should we not hold on to books that a friend lent us?", "Is it bad to hold on to a book of a friend?"]
     lists = [[], first, ["A friend lent you a book: is keeping it wrong?"]]
 
-    def author(request: Request) -> Reply:
-        if request.schema != "Paraphrases":
-            return script(request)
-        texts = lists.pop(0) if lists else []
-        return completion(json.dumps({"paraphrases": texts})) if texts else error(400, "bad request")
-
-    server.script = author
-    question = "Is it wrong to keep a book that one has borrowed from a friend?"
-    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
-    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
+    paraphrased = paraphrased_audit(server, tmp_path, lists, [], attempts=2)
     for n in (2, 1):
-        run_audit(config(server.url, **probe, threshold=0.6, attempts=2), storage=storage)
+        run_audit(paraphrased, storage=storage)
         with open_database(storage, create=False) as db:
             audit = audits.get_audit(db, "moral")
             answers = answer_rows.load_answers(db, audit.id, ["book"])
