@@ -103,6 +103,9 @@ class Price(ConfigSection):
     cached_input: Annotated[float, Field(ge=0)] | None = None
     """Price of text sent again that the provider still has stored (cached), in US dollars per million tokens. If not
     set, equal to `input`."""
+    cache_write: Annotated[float, Field(ge=0)] | None = None
+    """Price of text that the provider stores (caches) for the next requests, in US dollars per million tokens. If not
+    set, equal to `input`."""
     as_of: date | None = None
     """Date of the price, such as 2026-07-01. It is shown with every estimate of costs."""
 

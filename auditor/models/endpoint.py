@@ -18,7 +18,7 @@ from auditor.domain.terms import split_model_id
 from auditor.errors import ConfigError
 from auditor.lazy_imports import import_when_used
 from auditor.models import litellm_client
-from auditor.models.litellm_client import TokenPrice, token_price
+from auditor.models.litellm_client import ListedPrice, TokenPrice, find_listed_price, token_price
 from auditor.models.reasoning import add_reasoning
 from auditor.models.structured import enumerate_bounded_numbers, find_schema, response_format, to_required_tool
 from auditor.redaction import register_secrets
@@ -132,6 +132,8 @@ class Endpoint:
         model: provider and model name for litellm.
         base_url: of the server; None for the provider's own.
         price: in US dollars per token; None if unknown.
+        listed_price: where `price` stands in litellm's list, so that a request in another tier has its own; None if it
+            is not from there, or all requests have this price.
         slots: requests that an embedded model's servers process at the same time; None for a provider.
         replicas: base URL and key of each of an embedded model's servers, which are interchangeable.
         api_key: the secret, or None; never stored or shown.
@@ -144,6 +146,7 @@ class Endpoint:
     model: str
     base_url: str | None
     price: TokenPrice | None
+    listed_price: ListedPrice | None = None
     slots: int | None = None
     replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_key: str | None = field(default=None, repr=False)
@@ -314,6 +317,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         model=section.model,
         base_url=section.api_base,
         price=token_price(section),
+        listed_price=find_listed_price(section),
         api_key=api_key,
         stream=section.stream,
         tokens=tokens,

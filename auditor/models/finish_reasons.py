@@ -79,12 +79,13 @@ OPENTELEMETRY_NAMES = {
 
 
 def classify_finish_reason(reason: str | None) -> FinishCategory:
-    """Category of one finish reason. A missing reason is `COMPLETE`, since several providers never send one."""
-    return (
-        CATEGORY_BY_REASON.get(reason.strip().lower(), FinishCategory.UNKNOWN)
-        if reason and reason.strip()
-        else FinishCategory.COMPLETE
-    )
+    """Category of one finish reason. A missing reason is `COMPLETE`, since several providers never send one.
+
+    Gemini's endpoint with OpenAI's protocol adds a detail after a colon, as in `content_filter: PROHIBITED_CONTENT`.
+    """
+    if not reason or not reason.strip():
+        return FinishCategory.COMPLETE
+    return CATEGORY_BY_REASON.get(reason.partition(":")[0].strip().lower(), FinishCategory.UNKNOWN)
 
 
 def worst_category(*reasons: str | None) -> FinishCategory:

@@ -260,7 +260,9 @@ class Gateway:
             # The deadline starts with the first request: waiting for a first slot does not count.
             progress.deadline = progress.deadline or time.monotonic() + connection.deadline_s
             reply = await self._send_attempt(connection, slot.key, call, capability, progress)
-            self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
+            # At an unknown cost, such as in a tier without a listed price, the reservation counts as spent.
+            cost_usd = reply.answer.cost_usd
+            self.budget.settle_reservation(estimated_usd, estimated_usd if cost_usd is None else cost_usd)
             if notice := self.budget.record_excess(call, connection.price, reply.answer, capability):
                 self._notify(notice)
             slot.key.record_response(reply.failure, slot.sent_at)

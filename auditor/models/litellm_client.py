@@ -19,7 +19,7 @@ from auditor.config import EMBEDDED, REPLAY, SIMULATED, ModelSection
 from auditor.config.providers import provider_of
 from auditor.domain.terms import split_model_id
 from auditor.models import litellm_client
-from auditor.models.priced_params import has_fee, iter_params, read_tier
+from auditor.models.priced_params import LISTED_TIERS, has_fee, iter_params, read_tier
 
 ROUTING_PARAMS = frozenset({"base_url", "model", "messages", "timeout", "stream", "deployment_id"})
 CREDENTIAL_PARAM_PREFIXES = ("aws_", "vertex_", "azure_", "s3_", "use_")
@@ -114,6 +114,13 @@ def is_routing_param(param_name: str) -> bool:
     from litellm.types.utils import is_litellm_owned_kwarg
 
     return bool(is_litellm_owned_kwarg(param_name))
+
+
+class ListedPrice(NamedTuple):
+    """Which price in litellm's list holds for a model: the entry's name, and the tier; None for the usual tier."""
+
+    model: str
+    tier: str | None
 
 
 class TokenPrice(NamedTuple):
@@ -339,12 +346,33 @@ def token_price(section: ModelSection) -> TokenPrice | None:
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input
+        cache_write_fee_usd = 0.0 if price.cache_write is None else max(0.0, price.cache_write - price.input)
         # The config's prices are per million tokens.
-        return TokenPrice(price.input / 1e6, price.output / 1e6, cached_input_usd / 1e6)
+        return TokenPrice(*(usd / 1e6 for usd in (price.input, price.output, cached_input_usd, cache_write_fee_usd)))
+    listed = find_listed_price(section)
+    return None if listed is None else litellm_client.listed_token_price(*listed)
+
+
+def find_listed_price(section: ModelSection) -> ListedPrice | None:
+    """Which listed price is a model's; None if its price is another one, or if it has fees."""
     # The user's own server may serve any model under a listed name, so its price is not known.
     listed_model = section.base_model or (None if section.api_base else section.model)
     params = [(path[-1], value) for path, value in iter_params(section.params)]
-    if listed_model is None or any(has_fee(name) for name, _ in params):
+    if section.price is not None or listed_model is None or any(has_fee(name) for name, _ in params):
         return None
     tier = next((tier for name, value in params if (tier := read_tier(name, value))), None)
-    return litellm_client.listed_token_price(listed_model, tier)
+    return ListedPrice(listed_model, tier)
+
+
+def served_token_price(price: TokenPrice | None, listed: ListedPrice | None, tier: str | None) -> TokenPrice | None:
+    """The price of a request in the tier in which it was processed; None if that is unknown.
+
+    Args:
+        price: of a model's requests as they are configured.
+        listed: where in the list it stands; None if it is not from the list.
+        tier: in which the provider says that it processed the request; None if it does not say.
+    """
+    if price is None or listed is None or tier is None:
+        return price
+    served = listed._replace(tier=None if tier in LISTED_TIERS else tier)
+    return price if served == listed else litellm_client.listed_token_price(*served)

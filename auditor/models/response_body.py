@@ -288,6 +288,19 @@ def parse_written_tokens(body: Mapping[str, Any] | None) -> int:
     return next((count for count in counts if type(count) is int and count > 0), 0)
 
 
+def parse_served_tier(body: Mapping[str, Any] | None) -> str | None:
+    """The tier in which a provider says that it processed a request, such as `priority`; None if it does not say.
+
+    It may differ from the one that was asked for: an account can have another default (OpenAI), or lack the capacity.
+    """
+    usage = body.get("usage") if body is not None else None
+    # At OpenAI and Groq beside the token counts, at Anthropic among them, at Bedrock as `serviceTier.type`.
+    holders = [holder for holder in (body, usage) if isinstance(holder, Mapping)]
+    tiers = [holder.get(name) for holder in holders for name in ("service_tier", "serviceTier")]
+    texts = [tier.get("type") if isinstance(tier, Mapping) else tier for tier in tiers]
+    return next((text for text in texts if isinstance(text, str) and text), None)
+
+
 def _read_prompt_details(usage: Mapping[str, Any]) -> Mapping[str, Any]:
     """Counts of parts of the prompt in OpenAI's format; empty without any."""
     return next((usage[name] for name in PROMPT_DETAIL_FIELDS if isinstance(usage.get(name), Mapping)), {})

@@ -58,6 +58,12 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     # docs.anthropic.com/en/api/errors
     "anthropic balance": (400, {"error": {"message": "Your credit balance is too low to access the API."}}, BLOCKED),
     "anthropic overloaded": (529, {"type": "error", "error": {"message": "Overloaded"}}, SERVER),
+    # github.com/openai/openai-python, README, "Retries"
+    "conflict": (409, {"error": {"message": "Another request is being processed."}}, SERVER),
+    # huggingface.co/docs/text-generation-inference, openapi.json
+    "generation failed": (424, {"error": "Request failed during generation: Server error", "error_type": "generation"},
+                          SERVER),
+    "too early": (425, {"error": {"message": "Too early"}}, SERVER),
     # console.groq.com/docs/flex-processing
     "groq flex at capacity": (498, {"error": {"message": "Capacity exceeded", "code": "capacity_exceeded"}}, SERVER),
     # openrouter.ai/docs/errors
@@ -76,7 +82,7 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "model's output": (400, {"error": "The model output could not be found."}, FAILED),
     "model in quotes": (400, {"error": "The model 'x' could not be found."}, BLOCKED),
     **{f"words of a bad key with {status}": (status, "Invalid API key format.", FAILED) for status in (413, 422)},
-    **{f"words of a bad model with {status}": (status, "Unknown model field.", FAILED) for status in (409, 413, 422)},
+    **{f"words of a bad model with {status}": (status, "Unknown model field.", FAILED) for status in (413, 422)},
     **{f"billing with {status}": (status, "Set up billing first.", BLOCKED) for status in (402, 403, 429)},
     # github.com/FerroxLabs/wayland/issues/545
     "fireworks suspended": (412, {"error": {"message": "Account analyst is suspended, see your invoices."}}, BLOCKED),

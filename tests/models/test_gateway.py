@@ -76,6 +76,63 @@ async def test_cached_tokens_are_charged_at_their_own_price(
     assert full_price_answer.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
 
 
+async def test_tokens_that_are_written_to_a_cache_have_the_configured_price(server: FakeServer) -> None:
+    reply = completion("hello")
+    details = {"prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 60}}
+    server.script = lambda _: Reply(body=reply.body | {"usage": reply.body["usage"] | details})
+    price = {"input": 1.0, "output": 2.0}
+    for cache_write, usd in ((None, 140e-6), (1.25, 140e-6 + 60 * 0.25e-6), (0.0, 140e-6)):
+        [answer] = await ask(model_section(server, price=price | {"cache_write": cache_write}), call())
+        assert answer.cost_usd == pytest.approx(usd)
+
+
+MINI = litellm_client.listed_token_price("gpt-5-mini")
+MINI_PRIORITY = litellm_client.listed_token_price("gpt-5-mini", "priority")
+MINI_FLEX = litellm_client.listed_token_price("gpt-5-mini", "flex")
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("requested", "served", "price"),
+    [
+        (None, {"service_tier": "default"}, MINI),
+        (None, {}, MINI),
+        (None, {"service_tier": None}, MINI),
+        (None, {"service_tier": "priority"}, MINI_PRIORITY),  # the default of the account's project
+        ("flex", {"service_tier": "flex"}, MINI_FLEX),
+        ("flex", {}, MINI_FLEX),
+        ("priority", {"service_tier": "default"}, MINI),  # at the limit of that tier
+        (None, {"service_tier": "scale"}, None),  # paid for in advance
+        (None, {"usage": {"service_tier": "priority"}}, MINI_PRIORITY),  # as Anthropic writes it
+        (None, {"serviceTier": {"type": "priority"}}, MINI_PRIORITY),  # as Bedrock does
+    ],
+)
+async def test_a_listed_price_is_that_of_the_tier_in_which_the_provider_processed_the_request(
+    server: FakeServer, requested: str | None, served: dict[str, Any], price: litellm_client.TokenPrice | None
+) -> None:
+    body = completion("hello").body
+    usage = body["usage"] | served.get("usage", {})
+    server.script = lambda _: Reply(body=body | served | {"usage": usage})
+    params = {"service_tier": requested} if requested else {}
+    [answer] = await ask(model_section(server, base_model="gpt-5-mini", params=params), call())
+    assert answer.cost_usd == (None if price is None else pytest.approx(price.request_cost(100, 20, 0)))
+
+
+async def test_a_configured_price_is_that_of_all_tiers(server: FakeServer) -> None:
+    server.script = lambda _: Reply(body=completion("hello").body | {"service_tier": "priority"})
+    [answer] = await ask(model_section(server, price={"input": 1.0, "output": 2.0}), call())
+    assert answer.cost_usd == pytest.approx(140e-6)
+
+
+async def test_what_was_reserved_for_a_request_at_an_unknown_cost_counts_as_spent(server: FakeServer) -> None:
+    server.script = lambda _: Reply(body=completion("hello").body | {"service_tier": "scale"})
+    async with closing(
+        Gateway([model_section(server, base_model="gpt-5-mini")], LimitsSection(budget_usd=1))
+    ) as gateway:
+        assert (await gateway.complete(call())).cost_usd is None
+        assert gateway.budget.spent_usd > 0
+
+
 def count_open_descriptors() -> int:
     descriptor_folder = Path("/proc/self/fd")
     if not descriptor_folder.is_dir():

@@ -354,7 +354,7 @@ async def test_failures_of_other_kinds_are_retried_as_ever(server: FakeServer, s
     assert known(store).dropped_params == ("temperature",)
 
 
-@pytest.mark.parametrize("status", [402, 403, 409, 413])
+@pytest.mark.parametrize("status", [402, 403, 410, 413])
 async def test_words_of_a_refusal_count_only_with_the_status_of_one(server: FakeServer, status: int) -> None:
     replies = iter([completion("hi"), error(status, "Unsupported parameter: 'temperature' is not supported.")])
     server.script = lambda request: next(replies, completion(JUDGEMENT))

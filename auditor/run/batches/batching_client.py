@@ -310,7 +310,7 @@ class BatchingClient:
             how_to_fix = "Check the key and the address, or remove [batch] from the config. Recorded answers are kept."
             raise ModelSetupError(f"the batches of model '{call.name}' cannot be used: {error}.", how_to_fix) from None
         batch_price = endpoint.price and endpoint.price.scaled_by(self._manager.settings.price)
-        return ModelBatchQueue(section, replace(endpoint, price=batch_price), provider, client)
+        return ModelBatchQueue(section, replace(endpoint, price=batch_price, listed_price=None), provider, client)
 
     def _unreachable_batch_error(self, call: Call) -> ModelSetupError:
         """The error for a call that waits in a batch, while its provider offers no batches."""
