@@ -127,7 +127,7 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
     """
     path = parse_sqlite_path(url)
     if path is not None:
-        _check_location(path, create)
+        _check_location(url, path, create)
         if create:
             create_database_file(path)
     engine = make_engine(url)
@@ -158,7 +158,7 @@ def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
     """
     path = parse_sqlite_path(url)
     if path is not None:
-        _check_location(path, create=False)
+        _check_location(url, path, create=False)
     engine = make_engine(url)
     try:
         detected = schema.detect_schema(engine)
@@ -175,8 +175,8 @@ def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
         engine.dispose()
 
 
-def _check_location(path: Path, create: bool) -> None:
-    """Raise StorageError if a SQLite file is missing or a link, or its folder is missing or on a network."""
+def _check_location(url: str, path: Path, create: bool) -> None:
+    """Raise StorageError if a SQLite file is missing, empty or a link, or its folder is missing or on a network."""
     refuse_links(path)
     if not create and not path.exists():
         raise StorageError(
@@ -188,6 +188,8 @@ def _check_location(path: Path, create: bool) -> None:
             f"the folder {path.parent} of the database does not exist.",
             "Create it, or name another database with --storage.",
         )
+    if not create and path.is_file() and not path.stat().st_size:  # opening it would make it a database
+        raise schema.incompatible_schema_error(url, schema.DetectedSchema(SchemaState.EMPTY, None))
     refuse_network_filesystem(path)
 
 

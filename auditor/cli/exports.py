@@ -310,7 +310,7 @@ def export_evidence(
 
     Example: auditor export evidence moral-alignment -o evidence.zip
     """
-    if output.suffix != ".zip":
+    if output.suffix.lower() != ".zip":
         raise UsageError(f"{output}: an archive of evidence ends in .zip.", "Name it so, such as -o evidence.zip")
     with open_stored_audit(audit, storage) as (db, stored_audit):
         summary = evidence.export_evidence(db, stored_audit, output)

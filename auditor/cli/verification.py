@@ -64,7 +64,7 @@ def verify(
                 f"--head: '{truncate_text(head)}' is not a checksum that this command printed.",
                 f"Give all of its {len(hash_chain.START_DIGEST)} hexadecimal digits.",
             )
-    if Path(audit).suffix == ".zip":
+    if Path(audit).suffix.lower() == ".zip":
         _verify_evidence(Path(audit), head, as_json=as_json)
         return
     with open_stored_audit(audit, storage) as (db, stored_audit):

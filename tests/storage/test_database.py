@@ -37,7 +37,7 @@ from auditor.domain import (
     TopicQuestion,
     Trace,
 )
-from auditor.errors import StorageError, UsageError
+from auditor.errors import EmptyStorageError, StorageError, UsageError
 from auditor.storage import audits, ledger, results
 from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database, open_database, run_lock
@@ -86,6 +86,13 @@ def test_invalid_databases_and_urls_are_refused(tmp_path: Path) -> None:
     for url in ("nonsense", "sqlite://", "oracle9://x"):
         with pytest.raises(UsageError):
             open_database(url)
+
+
+def test_an_empty_file_that_is_only_read_stays_as_it_is(tmp_path: Path) -> None:
+    (file := tmp_path / "empty.db").touch()
+    with pytest.raises(EmptyStorageError):
+        open_database(f"sqlite:///{file}", create=False)
+    assert not file.stat().st_size
 
 
 def test_a_database_of_a_newer_version_is_refused(db: Database, storage: str) -> None:
