@@ -29,8 +29,8 @@ from auditor.models.retries import (
 )
 
 MAX_UNREACHABLE_ATTEMPTS = 2
-SPENT_KEY_STATUSES, REFUSED_KEY_STATUSES = (402, 429), (401, 403)
-"""HTTP statuses of failures that block the model, and may hold for one key: no credit, no access."""
+ONE_KEY_STATUSES = (401, 402, 403, 429)
+"""HTTP statuses of failures that block the model, and may hold for one key: no access, no credit."""
 
 
 @dataclass(slots=True)
@@ -180,17 +180,14 @@ class ModelConnection:
         """Block the model if a reply to the request number `n_tries` shows that every further request would fail.
 
         Returns:
-            Whether only the key is blocked: its credit is used up, or it is refused now, and the model has others.
+            Whether only the key is blocked: its credit is used up, or it is refused, and the model has others.
         """
         failure = reply.failure
         is_unreachable = reply.unreachable and not self.is_confirmed and n_tries >= MAX_UNREACHABLE_ATTEMPTS
         if failure is None or not (failure.blocks_model or is_unreachable):
             return False
-        is_of_key = failure.http_status in SPENT_KEY_STATUSES or (
-            failure.http_status in REFUSED_KEY_STATUSES and self.is_confirmed
-        )
         others = [other for other in self.keys if other is not key and not other.is_unusable]
-        if is_of_key and others:
+        if failure.http_status in ONE_KEY_STATUSES and others:
             if not key.is_unusable:
                 variable = key.section.api_keys[0].removeprefix(ENV_PREFIX)
                 self.notify(f"'{self.section.name}' goes on without the key in {variable}: {failure.error}")

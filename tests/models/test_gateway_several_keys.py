@@ -115,12 +115,27 @@ async def test_without_credit_for_any_key_the_model_cannot_be_used(server: FakeS
         await ask(server)
 
 
-async def test_a_wrong_key_stops_the_run_before_anything_else_is_sent(server: FakeServer) -> None:
+async def test_wrong_keys_stop_the_run_before_anything_else_is_sent(server: FakeServer) -> None:
     server.script = lambda _: error(401, "Incorrect API key provided")
     with pytest.raises(ModelSetupError) as caught:
         await ask(server)
     assert "FIRST_KEY" in (caught.value.how_to_fix or "")
-    assert len(server.requests) == 1
+    assert Counter(map(key_of, server.requests)) == dict.fromkeys(KEYS, 1)
+
+
+@pytest.mark.parametrize("wrong_key", KEYS)
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_wrong_key_is_left_and_named_whichever_is_tried_first(
+    server: FakeServer, wrong_key: str, status: int
+) -> None:
+    def script(request: Request) -> Reply:
+        is_wrong = key_of(request) == wrong_key
+        return error(status, "Incorrect API key provided") if is_wrong else completion("SCORE = 0.5")
+
+    server.script = script
+    notices: list[str] = []
+    assert_all_answered(await ask(server, notices))
+    assert [f"goes on without the key in {wrong_key}" in notice for notice in notices] == [True]
 
 
 async def test_a_key_that_is_withdrawn_in_a_run_is_left(server: FakeServer) -> None:
