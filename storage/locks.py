@@ -12,7 +12,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -89,8 +89,23 @@ def _lock_error(file: str, error: OSError) -> StorageError:
     """Build the error for a lock's file that cannot be written, or is a link."""
     if error.errno == errno.ELOOP:
         return StorageError(f"{file}: is a link, which is not followed.", "Delete the link, if it is safe.")
+    if error.errno in (errno.EACCES, errno.EPERM) and (of_another_user := _find_of_another_user(Path(file))):
+        return StorageError(
+            f"{of_another_user}: belongs to another user, whose command created it to lock the audit.",
+            "Delete it while no command of that user runs. The database does not need it.",
+        )
     how_to_fix = "Copy the database to a writable folder with free space, and name it with --storage."
     return StorageError(f"{file}: cannot be written: {error.strerror}.", how_to_fix)
+
+
+def _find_of_another_user(file: Path) -> Path | None:
+    """The hidden folder that a lock's file lies in, or the file, if another user owns it; None if none does."""
+    user_id = getattr(os, "geteuid", lambda: None)()  # there are no such ids on Windows
+    for path in (file.parent, file):
+        with suppress(OSError):
+            if user_id is not None and path.lstat().st_uid != user_id:
+                return path
+    return None
 
 
 def find_file_lock_holder(database: Path, audit_name: str) -> str | None:

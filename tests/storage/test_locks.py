@@ -118,3 +118,28 @@ def test_links_and_pipes_are_not_read_as_the_holders_name(precious: Path, databa
         holder.unlink()
         os.mkfifo(holder)
         assert find_file_lock_holder(database, "a") is None
+
+
+@pytest.mark.parametrize("is_folders_owner", [True, False])
+def test_a_lock_that_another_user_left_is_named_with_what_to_delete(
+    database: Path, monkeypatch: pytest.MonkeyPatch, is_folders_owner: bool
+) -> None:
+    folder = lock_folder(database)
+    lock = folder / "a.lock"
+    lock.touch()
+    real_lstat, user_id = Path.lstat, os.geteuid()
+
+    def lstat(path: Path) -> os.stat_result:
+        fields = list(real_lstat(path))
+        fields[stat.ST_UID] = user_id if path == folder and is_folders_owner else user_id + 1
+        return os.stat_result(fields)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(lock))
+
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    monkeypatch.setattr(Path, "lstat", lstat)
+    with pytest.raises(StorageError) as caught, hold_file_lock(database, "a"):
+        pass
+    assert f"{lock if is_folders_owner else folder}: belongs to another user" in str(caught.value)
+    assert "Delete it" in (caught.value.how_to_fix or "")
