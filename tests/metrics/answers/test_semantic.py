@@ -277,11 +277,11 @@ def test_edit_distance_is_levenshteins_over_the_longer_text(left: str, right: st
     assert edit_distance(left, right) == pytest.approx(distance)
 
 
-@given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12))
-def test_edit_distance_is_symmetric_and_zero_only_for_copies(a: str, b: str, c: str) -> None:
+@given(st.text("abé 中", max_size=8), st.text("abé 中", max_size=8))
+def test_edit_distance_is_symmetric_and_zero_only_for_copies(a: str, b: str) -> None:
     assert edit_distance(a, b) == edit_distance(b, a)
     assert 0 <= edit_distance(a, b) <= 1
-    assert edit_distance(a, a) == 0
+    assert (edit_distance(a, b) == 0) is (a == b)
 
 
 def test_divergence_is_the_papers() -> None:

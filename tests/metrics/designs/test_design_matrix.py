@@ -48,10 +48,10 @@ def test_factors_of_more_levels_are_nearly_balanced_and_leave_resolution_iv(n_le
 @pytest.mark.parametrize("n_levels", [DEFAULTS, (2, 2, 2, 2, 2)])
 def test_cells_are_balanced_over_runs_and_over_levels(n_levels: tuple[int, ...]) -> None:
     levels = plan_levels(n_levels, seed=1)
-    is_asked = assign_cells(levels, 119, seed=1)
+    is_asked = assign_cells(levels, 40, seed=1)
     assert (is_asked.sum(axis=0) == 8).all()
     assert np.ptp(is_asked.sum(axis=1)) <= 1
-    for cell in range(119):
+    for cell in range(40):
         for column, count in zip(levels.T, n_levels, strict=True):
             counts = np.bincount(column[is_asked[:, cell]], minlength=count)
             assert np.ptp(counts) <= (2 if count == 2 else 3)

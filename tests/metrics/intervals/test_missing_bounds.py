@@ -69,7 +69,7 @@ def test_mae_bounds_written_out() -> None:
 @pytest.mark.parametrize("statistic", [PEARSON, MAE, BIAS])
 def test_bounds_of_small_tables_are_those_found_by_trying_a_grid_of_scores(statistic: Statistic) -> None:
     rng = np.random.default_rng(1)
-    for _ in range(10):
+    for _ in range(5):
         truth = rng.uniform(-1, 1, 8)
         scores = np.clip(truth + rng.normal(0, 0.4, 8), -1, 1)
         usable = np.full(8, 5)
@@ -210,7 +210,7 @@ def _local_minimum(low: Floats, high: Floats, truth: Floats, sign: float, rng: n
 def test_extreme_scores_are_those_found_by_trying_all_ends_and_by_a_general_optimizer() -> None:
     rng = np.random.default_rng(0)
     n_at_ends = 0
-    for i in range(60):
+    for i in range(30):
         low, high, truth = _draw_table(rng, int(rng.integers(6, 26)), int(rng.integers(1, 5)), rng.uniform(-1, 1))
         extreme = known(extreme_correlation_scores(low, high, truth))
         at_ends = _correlations_of_all_ends(low, high, truth)
@@ -223,7 +223,7 @@ def test_extreme_scores_are_those_found_by_trying_all_ends_and_by_a_general_opti
                 n_at_ends += 1
             elif i < 6:
                 assert sign * r <= sign * _local_minimum(low, high, truth, sign, rng) + 1e-7
-    assert n_at_ends > 18
+    assert n_at_ends > 9
 
 
 def test_no_scores_within_the_ranges_of_a_larger_table_have_a_more_extreme_r() -> None:
@@ -313,11 +313,11 @@ def test_it_covers_the_figure_wherever_it_lies_and_intervals_of_one_bound_do_not
     for width in (0.0, 0.3, 2.0):
         for true_value in (0.0, width / 2, width):
             n_covered = n_naive = 0
-            for error in rng.standard_normal(2000):
+            for error in rng.standard_normal(1000):
                 # The bounds of one table err together.
                 ends = known(imbens_manski_interval(bound(error, df=10**6), bound(width + error, df=10**6)))
                 n_covered += ends[0] <= true_value <= ends[1]
                 n_naive += abs(width / 2 + error - true_value) <= 1.96
-            assert n_covered / 2000 >= 0.94
+            assert n_covered / 1000 >= 0.94
             if width == 2.0 and true_value != width / 2:
-                assert n_naive / 2000 < 0.9  # the interval around the middle of the bounds
+                assert n_naive / 1000 < 0.9  # the interval around the middle of the bounds

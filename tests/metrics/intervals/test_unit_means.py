@@ -206,7 +206,7 @@ def test_ends_rise_with_the_hits_at_one_effective_size(n: float, shares: list[fl
     assert smaller[1] <= larger[1] + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=8), st.integers(0, 2**32 - 1), st.floats(0.3, 3.0))
 def test_ends_rise_with_the_hits_over_the_rows_of_a_figure(n_hits: list[int], seed: int, spread: float) -> None:
     """Whatever the hits' places: rows of 0 to 1,000 hits in 1,000 cases, spread unevenly over topics."""
@@ -230,7 +230,7 @@ def test_ends_rise_with_the_hits_over_the_rows_of_a_figure(n_hits: list[int], se
             assert (row.ci_high or 0) >= single.ci_high - 1e-12
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(5, 9), st.integers(5, 9), st.integers(1, 3))
 def test_ends_rise_with_scattered_hits_of_one_row(n_countries: int, n_topics: int, n_cases: int) -> None:
     """One row alone, from 5 hits to 5 misses, where each hit is in another country and topic as far as there are any.
@@ -257,7 +257,7 @@ def test_ends_rise_with_scattered_hits_of_one_row(n_countries: int, n_topics: in
     assert (shares[n].ci_low or 1) < shown[-1][0]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_ends_for_these_cells_rise_with_each_hit_wherever_it_is(seed: int, is_verdicts: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -50,19 +50,19 @@ def test_the_effect_of_an_exposure_is_the_least_squares_fit() -> None:
 
 
 def test_the_interval_of_an_exposure_is_the_jackknife_over_countries_and_topics() -> None:
-    panel = PanelWorld(7, 6, 5).draw(5)
+    panel = PanelWorld(6, 5, 5).draw(5)
     [effect, *_] = exposure_effects(panel.verdicts, panel.is_own_family, panel.units)
 
     def refit(keep: NDArray[np.bool_]) -> float:
         return float(fit_with_statsmodels(panel.verdicts[:, keep], panel.is_own_family[:, keep])[4])
 
     variances = []
-    for labels in (*panel.units.values(), panel.units["country"] * 6 + panel.units["topic"]):
+    for labels in (*panel.units.values(), panel.units["country"] * 5 + panel.units["topic"]):
         without = np.array([refit(labels != unit) for unit in np.unique(labels)])
         variances.append((len(without) - 1) ** 2 / len(without) * without.var(ddof=1))
     by_country, by_topic, by_cell = variances
     std_error = np.sqrt(max(by_country + by_topic - by_cell / 2, by_country, by_topic))
-    half_width = student.ppf(0.975, 5) * std_error
+    half_width = student.ppf(0.975, 4) * std_error
     # The variance over cells is of first order.
     assert effect.ci_low == pytest.approx(known(effect.value) - half_width, abs=0.01 * half_width)
     assert effect.ci_high == pytest.approx(known(effect.value) + half_width, abs=0.01 * half_width)

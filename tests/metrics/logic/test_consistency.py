@@ -166,7 +166,7 @@ def test_wordings_of_a_set_are_no_sets_of_their_own() -> None:
 
 @pytest.mark.parametrize("n_sets", [6, 12])
 def test_whole_sets_with_all_their_wordings_are_what_the_interval_is_over(n_sets: int) -> None:
-    population, n_runs = wordings(np.random.default_rng(1), 1500, 1), 150
+    population, n_runs = wordings(np.random.default_rng(1), 1000, 1), 60
     samples = [wordings(np.random.default_rng(100 + seed), n_sets, 3) for seed in range(n_runs)]
     for averaged in AVERAGINGS:
         truth = known(estimate_commutativity(population, averaged).value)
