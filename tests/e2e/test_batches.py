@@ -471,14 +471,21 @@ def test_answers_that_are_counted_but_not_returned_are_read_again_and_then_charg
     assert any(f"does not return {n_lost} of them" in note for note in progress.notes) == (n_lost > 0)
 
 
+FAILED_LINES: dict[str, dict[str, Any]] = {
+    "not sent": {"response": None, "error": {"code": "batch_expired"}},
+    "failed": {"response": {"status_code": 500, "body": {"error": {"message": "overloaded"}}}, "error": None},
+}
+
+
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_call_that_is_listed_as_not_sent_and_as_answered_is_answered(
-    server: BatchServer, storage: str, is_first: bool
+@pytest.mark.parametrize("kind", FAILED_LINES)
+def test_a_call_that_is_listed_as_failed_and_as_answered_is_answered(
+    server: BatchServer, storage: str, kind: str, is_first: bool
 ) -> None:
     def deliver(batch: FakeBatch, content: bytes) -> Reply:
         keys = [json.loads(line)["custom_id"] for line in content.splitlines() if line]
-        expired = [json.dumps({"custom_id": k, "response": None, "error": {"code": "batch_expired"}}) for k in keys]
-        lines = [*expired, *content.decode().splitlines()]
+        failed = [json.dumps({"custom_id": key, **FAILED_LINES[kind]}) for key in keys]
+        lines = [*failed, *content.decode().splitlines()]
         return Reply(raw="\n".join(lines if is_first else lines[::-1]).encode())
 
     server.batches.deliver = deliver

@@ -192,7 +192,7 @@ class _ResultLines:
         n_unmatched: lines that name no call of the batch, or are malformed.
         n_malformed: those of them that are malformed.
         n_repeated: lines that name a call again.
-        not_sent_reasons: why calls were not sent, by key.
+        failures: failed requests, and reasons why calls were not sent, by key; an answer in another line counts.
     """
 
     known_keys: set[str] = field(default_factory=set)
@@ -200,7 +200,7 @@ class _ResultLines:
     n_unmatched: int = 0
     n_malformed: int = 0
     n_repeated: int = 0
-    not_sent_reasons: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, BatchCallResponse] = field(default_factory=dict)
 
     @property
     def are_unreadable(self) -> bool:
@@ -246,11 +246,12 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
     n_lost = lines.n_unmatched + lines.count_missing(status, batch)
     n_given_up = 0
     for key, pending_call in unanswered.items():
-        reason = lines.not_sent_reasons.get(key)
-        may_be_charged = reason is None and n_lost > 0
+        may_be_charged = key not in lines.failures and n_lost > 0
         n_lost -= may_be_charged
         n_given_up += may_be_charged and pending_call.attempt_number >= MAX_CHARGED_LOSSES
-        response = BatchCallResponse(key, None, not_sent_reason=reason or f"the batch is {status.provider_status}")
+        missing = BatchCallResponse(key, None, not_sent_reason=f"the batch is {status.provider_status}")
+        response = lines.failures.get(key, missing)
+        n_answered += response.http_status is not None
         await _resolve_call(manager, batch, queue, pending_call, response, may_be_charged=may_be_charged)
     _report_results(manager, batch, queue, status, lines, n_answered, n_pending, n_given_up)
 
@@ -262,7 +263,7 @@ async def _read_results(
     status: BatchStatus,
     unanswered: dict[str, PendingCall],
 ) -> tuple[_ResultLines, int]:
-    """Read a batch's results, resolve the calls that have a response, and take them out of `unanswered`.
+    """Read a batch's results, resolve the calls that were answered, and take them out of `unanswered`.
 
     Returns:
         The counts of lines, and the number of calls that were resolved.
@@ -275,11 +276,11 @@ async def _read_results(
             continue
         lines.n_repeated += response.key in lines.known_keys
         lines.known_keys.add(response.key)
-        if response.http_status is None:  # an answer in another line counts
-            lines.not_sent_reasons[response.key] = response.not_sent_reason
+        if response.http_status is None or response.http_status >= 400:
+            if response.http_status is not None or response.key not in lines.failures:
+                lines.failures[response.key] = response
             continue
-        if response.http_status < 400:
-            lines.succeeded_keys.add(response.key)
+        lines.succeeded_keys.add(response.key)
         if (pending_call := unanswered.pop(response.key, None)) is not None:
             n_resolved += 1
             await _resolve_call(manager, batch, queue, pending_call, response)
