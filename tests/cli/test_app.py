@@ -18,7 +18,7 @@ from auditor.cli.app import GROUPS, build_app
 from auditor.run import open_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import FOUR_CELLS, KEY, KEY_VARIABLE, config
-from tests.support.cli_runner import auditor, run, succeed
+from tests.support.cli_runner import auditor, fail, run, succeed
 from tests.support.fake_server import FakeServer
 from tests.support.review_audit import save_review_audit
 
@@ -74,9 +74,7 @@ def test_the_help_names_every_command() -> None:
     ],
 )
 def test_each_user_error_is_one_line(tmp_path: Path, arguments: list[str], exit_code: int, message: str) -> None:
-    failed_command = auditor(*arguments, cwd=tmp_path)
-    assert failed_command.returncode == exit_code
-    assert message in failed_command.stderr
+    failed_command = fail(*arguments, cwd=tmp_path, code=exit_code, message=message)
     assert failed_command.stderr.count("\n") == 1
     assert failed_command.stdout == ""
     assert "Traceback" in auditor("--debug", *arguments, cwd=tmp_path).stderr
@@ -165,8 +163,7 @@ def test_init_writes_a_config_that_loads(tmp_path: Path) -> None:
     assert "auditor doctor my.toml" in init_command.stderr
     checks = json.loads(auditor("doctor", "my.toml", "--json", cwd=tmp_path).stdout)
     assert {"config"} <= {c["name"] for c in checks if c["state"] == "ok"}
-    second_init = auditor("init", "my.toml", cwd=tmp_path)
-    assert (second_init.returncode, "exists already" in second_init.stderr) == (2, True)
+    fail("init", "my.toml", cwd=tmp_path, code=2, message="exists already")
 
 
 def test_doctor_fails_when_something_is_missing(
@@ -310,8 +307,7 @@ def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> No
     assert (row["conflicts"], row["open"], row["conflicts_looked_for"]) == (0, 0, False)
     report = json.loads(auditor("report", "--format", "json", cwd=tmp_path).stdout)
     assert (report["conflicts"]["total"], report["conflicts"]["looked_for"]) == (0, False)
-    refused = auditor(*arguments, "no/name", cwd=tmp_path)
-    assert (refused.returncode, "'no/name' is not a valid audit name" in refused.stderr) == (2, True)
+    fail(*arguments, "no/name", cwd=tmp_path, code=2, message="'no/name' is not a valid audit name")
 
 
 def test_a_report_path_that_cannot_be_written_is_reported_before_the_run(server: FakeServer, tmp_path: Path) -> None:

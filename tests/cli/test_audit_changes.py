@@ -19,7 +19,7 @@ from auditor.storage.rating_log import RatingChange, append_rating
 from auditor.storage.review_queue import ConflictQueue
 from tests.cli.test_app import SMALL
 from tests.support.audit_configs import config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, fail, succeed
 from tests.support.fake_server import FakeServer
 
 
@@ -60,8 +60,7 @@ def chain_head(storage: str) -> str:
 def test_a_deleted_audit_is_gone_and_the_records_still_verify(decided: str, server: FakeServer) -> None:
     head, n_requests = chain_head(decided), len(server.requests)
     run_audit(config(server.url, name="other", **SMALL), storage=decided)
-    deleted = auditor("delete", "scripted", "--yes")
-    assert deleted.returncode == 0, deleted.stderr
+    deleted = succeed("delete", "scripted", "--yes")
     assert "Deleted from 'scripted': the configuration, 8 samples, 8 verdicts," in deleted.stderr
     assert "Kept: the recorded answers of models" in deleted.stderr
     assert "1 human decision, because the hash chain covers them" in deleted.stderr
@@ -106,8 +105,7 @@ def test_neither_command_guesses_an_audit(decided: str) -> None:
 
 def test_a_renamed_audit_keeps_its_results_and_is_not_rebuilt(decided: str, server: FakeServer) -> None:
     head, n_requests = chain_head(decided), len(server.requests)
-    renamed = auditor("rename", "scripted", "fresh")
-    assert renamed.returncode == 0, renamed.stderr
+    renamed = succeed("rename", "scripted", "fresh")
     assert 'set name = "fresh" in its configuration' in renamed.stderr
     assert "draws of the review depend on the audit's name" in renamed.stderr
     with open_database(decided, create=False) as db:
@@ -132,17 +130,13 @@ def test_a_renamed_audit_keeps_its_results_and_is_not_rebuilt(decided: str, serv
     [("scripted", "an audit named 'scripted' already exists"), ("a/b", "'a/b' is not a valid audit name")],
 )
 def test_a_name_that_cannot_be_given_is_refused(decided: str, new_name: str, message: str) -> None:
-    refused = auditor("rename", "scripted", new_name)
-    assert refused.returncode == 2
-    assert message in refused.stderr
+    fail("rename", "scripted", new_name, code=2, message=message)
 
 
 def test_an_audit_that_is_being_run_is_left_alone(decided: str) -> None:
     with open_database(decided, create=False) as db, run_lock(db, "scripted"):
         for arguments in (["delete", "scripted", "--yes"], ["rename", "scripted", "fresh"]):
-            refused = auditor(*arguments)
-            assert refused.returncode == 1
-            assert "is already being run by process" in refused.stderr
+            fail(*arguments, code=1, message="is already being run by process")
 
 
 def test_an_imported_audit_can_be_renamed_and_deleted(tmp_path: Path) -> None:
@@ -162,7 +156,6 @@ def test_an_audit_of_simulated_models_keeps_a_name_that_says_so(tmp_path: Path) 
         '[[models]]\nname = "west"\nmodel = "simulated/western-everywhere"\n[probes]\ndirect = { samples = 1 }\n'
     )
     assert auditor("run", "audit.toml", cwd=tmp_path).returncode == 0
-    refused = auditor("rename", "simulated-a", "mine", cwd=tmp_path)
-    assert (refused.returncode, "Name it simulated-mine" in refused.stderr) == (2, True), refused.stderr
+    fail("rename", "simulated-a", "mine", cwd=tmp_path, code=2, message="Name it simulated-mine")
     assert auditor("rename", "simulated-a", "simulated-mine", cwd=tmp_path).returncode == 0
     assert json.loads(auditor("status", "--json", cwd=tmp_path).stdout)[0]["audit"] == "simulated-mine"

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.run import open_audit
 from tests.cli.test_app import write_config
-from tests.support.cli_runner import auditor, succeed
+from tests.support.cli_runner import auditor, fail, succeed
 from tests.support.fake_server import FakeServer
 
 DIRECT_ONLY = {"probes": {"direct": {"samples": 1}}, "judges": []}
@@ -113,8 +113,7 @@ def test_a_dry_run_does_not_change_a_database(server: FakeServer, tmp_path: Path
         (("run", path, "--ask-again", "refused", "--models", ""), "--models names no model"),
         (("estimate", "--compare", path, "--limit", "9"), "--set and --limit change a config"),
     ):
-        refused = auditor(*words, cwd=tmp_path)
-        assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
+        fail(*words, cwd=tmp_path, code=2, message=problem)
     assert (tmp_path / "auditor.db").read_bytes() == contents
     assert len(server.requests) == n_requests
 

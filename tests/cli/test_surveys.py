@@ -9,7 +9,7 @@ import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.cli.surveys import PLOT_WIDTH, draw_score_plot
-from tests.support.cli_runner import auditor, succeed
+from tests.support.cli_runner import auditor, fail, succeed
 from tests.support.linearised_error import linearised_error
 from tests.surveys import official_files
 
@@ -50,15 +50,13 @@ def test_a_table_of_shares_is_a_survey(tmp_path: Path) -> None:
     table = "country,topic,n,dimension,group,p1,p2\nJapan,divorce,90,,,0.25,0.75\nJapan,divorce,40,sex,women,0.5,0.5\n"
     (tmp_path / "table.csv").write_text(table, encoding="utf-8")
     options = ("surveys", "import", "table.csv", "--shares", "-o", "my.csv")
-    without_scale = auditor(*options, cwd=tmp_path)
-    assert (without_scale.returncode, "Add --low and --high" in without_scale.stderr) == (2, True)
+    fail(*options, cwd=tmp_path, code=2, message="Add --low and --high")
     imported = succeed(*options, "--low", "1", "--high", "2", cwd=tmp_path)
     assert "1 country × 1 topic, 1 cell, 1 group." in imported.stderr
     assert "my.distributions.json" in imported.stderr
     show = auditor("surveys", "show", "my.csv", "--json", cwd=tmp_path)
     assert json.loads(show.stdout)["cells"][0]["score"] == pytest.approx(0.5)
-    unused = auditor("surveys", "import", "table.csv", "--low", "1", cwd=tmp_path)
-    assert (unused.returncode, "Add --shares" in unused.stderr) == (2, True)
+    fail("surveys", "import", "table.csv", "--low", "1", cwd=tmp_path, code=2, message="Add --shares")
 
 
 def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:
@@ -122,8 +120,7 @@ def test_preview_shows_what_values_become_and_writes_a_draft(folder: Path, tmp_p
     succeed(*options, cwd=folder)
     refused = auditor("surveys", "import", "wvs.csv", "--mapping", str(draft), "-o", "draft.csv", cwd=folder)
     assert (refused.returncode, "the mapping is a draft" in refused.stderr) == (1, True)
-    existing = auditor(*options, cwd=folder)
-    assert (existing.returncode, "is not replaced" in existing.stderr) == (2, True)
+    fail(*options, cwd=folder, code=2, message="is not replaced")
 
 
 def test_preview_exits_with_1_where_an_import_would_stop(tmp_path: Path) -> None:

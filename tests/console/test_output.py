@@ -82,6 +82,5 @@ def test_csv_on_a_terminal_has_no_control_characters(monkeypatch: pytest.MonkeyP
 def test_column_names_are_not_read_as_markup(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["[bold]x[/]", "[/nothing]", "\x1b[31m"], [["1", "2", "3"]])
     out = capsys.readouterr().out
-    assert "[bold]x[/]" in out
-    assert "[/nothing]" in out
-    assert "␛[31m" in out
+    for words in ("[bold]x[/]", "[/nothing]", "␛[31m"):
+        assert words in out

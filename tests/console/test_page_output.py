@@ -9,7 +9,7 @@ import pytest
 from auditor.console.page_output import print_document
 from auditor.reports.document import Block, Callout, Column, Document, List, Name, Paragraph, Section, Table
 from auditor.storage.database import open_database
-from tests.support.cli_runner import auditor, succeed
+from tests.support.cli_runner import fail, succeed
 from tests.support.synthetic_audit import populate
 
 
@@ -18,8 +18,7 @@ def test_a_page_is_written_where_a_file_is_named(tmp_path: Path) -> None:
     with open_database(storage) as db:
         populate(db, models=4, countries=5, topics=5, samples=1, judges=2)
     command = ("experiment", "holdout", "population", "--storage", storage)
-    refused = auditor(*command, "-o", "x.pdf", cwd=tmp_path)
-    assert (refused.returncode, "is not the name of a page" in refused.stderr) == (2, True)
+    fail(*command, "-o", "x.pdf", cwd=tmp_path, code=2, message="is not the name of a page")
     for suffix in ("html", "md", "txt"):
         succeed(*command, "-o", tmp_path / f"page.{suffix}")
         assert "population" in (tmp_path / f"page.{suffix}").read_text(encoding="utf-8")

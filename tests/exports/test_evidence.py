@@ -28,7 +28,7 @@ from auditor.storage.database import open_database, run_lock
 from auditor.storage.sqlite_file import copy_database
 from tests.e2e.test_golden_reports import make_config
 from tests.support.audit_configs import KEY, KEY_VARIABLE
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, fail, succeed
 from tests.support.fixed_address import word_encoder
 from tests.support.known import known
 from tests.support.stored_rows import add_rating
@@ -171,8 +171,7 @@ def test_an_audit_that_is_being_run_is_neither_exported_nor_verified(folder: Pat
     storage = f"sqlite:///{folder / 'auditor.db'}"
     with open_database(storage) as db, run_lock(db, NAME):
         for words in (["export", "evidence", NAME, "-o", str(tmp_path / "evidence.zip")], ["verify", NAME]):
-            output = auditor(*words, "--storage", storage)
-            assert (output.returncode, f"audit '{NAME}' is already being run by" in output.stderr) == (1, True)
+            fail(*words, "--storage", storage, code=1, message=f"audit '{NAME}' is already being run by")
     assert not (tmp_path / "evidence.zip").exists()
     (folder / ".auditor.db.locks" / f"{NAME}.holder").write_text("process 7 on a container that was killed")
     assert auditor("verify", NAME, "--storage", storage).returncode == 0
@@ -187,12 +186,10 @@ def test_no_key_no_folder_and_no_other_audit_is_in_it(folder: Path, archive: Pat
 
 def test_the_commands_write_and_check_it(folder: Path, tmp_path: Path) -> None:
     storage = ("--storage", f"sqlite:///{folder / 'auditor.db'}")
-    written = auditor("export", "evidence", NAME, "-o", str(tmp_path / "evidence.zip"), *storage)
-    assert written.returncode == 0, written.stderr
+    written = succeed("export", "evidence", NAME, "-o", str(tmp_path / "evidence.zip"), *storage)
     assert "names 1 human reviewer," in written.stderr
     assert "ada" in written.stderr
-    checked = auditor("verify", str(tmp_path / "evidence.zip"), cwd=tmp_path)
-    assert checked.returncode == 0, checked.stderr
+    checked = succeed("verify", str(tmp_path / "evidence.zip"), cwd=tmp_path)
     assert "figures of the report were computed again from the records: all are equal" in checked.stderr
     assert "only a signature or a published checksum shows" in checked.stderr
     as_json = json.loads(auditor("verify", str(tmp_path / "evidence.zip"), "--json").stdout)
@@ -200,9 +197,7 @@ def test_the_commands_write_and_check_it(folder: Path, tmp_path: Path) -> None:
     for head, code in ((f" {as_json['head'].upper()}\n", 0), (as_json["head"][:-1], 2), ("ab" * 32, 1)):
         with_head = auditor("verify", str(tmp_path / "evidence.zip"), "--head", head)
         assert (with_head.returncode, "records were changed or deleted" in with_head.stderr) == (code, code == 1), head
-    refused = auditor("export", "evidence", NAME, "-o", str(tmp_path / "evidence.txt"), *storage)
-    assert refused.returncode == 2
-    assert "ends in .zip" in refused.stderr
+    fail("export", "evidence", NAME, "-o", str(tmp_path / "evidence.txt"), *storage, code=2, message="ends in .zip")
 
 
 def test_figures_of_probes_and_of_embeddings_are_computed_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from auditor.probes.logic.repair import repair_comparisons
 from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper
 from auditor.storage.database import open_database
-from tests.support.cli_runner import auditor, succeed
+from tests.support.cli_runner import auditor, fail, succeed
 from tests.support.planted_comparisons import (
     CHOOSERS,
     SIZES,
@@ -259,16 +259,12 @@ def test_comparisons_of_another_judge_than_people_are_refused(tmp_path: Path, st
     rows = [("ann", "s", "a", "b", "standard", "A")]
     file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
     words = ("replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--storage", storage)
-    result = auditor(*words)
-    assert result.returncode == 2
-    assert "has no judge 'people'" in result.stderr
+    result = fail(*words, code=2, message="has no judge 'people'")
     assert "The column `judge` of the file must read 'people'." in " ".join(result.stderr.split())
 
 
 def test_a_table_that_does_not_exist_is_named_first() -> None:
-    result = auditor("replicate", "logic", "--table", "9")
-    assert result.returncode == 2
-    assert "'logic' has no table '9'" in result.stderr
+    fail("replicate", "logic", "--table", "9", code=2, message="'logic' has no table '9'")
 
 
 def test_a_missing_file_is_named(tmp_path: Path, storage: str) -> None:

@@ -93,11 +93,8 @@ def test_hostile_texts_of_models_and_users_stay_texts(db: Database) -> None:
     assert_well_formed_and_inert(html)
     assert not re.search(r"url\((?!#)|@import|expression\(", html)
     text = Page(html).text
-    assert "<script>alert(1)</script>" in text
-    assert "{{ 7 * 7 }}" in text
-    assert "[/INST] [bold red]x[/]" in text
-    assert "\\u202edesrever" in text
-    assert "␛[2J" in text
+    for words in ("<script>alert(1)</script>", "{{ 7 * 7 }}", "[/INST] [bold red]x[/]", "\\u202edesrever", "␛[2J"):
+        assert words in text
     # U+200E and U+200F are no hostile text's: numbers next to right-to-left names need none in HTML.
     assert not [c for c in html if not c.isprintable() and c not in "\n\t\u202f\u00a0"]
 

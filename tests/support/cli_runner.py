@@ -39,6 +39,13 @@ def succeed(*words: str | Path, cwd: Path | None = None, **env: str) -> CommandO
     return output
 
 
+def fail(*words: str | Path, code: int, message: str, cwd: Path | None = None, **env: str) -> CommandOutput:
+    """Run a command as `auditor` does, and check that it exits with a code and prints a message on standard error."""
+    output = auditor(*words, cwd=cwd, **env)
+    assert (output.returncode, message in output.stderr) == (code, True), (words, output)
+    return output
+
+
 def run(words: Sequence[str], stdin_text: str = "") -> CommandOutput:
     """Run a command in the current folder, with a text as its standard input."""
     out, err = StringIO(), StringIO()

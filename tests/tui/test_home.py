@@ -72,9 +72,8 @@ async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run,
         writer.execute("BEGIN IMMEDIATE")
         driver.page.reload_audits()
         await driver.settle()
-        assert "‖ stopped at elicit" in driver.text
-        assert "60/180 samples" in driver.text
-        assert "━━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌" in driver.text
+        for words in ("‖ stopped at elicit", "60/180 samples", "━━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌"):
+            assert words in driver.text
         writer.rollback()
         writer.close()
         with run_lock(db, "moral"):

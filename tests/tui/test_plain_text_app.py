@@ -72,13 +72,11 @@ def test_a_complete_review(review: Review, db: Database) -> None:
     assert "You rate as ada, blind." in transcript
     assert "Audit moral: 20 open." in transcript
     assert transcript.count("hidden until you decide") == 4
-    assert "Saved: left answer chosen." in transcript
-    assert "Saved: custom score −0.40." in transcript
-    assert "Left is by " in transcript
-    assert "The survey's score" in transcript
-    assert "Skipped." in transcript
-    assert "Note saved." in transcript
-    assert "Flagged." in transcript
+    for words in (
+        "Saved: left answer chosen.", "Saved: custom score −0.40.", "Left is by ", "The survey's score", "Skipped.",
+        "Note saved.", "Flagged.",
+    ):  # fmt: skip
+        assert words in transcript
     log = rating_log.load_entries(db, 1)
     assert [e.rating.decision.resolves_conflict for e in log] == [True, True, False, True, True, True]
     assert log[1].rating.score == -0.4
@@ -129,11 +127,10 @@ def test_undo_and_redo(review: Review) -> None:
 
 def test_lists_filters_and_orders(review: Review) -> None:
     transcript = review("list", "filter kind:binary", "list", "sort gap", "reverse", "open 1", "clear", "disputed")
-    assert "20 in total: 20 open." in transcript
-    assert "7 conflicts match." in transcript
-    assert "Sorted by gap." in transcript
-    assert "Order reversed." in transcript
-    assert "0 conflicts match." in transcript
+    for words in (
+        "20 in total: 20 open.", "7 conflicts match.", "Sorted by gap.", "Order reversed.", "0 conflicts match.",
+    ):  # fmt: skip
+        assert words in transcript
     numbers = [int(n) for n in re.findall(r"^(\d+)\. ", transcript, re.MULTILINE)]
     assert numbers == [*range(1, 21), *range(1, 8)]
 
@@ -166,9 +163,8 @@ def test_audits_are_listed_and_opened_by_number_or_name(review: Review) -> None:
 def test_agreement(review: Review) -> None:
     review("next", "left", "next", "left")
     transcript = review("agreement")
-    assert "Raters. Blind decisions only." in transcript
-    assert "ada: 2 blind decisions." in transcript
-    assert "cedar: agrees: " in transcript
+    for words in ("Raters. Blind decisions only.", "ada: 2 blind decisions.", "cedar: agrees: "):
+        assert words in transcript
 
 
 def test_invalid_commands_are_explained_and_the_session_continues(review: Review, db: Database) -> None:
@@ -291,9 +287,8 @@ def test_the_next_conflict_opens_by_itself_and_nothing_is_revealed(review: Revie
 
 def test_a_decided_conflict_is_revealed_on_request(review: Review) -> None:
     transcript = review("next", "left", "filter is:done", "open 1", "reveal")
-    assert "Your decision: left answer chosen." in transcript
-    assert "are still hidden: 'reveal' shows them." in transcript
-    assert "Left is by " in transcript
+    for words in ("Your decision: left answer chosen.", "are still hidden: 'reveal' shows them.", "Left is by "):
+        assert words in transcript
 
 
 def test_the_progress_is_printed(review: Review) -> None:

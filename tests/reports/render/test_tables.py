@@ -141,9 +141,8 @@ def test_pages_show_the_first_rows_and_the_total(output_format: str) -> None:
     text = " ".join(page.replace("\\", "").split())
     assert "name-9" in text
     assert "name-10" not in text
-    assert "99" in text
-    assert "Worst 10 of 30 rows; all:" in text
-    assert "report_by_name.csv" in text
+    for words in ("99", "Worst 10 of 30 rows; all:", "report_by_name.csv"):
+        assert words in text
 
 
 def test_files_have_all_rows() -> None:
