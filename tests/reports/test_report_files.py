@@ -18,14 +18,13 @@ from auditor.reports.report_files import PlotFormat, render_junit, write_plots
 from auditor.reports.sections.report import build_report_document
 from auditor.text_safety import escape_invisible
 from tests.reports.data.gates.test_check import make_thresholds
+from tests.support.report_changes import change
 
 
 def test_junit_is_valid_xml_with_one_case_per_gate_for_any_model_name(report: Report) -> None:
     nasty = 'a"<b>&\x1b[0m\ud800'
-    row = report.alignment[0].model_copy(update={"model": nasty})
-    check = check_report(
-        report.model_copy(update={"alignment": [row]}), make_thresholds(min_pearson=1, max_cost_usd=1000)
-    )
+    row = change(report.alignment[0], model=nasty)
+    check = check_report(change(report, alignment=[row]), make_thresholds(min_pearson=1, max_cost_usd=1000))
     suite, models = ElementTree.fromstring(render_junit(check).encode("utf-8"))
     assert [case.attrib["name"] for case in models] == [escape_invisible(row.model) for row in check.models]
     assert [case.tag for case in models.iter() if case.tag == "failure"] == ["failure"]
@@ -61,10 +60,10 @@ def test_every_figure_is_a_standalone_svg_named_by_its_id(report: Report, tmp_pa
 
 def test_names_with_the_same_file_name_get_numbers(report: Report, tmp_path: Path) -> None:
     first, second = report.alignment[:2]
-    rows = [first.model_copy(update={"model": "../x"}), second.model_copy(update={"model": "./x"})]
-    cells = [cell.model_copy(update={"scores": {"direct": {"../x": 0.1, "./x": 0.2}}}) for cell in report.audit.cells]
-    audit = report.audit.model_copy(update={"cells": cells})
-    report_with_similar_names = report.model_copy(update={"alignment": rows, "gain": None, "audit": audit})
+    rows = [change(first, model="../x"), change(second, model="./x")]
+    cells = [change(cell, scores={"direct": {"../x": 0.1, "./x": 0.2}}) for cell in report.audit.cells]
+    audit = change(report.audit, cells=cells)
+    report_with_similar_names = change(report, alignment=rows, gain=None, audit=audit)
     names = {path.name for path in write_plots(report_with_similar_names, tmp_path, "vega")}
     assert {"scatter-x.vl.json", "scatter-x-2.vl.json"} <= names
 

@@ -32,6 +32,7 @@ from auditor.storage.costs import AnswerVersion, CallCounts, CallSums
 from auditor.storage.database import Database, open_database
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 from tests.support.known import known
+from tests.support.report_changes import change
 from tests.support.request_reports import DEFAULT_LABEL, change_answers, direct_keys
 from tests.support.synthetic_audit import populate
 
@@ -146,10 +147,8 @@ def test_a_default_behind_an_address_is_the_servers_and_two_servers_are_not_comp
     config = make_config("a", "b")
 
     def at(*servers: str) -> SamplingReport:
-        models = [
-            model.model_copy(update={"api_base": server}) for model, server in zip(config.models, servers, strict=True)
-        ]
-        return build(config.model_copy(update={"models": models}), a="temperature", b="temperature")
+        models = [change(model, api_base=server) for model, server in zip(config.models, servers, strict=True)]
+        return build(change(config, models=models), a="temperature", b="temperature")
 
     same = at("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1")
     assert [row.label for row in same.rows] == ["the server’s default temperature, top_p 0.9"] * 2

@@ -16,6 +16,7 @@ from auditor.reports.sections.baselines import (
     summarize_guesses,
 )
 from tests.reports.sections.node_text import text_of
+from tests.support.report_changes import change
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report
         CeilingRow(scope=scope, reliability=reliability, largest_r=0.9)
         for scope, reliability in zip(("all", "within topics"), reliabilities, strict=True)
     ]
-    assert describe_ceiling(report.model_copy(update={"ceiling": rows})) == (
+    assert describe_ceiling(change(report, ceiling=rows)) == (
         "A perfect model is expected to reach at most r = 0.90. The survey’s split-half reliability is "
         "0.81 over all cells (95% CI 0.80 to 0.82) and 0.49 within topics (95% CI 0.40 "
         "to 0.50)."
@@ -69,7 +70,7 @@ def make_guesses(report: Report, comparisons: Sequence[Comparison]) -> tuple[lis
             "mae_difference": Tested(difference, 40, low, high, "too few" if p_value is None else None,
              p_value=p_value, adjusted_p_value=p_value),
         }  # fmt: skip
-        row = report.baselines[0].model_copy(update=update)
+        row = change(report.baselines[0], **update)
         claim = {"model": row.model, "method": row.method, "level": level, "is_closer": is_closer}
         baselines.append(row)
         claims.append(GuessClaim.model_validate(claim | {"p_value": p_value, "adjusted_p_value": p_value}))
@@ -93,7 +94,7 @@ def test_a_model_is_compared_with_two_levels_of_guesses(
     report: Report, comparisons: Sequence[Comparison], status: str, texts: tuple[str, ...]
 ) -> None:
     baselines, claims = make_guesses(report, comparisons)
-    [finding] = list_guess_findings(report.model_copy(update={"baselines": baselines, "guesses": claims}))
+    [finding] = list_guess_findings(change(report, baselines=baselines, guesses=claims))
     assert finding.status == status
     for text in texts:
         assert text in text_of(finding.content)
@@ -101,8 +102,8 @@ def test_a_model_is_compared_with_two_levels_of_guesses(
 
 def test_the_models_of_a_claim_are_named_by_level(report: Report) -> None:
     baselines, claims = make_guesses(report, ((-0.1, 0.01, True), (-0.01, 0.6, False)))
-    both = [*claims, *(claim.model_copy(update={"model": "b"}) for claim in claims)]
-    one = [*claims, *(claim.model_copy(update={"model": "b", "is_closer": False}) for claim in claims)]
+    both = [*claims, *(change(claim, model="b") for claim in claims)]
+    one = [*claims, *(change(claim, model="b", is_closer=False) for claim in claims)]
     best = "(the best guess: mean absolute error 0.20)"
     for guesses, subject, other in (
         (claims, "The model is", "the model is not"),
@@ -110,20 +111,18 @@ def test_the_models_of_a_claim_are_named_by_level(report: Report) -> None:
         (one, f"Of 2 models, {claims[0].model} is", "no model is"),
     ):
         update = {"guesses": guesses, "donor_countries": 54, "baselines": baselines}
-        assert text_of(summarize_guesses(report.model_copy(update=update))) == (
+        assert text_of(summarize_guesses(change(report, **update))) == (
             f"{subject} shown to be closer to people than people’s means of a topic, a country or a region {best}; "
             f"{other} shown to be closer to people than an estimate from similar countries, which uses the country’s "
             f"other answers {best}."
         )
     baselines, claims = make_guesses(report, ((-0.01, 0.6, False), (-0.01, 0.6, False)))
     update = {"guesses": claims, "donor_countries": 54, "baselines": baselines}
-    assert text_of(summarize_guesses(report.model_copy(update=update))) == (
+    assert text_of(summarize_guesses(change(report, **update))) == (
         f"The model is not shown to be closer to people than people’s means of a topic, a country or a region {best} "
         f"or than an estimate from similar countries, which uses the country’s other answers {best}."
     )
-    few = report.model_copy(update={"guesses": claims, "donor_countries": 7})
+    few = change(report, guesses=claims, donor_countries=7)
     assert text_of(summarize_guesses(few)).endswith("Similar countries were looked for among 7 others only.")
-    untested = [claim.model_copy(update={"p_value": None}) for claim in claims]
-    assert text_of(summarize_guesses(report.model_copy(update={"guesses": untested}))).startswith(
-        "Whether a model is better than"
-    )
+    untested = [change(claim, p_value=None) for claim in claims]
+    assert text_of(summarize_guesses(change(report, guesses=untested))).startswith("Whether a model is better than")

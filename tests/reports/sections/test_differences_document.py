@@ -135,7 +135,7 @@ def test_differences_without_an_interval_are_called_untested(db: Database) -> No
     untested = [without_test(row) for row in others]
 
     def build(**update: object) -> Document:
-        changed = pair.model_copy(update=update)
+        changed = change(pair, **update)
         return build_document(change(comparison, pairs=[changed]))
 
     def describe_topics(document: Document) -> str:
@@ -154,15 +154,12 @@ def test_differences_without_an_interval_are_called_untested(db: Database) -> No
 def test_the_finding_does_not_say_that_no_model_is_closer_where_none_was_tested(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "middle": 0.2, "far": 0.5})
     comparison = compare(db, "one")
-    pairs = [
-        pair.model_copy(update={"mae": without_test(pair.mae).model_copy(update={"change": "not told apart"})})
-        for pair in comparison.pairs
-    ]
+    pairs = [change(pair, mae=change(without_test(pair.mae), change="not told apart")) for pair in comparison.pairs]
     for changed, finding in (
         (pairs, "No difference in mean absolute error can be tested, in any of 3 pairs."),
         ([comparison.pairs[0], *pairs[1:]], "closer to people than the other in 1 of 3 pairs (2 not tested)."),
     ):
-        document = build_document(comparison.model_copy(update={"pairs": changed}))
+        document = build_document(change(comparison, pairs=changed))
         assert finding in text_of(document.opening)
 
 

@@ -125,11 +125,9 @@ def test_models_with_equal_scores_count_once_in_figures_of_agreement(db: Databas
 
 
 def test_models_of_no_common_family_have_no_trend_and_the_page_says_what_is_missing() -> None:
-    models = [model.model_copy(update={"family": model.name}) for model in CONFIG.models]
+    models = [change(model, family=model.name) for model in CONFIG.models]
     report = known(
-        build_attributes_report(
-            [CONFIG.model_copy(update={"models": models})], {"mae": {f"m{i}": i / 10 for i in range(8)}}
-        )
+        build_attributes_report([change(CONFIG, models=models)], {"mae": {f"m{i}": i / 10 for i in range(8)}})
     )
     assert report.trends == []
     page = render_document(Document("Audit", "a", "", [build_attributes_section(report)]), "markdown")
@@ -140,7 +138,7 @@ def test_models_of_no_common_family_have_no_trend_and_the_page_says_what_is_miss
 def test_below_six_models_there_is_no_trend_and_without_attributes_no_section() -> None:
     report = known(build_attributes_report([configure(5)], {"mae": {f"m{i}": i / 10 for i in range(5)}}))
     assert [row.slope.value for row in report.trends] == [None]
-    bare = CONFIG.model_copy(update={"models": [m.model_copy(update={"attributes": {}}) for m in CONFIG.models]})
+    bare = change(CONFIG, models=[change(m, attributes={}) for m in CONFIG.models])
     assert build_attributes_report([bare, None], {"mae": {"m0": 0.1}}) is None
 
 

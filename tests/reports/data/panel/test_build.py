@@ -25,6 +25,7 @@ from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from tests.reports.data.panel.panel_reports import panel_of
 from tests.support.known import known
+from tests.support.report_changes import change
 from tests.support.synthetic_audit import populate
 
 
@@ -53,10 +54,8 @@ def test_models_of_one_family_are_averaged_in_peer_alignment(db: Database) -> No
     source = load_source(db, populate(db, models=6, samples=1).name)
     config, peers, alignment = source.config, compute_peer_agreement(source), compute_alignment(source)
     assert config is not None
-    pairs = [
-        model.model_copy(update={"family": f"family {i // 2}"}) for i, model in enumerate(config.models)
-    ]  # three families of two
-    families = config.model_copy(update={"models": pairs})
+    pairs = [change(model, family=f"family {i // 2}") for i, model in enumerate(config.models)]  # three families of two
+    families = change(config, models=pairs)
     [over_models] = compute_peer_alignment(config, peers, alignment)
     [row] = compute_peer_alignment(families, peers, alignment)
     assert (row.r.n, row.r.models) == (3, 6)

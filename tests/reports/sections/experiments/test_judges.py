@@ -11,6 +11,7 @@ from auditor.reports.document import Figure
 from auditor.reports.sections.experiments import judges
 from tests.probes.semantic.experiments.test_sections_section_consistency import HOSTILE, checked_finding, make_estimate
 from tests.reports.sections.node_text import cells_of, iterate_nodes, tables_of
+from tests.support.report_changes import change
 
 
 def make_share(value: float, adjusted_p_value: float | None = None) -> TestedShare:
@@ -73,10 +74,10 @@ def test_judges_are_named_for_a_bias_only_after_correction(report: Report) -> No
         for name, value, p_value in (("a", 0.3, 0.0), ("b", -0.3, 0.01), ("c", 0.3, 0.1))
     ]
     padded = [
-        report.panel.judges[0].model_copy(update={"judge": name, "padding": make_difference(0.2, p_value)})
+        change(report.panel.judges[0], judge=name, padding=make_difference(0.2, p_value))
         for name, p_value in (("a", 0.01), ("b", 0.06))
     ]
-    panel = report.panel.model_copy(update={"positions": position_rows, "own_traces": self_reviews, "judges": padded})
+    panel = change(report.panel, positions=position_rows, own_traces=self_reviews, judges=padded)
     document = judges.build_judge_bias_document("x", panel)
     assert checked_finding(document) == (
         f"1 of 2 judges is shown to prefer one position: {HOSTILE}. "
@@ -85,7 +86,7 @@ def test_judges_are_named_for_a_bias_only_after_correction(report: Report) -> No
     )
     assert set(tables_of(document)) == {"padding", "position-bias", "own-traces"}
     unpadded = {"own_traces": [], "judges": report.panel.judges}
-    positions_only = judges.build_judge_bias_document("x", panel.model_copy(update=unpadded))
+    positions_only = judges.build_judge_bias_document("x", change(panel, **unpadded))
     assert [section.id for section in positions_only.sections] == ["positions"]
 
 
@@ -97,18 +98,16 @@ def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> Non
         false_alarms=make_share(0.2),
         difference=make_estimate(0.7, adjusted_p_value=0.01),
     )
-    panel = report.panel.model_copy(update={"faults": [row]})
+    panel = change(report.panel, faults=[row])
     document = judges.build_fault_injection_document("x", panel)
     assert checked_finding(document) == describe_fault_detection(panel)
     assert checked_finding(document).startswith("Detection beyond false alarms is shown for 1 of 1 pair")
     for difference, p_value in ((0.7, 0.06), (0.7, None), (-0.7, 0.01)):
-        undetected = row.model_copy(update={"difference": make_estimate(difference, adjusted_p_value=p_value)})
-        finding = checked_finding(
-            judges.build_fault_injection_document("x", panel.model_copy(update={"faults": [row, undetected]}))
-        )
+        undetected = change(row, difference=make_estimate(difference, adjusted_p_value=p_value))
+        finding = checked_finding(judges.build_fault_injection_document("x", change(panel, faults=[row, undetected])))
         assert f"Not shown to be detected: Western norm ({HOSTILE})" in finding
         assert ("P-values are adjusted for 2 tests (Holm)." in finding) is (
             undetected.difference.adjusted_p_value is not None
         )
-    no_faults = judges.build_fault_injection_document("x", report.panel.model_copy(update={"faults": []}))
+    no_faults = judges.build_fault_injection_document("x", change(report.panel, faults=[]))
     assert checked_finding(no_faults) == "No fault was injected."
