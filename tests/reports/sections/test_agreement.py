@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -50,29 +49,22 @@ def test_words_hold_for_the_whole_interval_of_the_concordance(
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "text"),
+    ("low", "high", "p_value", "text"),
     [
-        (0.3, 0.7, "It orders countries and topics as people do, to some degree (r = 0.50, 95% CI 0.30 to 0.70)"),
-        (-0.7, -0.3, "It orders countries and topics against people (r = −0.50"),
-        (-0.1, 0.7, "It is not shown to order countries and topics as people do (r = 0.50"),
-        (None, None, "Whether it orders countries and topics as people do cannot be judged (r = 0.50"),
+        (0.3, 0.7, 0.01, "It orders countries and topics as people do, to some degree (r = 0.50, 95% CI 0.30 to 0.70)"),
+        (-0.7, -0.3, 0.01, "It orders countries and topics against people (r = −0.50"),
+        (-0.1, 0.7, 0.2, "It is not shown to order countries and topics as people do (r = 0.50"),
+        (0.05, 0.8, 0.24,
+         "It is not shown to order countries and topics as people do (r = 0.50, 95% CI 0.05 to 0.80; not beyond chance "
+         "given all tests of this kind, p = 0.24)"),
+        (None, None, None, "Whether it orders countries and topics as people do cannot be judged (r = 0.50"),
     ],
-)
-def test_r_says_how_a_model_orders_countries_and_topics(low: float | None, high: float | None, text: str) -> None:
-    r = -0.5 if (high or 0) < 0 else 0.5
-    row = make_alignment_row(r, low, high)
-    if low == -0.1:
-        row = row.model_copy(update={"pearson_r": replace(row.pearson_r, p_value=0.2, adjusted_p_value=0.2)})
-    assert f". {text}" in describe_alignment(row)
-
-
-def test_an_interval_above_0_is_no_finding_if_the_test_is_not_significant_among_all_models() -> None:
-    row = make_alignment_row(0.5, 0.05, 0.8)
-    row = row.model_copy(update={"pearson_r": replace(row.pearson_r, p_value=0.03, adjusted_p_value=0.24)})
-    assert describe_alignment(row).endswith(
-        "It is not shown to order countries and topics as people do (r = 0.50, 95% CI 0.05 to 0.80; not beyond chance "
-        "given all tests of this kind, p = 0.24)"
-    )
+)  # fmt: skip
+def test_r_says_how_a_model_orders_countries_and_topics_given_the_tests_of_all_models(
+    low: float | None, high: float | None, p_value: float | None, text: str
+) -> None:
+    row = make_alignment_row(-0.5 if (high or 0) < 0 else 0.5, low, high)
+    assert f". {text}" in describe_alignment(change(row, pearson_r__adjusted_p_value=p_value))
 
 
 def test_constant_perfect_and_reversed_models_have_words_of_their_own() -> None:
@@ -87,7 +79,7 @@ def test_constant_perfect_and_reversed_models_have_words_of_their_own() -> None:
         assert classify_alignment(row) == status
         assert describe_alignment(row).startswith(text)
         assert summarize_alignment([row]).startswith(f"The model {text}")
-        named = summarize_alignment([make_alignment_row(), row.model_copy(update={"model": "elm"})])
+        named = summarize_alignment([make_alignment_row(), change(row, model="elm")])
         assert named.startswith(f"elm {text} (mean absolute error")
         assert "The other model agrees with people at least partly" in named
 
@@ -140,19 +132,16 @@ def test_the_headline_counts_models_by_kind_of_agreement() -> None:
     assert summarize_alignment([]).startswith("Agreement with people is not available: no scores")
 
 
-@pytest.mark.parametrize(
-    ("n_scored", "beginning"),
-    [
-        (1, "The model with usable scores agrees partly to well with people"),
-        (2, "Both models with usable scores agree with people"),
-        (3, "All 3 models with usable scores agree with people"),
-    ],
-)
-def test_the_headline_does_not_count_a_model_without_an_answer(n_scored: int, beginning: str) -> None:
+def test_the_headline_does_not_count_a_model_without_an_answer() -> None:
     missing = Estimate(None, 0, reason="no sample has a usable score")
     figures: dict[str, Any] = {"mae": missing, "concordance": missing, "concordance_simultaneous": missing}
     silent = make_alignment_row(None, None, None, reason="no sample has a usable score", n=0, **figures)
-    assert summarize_alignment([*[make_alignment_row()] * n_scored, silent]).startswith(beginning)
+    for n_scored, beginning in (
+        (1, "The model with usable scores agrees partly to well with people"),
+        (2, "Both models with usable scores agree with people"),
+        (3, "All 3 models with usable scores agree with people"),
+    ):
+        assert summarize_alignment([*[make_alignment_row()] * n_scored, silent]).startswith(beginning)
 
 
 def test_the_headline_has_the_bounds_of_models_that_lost_samples() -> None:
@@ -181,15 +170,13 @@ def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
     assert "too small" not in summarize_alignment([small, no_r])
 
 
-@pytest.mark.parametrize(
-    ("n_unasked", "text"),
-    [(0, "are dropped. People were asked in every cell."), (3, "In 3 cells, people were not asked.")],
-)
-def test_the_remark_counts_cells_without_people_only_where_there_are_any(
-    report: Report, n_unasked: int, text: str
-) -> None:
-    changed = change(report, audit__survey__asked=report.audit.survey.cells - n_unasked)
-    assert text in str(build_alignment_remarks(changed).content)
+def test_the_remark_counts_cells_without_people_only_where_there_are_any(report: Report) -> None:
+    for n_unasked, text in (
+        (0, "People were asked in every cell."),
+        (3, "In 3 cells, people were not asked."),
+    ):
+        changed = change(report, audit__survey__asked=report.audit.survey.cells - n_unasked)
+        assert text in str(build_alignment_remarks(changed).content)
 
 
 CELLS = "The comparison uses the 40 cells that all models share."

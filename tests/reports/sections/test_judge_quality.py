@@ -27,6 +27,7 @@ from auditor.storage.database import Database
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 from tests.support.known import known
 from tests.support.planted_labels import plant_labels, plant_truth
+from tests.support.report_changes import change
 
 FULL: dict[str, Any] = {"n_each": 40, "raters": 3, "rater_error": 0.05, "unsure_share": 0.1}
 
@@ -46,9 +47,14 @@ def label(report: Report, source: ReportSource, **settings: Any) -> Report:
     return report.model_copy(update={"judge_quality": build_judge_quality(labelled)})
 
 
+@pytest.fixture(scope="module")
+def full(report: Report, source: ReportSource) -> Report:
+    """The report with labels by three raters; read-only."""
+    return label(report, source, **FULL)
+
+
 def section_of(report: Report) -> Section:
-    section = known(build_judge_quality_section(report))
-    return section
+    return known(build_judge_quality_section(report))
 
 
 def test_without_labels_one_line_names_the_command(report: Report) -> None:
@@ -82,23 +88,23 @@ def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, sou
     assert line in text_of(build_summary_section(labelled))
 
 
-def test_each_judge_has_a_sentence_with_its_figures(report: Report, source: ReportSource) -> None:
-    labelled = label(report, source, **FULL)
-    section = section_of(labelled)
+def test_each_judge_has_a_sentence_with_its_figures_and_raters_their_limit_with_its_interval(full: Report) -> None:
+    section, quality = section_of(full), known(full.judge_quality)
     text = text_of(section)
-    quality = known(labelled.judge_quality)
     for row in quality.judges:
         assert f"{row.judge} agrees with people on {100 * known(row.accuracy.value):.0f}% of the traces" in text
     assert quality.ceiling is not None
     assert f"Two raters agree on {100 * known(quality.ceiling.agreement.value):.0f}% of" in text
     assert "random rater of this pool" in text
     assert f"Raters are unsure about {quality.unsure} traces" in text
+    limit = quality.ceiling.max_accuracy
+    ends = f"95% CI {100 * known(limit.ci_low):.0f}% to {100 * known(limit.ci_high):.0f}%"
+    assert f"on more than {100 * known(limit.value):.0f}% ({ends}" in text
     assert_consistent(section)
 
 
-def test_pages_show_how_far_unsure_raters_could_move_the_figures(report: Report, source: ReportSource) -> None:
-    labelled = label(report, source, **FULL)
-    quality, section = known(labelled.judge_quality), section_of(labelled)
+def test_pages_show_how_far_unsure_raters_could_move_the_figures(full: Report) -> None:
+    quality, section = known(full.judge_quality), section_of(full)
     pages = [render_document(Document("t", "t", "", [section]), form) for form in ("html", "markdown", "text")]
     bounds = [
         *((row.accuracy_if_unsure_disagree, row.accuracy_if_unsure_agree) for row in quality.judges if row.unsure),
@@ -110,27 +116,21 @@ def test_pages_show_how_far_unsure_raters_could_move_the_figures(report: Report,
             assert f"{known(low):.2f} to {known(high):.2f}" in page.replace("\u00a0", " ")
 
 
-def test_the_limit_of_agreement_with_a_rater_has_its_interval(report: Report, source: ReportSource) -> None:
-    labelled = label(report, source, **FULL)
-    limit = known(known(labelled.judge_quality).ceiling).max_accuracy
-    ends = f"95% CI {100 * known(limit.ci_low):.0f}% to {100 * known(limit.ci_high):.0f}%"
-    text = text_of(section_of(labelled))
-    assert f"on more than {100 * known(limit.value):.0f}% ({ends}" in text
-
-
-@pytest.mark.parametrize(("kind", "name"), [("expert", "an expert"), ("skilled", "a skilled rater")])
-def test_the_configured_kind_of_rater_decides(report: Report, source: ReportSource, kind: str, name: str) -> None:
-    default = label(report, source, **FULL)
-    config = known(source.config).model_copy(update={"labels": LabelSection.model_validate({"rater_kind": kind})})
-    configured = label(report, replace(source, config=config), **FULL)
-    for labelled, rater, rater_kind in ((default, "a crowd worker", "crowd"), (configured, name, kind)):
-        quality = known(labelled.judge_quality)
-        text = text_of(section_of(labelled))
-        assert text.count(": it wins against") == len(source.judge_names)
-        for row in quality.replacement:
-            verb = f"may replace {rater}" if row.test.passed else f"is not shown to be able to replace {rater}"
-            assert row.rater_kind != rater_kind or f"{row.judge} {verb}: it wins" in text
-        assert len(tables_of(section_of(labelled))["replacement-test"].rows) == 3 * len(source.judge_names)
+@pytest.mark.parametrize(
+    ("kind", "name"), [("crowd", "a crowd worker"), ("expert", "an expert"), ("skilled", "a skilled rater")]
+)
+def test_the_configured_kind_of_rater_decides(
+    report: Report, full: Report, source: ReportSource, kind: str, name: str
+) -> None:
+    config = change(known(source.config), labels=LabelSection.model_validate({"rater_kind": kind}))
+    labelled = full if kind == "crowd" else label(report, replace(source, config=config), **FULL)  # the default
+    section = section_of(labelled)
+    text = text_of(section)
+    assert text.count(": it wins against") == len(source.judge_names)
+    for row in known(labelled.judge_quality).replacement:
+        verb = f"may replace {name}" if row.test.passed else f"is not shown to be able to replace {name}"
+        assert row.rater_kind != kind or f"{row.judge} {verb}: it wins" in text
+    assert len(tables_of(section)["replacement-test"].rows) == 3 * len(source.judge_names)
 
 
 def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source: ReportSource) -> None:
@@ -142,14 +142,13 @@ def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source
     assert "Can the judges be trusted?" not in text_of(build_summary_section(report))
 
 
-def test_missing_labels_are_counted(report: Report, source: ReportSource) -> None:
+def test_missing_labels_are_counted(report: Report, full: Report, source: ReportSource) -> None:
     text = text_of(section_of(label(report, source, n_each=12)))
     assert "Comparisons and checks use the judges’ own shares until each model has 30 labels" in text
     assert "No trace was labelled by two raters" in text
     assert "It is not tested whether one correction holds for all models" in text
     assert "the test needs 3 labels of each trace, and 60 labels more of them at least" in text
-    full = text_of(section_of(label(report, source, **FULL)))
-    assert "Comparisons and checks use the corrected shares." in full
+    assert "Comparisons and checks use the corrected shares." in text_of(section_of(full))
 
 
 def test_judges_are_reliable_only_by_labels_which_show_their_accuracy(report: Report, source: ReportSource) -> None:

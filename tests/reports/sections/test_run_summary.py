@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Row, Table
 from auditor.reports.sections.run_summary import build_run_summary, describe_low_coverage
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-
-
-def list_rows(table: Table) -> list[dict[str, Cell]]:
-    """The rows of a table, by the title of their column."""
-    titles = [str(column.title) for column in table.columns]
-    return [dict(zip(titles, row.cells if isinstance(row, Row) else row, strict=True)) for row in table.rows]
+from tests.reports.sections.node_text import titled_cells_of
 
 
 def test_the_summary_has_a_row_for_each_model(report: Report) -> None:
     [table] = build_run_summary(report)
-    rows = list_rows(table)
+    rows = titled_cells_of(table)
     assert [row["model"] for row in rows] == ["alder", "birch", "cedar"]
     assert [row["MAE (95% CI)"] for row in rows] == [row.mae for row in report.alignment]
     assert [row["r (95% CI)"] for row in rows] == [row.pearson_r for row in report.alignment]
@@ -26,7 +20,7 @@ def test_the_summary_has_a_row_for_each_model(report: Report) -> None:
 
 def test_the_summary_has_none_for_unknown_figures(db: Database) -> None:
     [table] = build_run_summary(import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2}))
-    [row] = list_rows(table)
+    [row] = titled_cells_of(table)
     assert isinstance(row["MAE (95% CI)"], Estimate)
     assert (round(row["MAE (95% CI)"].value or 0, 2), row["cells"]) == (0.1, 1)
     assert [row[title] for title in ("concordance", "r (95% CI)", "consistency", "share VALID")] == [None] * 4

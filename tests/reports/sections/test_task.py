@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -27,7 +28,7 @@ from auditor.reports.sections.task import (
     build_task_section,
 )
 from tests.reports.hostile_report import EVIL, NAME
-from tests.reports.sections.node_text import assert_consistent, findings_of, tables_of, text_of
+from tests.reports.sections.node_text import assert_consistent, findings_of, tables_of, text_of, titled_cells_of
 from tests.support.known import known
 from tests.support.report_changes import change
 
@@ -59,14 +60,10 @@ def make_task(models: list[TaskModelRow], items: list[TaskItemReport] | None = N
     return change(task, **changes)
 
 
-def build(report: Report, task: TaskReport) -> Section:
-    section = known(build_task_section(change(report, task=task)))
-    assert_consistent(section)
-    return section
-
-
-def build_items(report: Report, task: TaskReport) -> Section:
-    section = known(build_items_section(change(report, task=task)))
+def build(
+    report: Report, task: TaskReport, builder: Callable[[Report], Section | None] = build_task_section
+) -> Section:
+    section = known(builder(change(report, task=task)))
     assert_consistent(section)
     return section
 
@@ -131,30 +128,26 @@ def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
     assert "differs from the known answer by at most 2." in text_of(section)
 
 
-@pytest.mark.parametrize(
-    ("truths", "sentence"),
-    [
+def test_the_number_of_known_answers_is_stated(report: Report) -> None:
+    for truths, sentence in (
         (("4", "5"), "The correct answer to each item is known."),
         (("4", None), "The correct answer is known for 1 item; accuracy is measured on these only."),
         ((None, None), "No correct answer is known, so accuracy is not available."),
-    ],
-)
-def test_the_number_of_known_answers_is_stated(report: Report, truths: tuple[str | None, ...], sentence: str) -> None:
-    items = [make_item(str(i), None, truth) for i, truth in enumerate(truths)]
-    assert sentence in text_of(build(report, make_task([make_row("m", MISSING)], items)))
+    ):
+        items = [make_item(str(i), None, truth) for i, truth in enumerate(truths)]
+        assert sentence in text_of(build(report, make_task([make_row("m", MISSING)], items)))
 
 
 def test_items_are_listed_hardest_first_and_unknown_ones_last(report: Report) -> None:
     items = [make_item("easy", 1.0), make_item("unknown", None, None), make_item("hard", 0.1)]
-    [table] = tables_of(
-        build_items(report, make_task([make_row("m", MISSING), make_row(NAME, MISSING)], items))
-    ).values()
-    assert table.rows == [
-        ["hard", Name(EVIL), Name("4"), 0.1, Name("5"), None],
-        ["easy", Name(EVIL), Name("4"), 1.0, Name("5"), None],
-        ["unknown", Name(EVIL), "not known", None, Name("5"), None],
-    ]
-    many = build_items(report, make_task([], [make_item(str(i), 0.5) for i in range(MAX_LISTED_ITEMS + 1)]))
+    task = make_task([make_row("m", MISSING), make_row(NAME, MISSING)], items)
+    rows = titled_cells_of(tables_of(build(report, task, build_items_section))["task-items"])
+    assert [(row["Item"], row["Correct answer"]) for row in rows] == [
+        ("hard", Name("4")), ("easy", Name("4")), ("unknown", "not known"),
+    ]  # fmt: skip
+    assert {(row["Question"], row["m"], row[NAME]) for row in rows} == {(Name(EVIL), Name("5"), None)}
+    many_items = make_task([], [make_item(str(i), 0.5) for i in range(MAX_LISTED_ITEMS + 1)])
+    many = build(report, many_items, build_items_section)
     assert len(tables_of(many)["task-items"].rows) == MAX_LISTED_ITEMS
     assert "Listed are 60 items of 61; the JSON report has all." in text_of(many)
 
