@@ -19,6 +19,9 @@ from tests.support.cli_runner import succeed
 from tests.support.inspect_logs import SyntheticDatabase
 from tests.support.refusals import UNUSABLE_TEXTS
 
+ANSWERED_SAMPLE = {"text": "SCORE = 0.5"}
+EVAL_ERROR = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_ansi": ""}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _needs_inspect() -> None:
@@ -91,22 +94,19 @@ def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])
 def test_answers_of_other_tasks_are_read_from_the_text_without_their_grades(tmp_path: Path, suffix: str) -> None:
-    from inspect_ai.log import EvalError
-
-    error = EvalError(message="429", traceback="", traceback_ansi="")
     log = write_foreign_log(
         tmp_path / f"log.{suffix}",
         [
             {"text": "They accept it.\nSCORE = 0.5", "scores": {"match": "C"}},
             {"text": "They do not.", "stop": "max_tokens", "scores": {"match": 1.0}},
-            {"error": error},
+            {"error": EVAL_ERROR},
         ],
     )
     recorded_answers = list(read_inspect_log(log, LogKeys()))
-    assert [(f.model, f.country, f.topic, f.score, f.sample) for f in recorded_answers] == [
-        ("x/y", "Germany", "divorce", None, None)
-    ] * 3
-    assert [f.outcome for f in recorded_answers] == [Outcome.OK, Outcome.TRUNCATED, Outcome.CLIENT_ERROR]
+    assert [(f.model, f.country, f.topic, f.score, f.sample, f.outcome) for f in recorded_answers] == [
+        ("x/y", "Germany", "divorce", None, None, outcome)
+        for outcome in (Outcome.OK, Outcome.TRUNCATED, Outcome.CLIENT_ERROR)
+    ]
 
 
 def test_a_named_score_is_used_and_a_missing_one_is_not_read_from_the_text(tmp_path: Path) -> None:
@@ -119,11 +119,8 @@ def test_a_named_score_is_used_and_a_missing_one_is_not_read_from_the_text(tmp_p
         ],
     )
     recorded_answers = list(read_inspect_log(log, LogKeys(score="moral")))
-    assert [(f.score, f.outcome) for f in recorded_answers] == [
-        (-0.25, Outcome.OK),
-        (None, Outcome.UNPARSED),
-        (None, Outcome.UNPARSED),
-    ]
+    figures = [(f.score, f.outcome) for f in recorded_answers]
+    assert figures == [(-0.25, Outcome.OK), (None, Outcome.UNPARSED), (None, Outcome.UNPARSED)]
 
 
 @pytest.mark.parametrize(
@@ -151,11 +148,8 @@ def test_the_cell_is_read_from_other_keys_or_from_the_id(tmp_path: Path) -> None
         write_foreign_log(tmp_path / "a.eval", [sample_with_metadata]), LogKeys(country="nation")
     )
     [cell_from_id] = read_inspect_log(write_foreign_log(tmp_path / "b.eval", [sample_with_id]), LogKeys())
-    assert (
-        (cell_from_metadata.country, cell_from_metadata.topic)
-        == (cell_from_id.country, cell_from_id.topic)
-        == ("Chile", "divorce")
-    )
+    for answer in (cell_from_metadata, cell_from_id):
+        assert (answer.country, answer.topic) == ("Chile", "divorce")
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path, storage: str) -> None:
@@ -170,10 +164,6 @@ def test_without_inspect_the_extra_is_named(inspect_logs: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(UsageError, match=r"auditor\[inspect\]"):
         list(read_inspect_log(inspect_logs / "population_alder.eval", LogKeys()))
-
-
-ANSWERED_SAMPLE = {"text": "SCORE = 0.5"}
-EVAL_ERROR = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_ansi": ""}
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])
@@ -197,51 +187,31 @@ EVAL_ERROR = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_
 def test_missing_samples_of_a_log_are_reported_and_the_others_are_imported(
     tmp_path: Path, storage: str, suffix: str, log: dict[str, Any], expected_note: str | None
 ) -> None:
-    from inspect_ai.log import EvalError
-
-    samples = [{**s, **({"error": EvalError(**s["error"])} if "error" in s else {})} for s in log["samples"]]
-    file = write_foreign_log(tmp_path / f"log.{suffix}", **{**log, "samples": samples})
+    file = write_foreign_log(tmp_path / f"log.{suffix}", **log)
     counts = import_traces(file, survey="wvs7-sample", audit="theirs", storage=storage)
-    assert counts.rows == len(samples)
-    assert counts.empty == sum("error" in s for s in samples)
-    if expected_note is None:
-        assert counts.notes == ()
-    else:
-        [note] = counts.notes
+    assert counts.rows == len(log["samples"])
+    assert counts.empty == sum("error" in sample for sample in log["samples"])
+    assert len(counts.notes) == (expected_note is not None)
+    for note in counts.notes:
         assert note.startswith(f"{file}: ")
-        assert expected_note in note
+        assert (expected_note or "") in note
 
 
-def test_a_sample_that_ended_with_an_error_has_no_score_even_if_one_was_given(tmp_path: Path) -> None:
-    from inspect_ai.log import EvalError
-
-    error = EvalError(message="429", traceback="", traceback_ansi="")
-    log = write_foreign_log(tmp_path / "log.eval", [{"text": "SCORE = 0.5", "scores": {"moral": 0.5}, "error": error}])
-    [recorded_answer] = read_inspect_log(log, LogKeys(score="moral"))
-    assert (recorded_answer.outcome, recorded_answer.score) == (Outcome.CLIENT_ERROR, None)
-
-
-def test_a_sample_that_a_limit_or_the_provider_ended_has_no_score_even_if_one_was_given(tmp_path: Path) -> None:
-    scored: dict[str, Any] = {"text": "SCORE = 0.5", "scores": {"moral": 0.5}}
-    limits: list[dict[str, Any]] = [{"limit": {"type": kind, "limit": 9}} for kind in ("token", "time")]
-    samples = [{**scored, **ending} for ending in ({"stop": "max_tokens"}, {"stop": "content_filter"}, *limits, {})]
-    answers = list(read_inspect_log(write_foreign_log(tmp_path / "log.eval", samples), LogKeys(score="moral")))
-    assert [(answer.outcome, answer.score) for answer in answers] == [
-        (Outcome.TRUNCATED, None),
-        (Outcome.REFUSED, None),
-        (Outcome.TRUNCATED, None),
-        (Outcome.TIMEOUT, None),
-        (Outcome.OK, 0.5),
+def test_a_sample_that_ended_early_says_nothing_or_refuses_has_no_score_even_if_one_was_given(tmp_path: Path) -> None:
+    endings: list[tuple[dict[str, Any], Outcome]] = [
+        ({"error": EVAL_ERROR}, Outcome.CLIENT_ERROR),
+        ({"stop": "max_tokens"}, Outcome.TRUNCATED),
+        ({"stop": "content_filter"}, Outcome.REFUSED),
+        ({"limit": {"type": "token", "limit": 9}}, Outcome.TRUNCATED),
+        ({"limit": {"type": "time", "limit": 9}}, Outcome.TIMEOUT),
+        *(({"text": text}, outcome) for text, outcome in UNUSABLE_TEXTS.items()),
+        ({"text": ""}, Outcome.UNPARSED),
+        ({}, Outcome.OK),
     ]
-
-
-@pytest.mark.parametrize(("text", "outcome"), [*UNUSABLE_TEXTS.items(), ("", Outcome.UNPARSED)])
-def test_a_score_of_a_sample_that_says_nothing_or_refuses_does_not_count(
-    tmp_path: Path, text: str, outcome: Outcome
-) -> None:
-    log = write_foreign_log(tmp_path / "log.eval", [{"text": text, "scores": {"moral": 0.3}}])
-    [recorded_answer] = read_inspect_log(log, LogKeys(score="moral"))
-    assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
+    samples = [{"text": "SCORE = 0.5", "scores": {"moral": 0.5}, **ending} for ending, _ in endings]
+    answers = read_inspect_log(write_foreign_log(tmp_path / "log.eval", samples), LogKeys(score="moral"))
+    expected = [(outcome, 0.5 if outcome is Outcome.OK else None) for _, outcome in endings]
+    assert [(answer.outcome, answer.score) for answer in answers] == expected
 
 
 def test_samples_that_people_declared_invalid_are_excluded(tmp_path: Path, storage: str) -> None:
@@ -255,11 +225,9 @@ def test_samples_that_people_declared_invalid_are_excluded(tmp_path: Path, stora
 
 
 def test_samples_that_a_retry_of_a_run_took_over_count_once(tmp_path: Path, storage: str) -> None:
-    from inspect_ai.log import EvalError
-
     cells = [{"country": country, "topic": "divorce"} for country in ("Germany", "Japan")]
     answered = [{"text": "SCORE = 0.5", "metadata": cell} for cell in cells]
-    failed = {"error": EvalError(message="429", traceback="", traceback_ansi=""), "metadata": cells[1]}
+    failed = {"error": EVAL_ERROR, "metadata": cells[1]}
     write_foreign_log(tmp_path / "1.eval", [answered[0], failed], status="error", task_id="t")
     write_foreign_log(tmp_path / "2.eval", answered, created="2026-01-03T03:04:05+00:00", task_id="t")
     counts = import_traces(tmp_path, survey="wvs7-sample", audit="theirs", storage=storage)
@@ -273,10 +241,8 @@ def test_several_logs_of_a_model_are_named(tmp_path: Path, storage: str) -> None
     for name in ("a", "b"):
         write_foreign_log(tmp_path / f"{name}.eval", [ANSWERED_SAMPLE], task_id=name)
     counts = import_traces(tmp_path, survey="wvs7-sample", audit="theirs", storage=storage)
-    assert counts.rows == 2
-    assert counts.notes == (
-        "The answers of x/y in a.eval, b.eval are of one model: several to one question are repetitions.",
-    )
+    note = "The answers of x/y in a.eval, b.eval are of one model: several to one question are repetitions."
+    assert (counts.rows, counts.notes) == (2, (note,))
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])
@@ -294,7 +260,5 @@ def test_a_log_without_samples_is_named_in_a_folder_and_an_error_alone(
 
 def test_the_command_reports_missing_samples(tmp_path: Path) -> None:
     log_path = write_foreign_log(tmp_path / "log.eval", [ANSWERED_SAMPLE], status="cancelled", planned=9)
-    import_command = succeed(
-        "import", "traces", str(log_path), "--survey", "wvs7-sample", "--audit", "theirs", cwd=tmp_path
-    )
-    assert "its run was cancelled; 8 of its 9 samples are missing." in " ".join(import_command.stderr.split())
+    command = succeed("import", "traces", log_path, "--survey", "wvs7-sample", "--audit", "theirs", cwd=tmp_path)
+    assert "its run was cancelled; 8 of its 9 samples are missing." in " ".join(command.stderr.split())

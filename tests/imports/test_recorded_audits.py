@@ -20,7 +20,13 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.tables import TableFormat, export_tables
 from auditor.imports.recorded_answers import read_recorded_answers
-from auditor.imports.recorded_audits import import_scores, import_traces, import_verdicts
+from auditor.imports.recorded_audits import (
+    ImportedScores,
+    ImportedVerdicts,
+    import_scores,
+    import_traces,
+    import_verdicts,
+)
 from auditor.imports.task_answers import import_task_answers
 from auditor.input_files import open_text, report_reading
 from auditor.probes.distribution.opinion_imports import import_opinions
@@ -40,6 +46,7 @@ from auditor.surveys import load_survey
 from tests.support.cli_runner import succeed
 from tests.support.docs_workspace import Letters
 from tests.support.forked_commands import start
+from tests.support.known import known
 from tests.support.opinion_surveys import write_opinion_survey
 from tests.support.refusals import UNUSABLE_TEXTS
 from tests.support.stored_rows import find_part, load_stored
@@ -59,6 +66,7 @@ j,a,Germany,divorce,VALID,It follows.,0
 j,a,Germany,divorce,invalid,,1
 k,a,Germany,divorce,,,0
 """
+SCORES_HEADER = "model,country,topic,method,score"
 COLUMNS = ["model", "country", "topic", "sample", "text", "score"]
 OTHER_NAMES = {"model": "system", "country": "nation", "topic": "item", "sample": "draw", "text": "reply", "score": "x"}
 COUNTRIES = ("Germany", "Japan", "Brazil", "Nigeria", "Australia", "Canada")
@@ -132,25 +140,26 @@ def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:
     assert survey.donors
 
 
+def import_rulings(folder: Path, storage: str, text: str = VERDICTS) -> ImportedVerdicts:
+    """Import a file of verdicts into the audit `old`."""
+    (folder / "v.csv").write_text(text, encoding="utf-8")
+    return import_verdicts(folder / "v.csv", audit="old", storage=storage)
+
+
 def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> None:
-    (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
-    counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    counts = import_rulings(tmp_path, imported)
     assert counts == (3, 2, 1, 0, {}, 0)
-    with open_database(imported, create=False) as db:
-        ruling_by_judge = {
-            (v.judge, v.sample): (v.outcome, v.ruling)
-            for v in results.load_verdicts(db, audits.get_audit(db, "old").id)
-        }
-    assert ruling_by_judge == {
+    verdicts = load_stored(imported, results.load_verdicts, name="old")
+    assert {(v.judge, v.sample): (v.outcome, v.ruling) for v in verdicts} == {
         ("j", 0): (Outcome.OK, Ruling.VALID),
         ("j", 1): (Outcome.OK, Ruling.INVALID),
         ("k", 0): (Outcome.UNPARSED, None),
     }
     [row] = open_audit("old", storage=imported).report().peer_agreement
     assert (row.model, row.given, row.valid) == ("a", 2, 1)
-    assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == counts
-    (tmp_path / "v.csv").write_text(VERDICTS.replace(",VALID", ",").replace("divorce", "Divorce"), encoding="utf-8")
-    assert import_verdicts(tmp_path / "v.csv", audit="old", storage=imported) == (3, 2, 2, 1, {}, 0)
+    assert import_rulings(tmp_path, imported) == counts
+    changed = VERDICTS.replace(",VALID", ",").replace("divorce", "Divorce")
+    assert import_rulings(tmp_path, imported, changed) == (3, 2, 2, 1, {}, 0)
 
 
 def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> None:
@@ -160,10 +169,15 @@ def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> No
     (tmp_path / "t.csv").write_text("\n".join(["model,country,topic,sample,text", *rows]) + "\n", encoding="utf-8")
     assert import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="a", storage=storage).models == 1
     scores = [f"{name},Germany,divorce,direct,0.{sample},{sample}" for sample, name in enumerate(names)]
-    (tmp_path / "s.csv").write_text("\n".join(["model,country,topic,method,score,sample", *scores]), encoding="utf-8")
-    assert import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage).models == 1
+    assert import_lines(tmp_path, storage, f"{SCORES_HEADER},sample", *scores).models == 1
     (tmp_path / "v.csv").write_text(f"judge,model,country,topic,verdict\nj,{names[1]},DE,divorce,VALID\n", "utf-8")
     assert import_verdicts(tmp_path / "v.csv", audit="a", storage=storage).rows == 1
+
+
+def import_lines(folder: Path, storage: str, header: str, *rows: str, audit: str = "b") -> ImportedScores:
+    """Import a file of scores on the built-in survey."""
+    (folder / "s.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return import_scores(folder / "s.csv", survey="wvs7-sample", audit=audit, storage=storage)
 
 
 def test_an_answer_without_text_and_score_is_lost_whatever_its_outcome_says(tmp_path: Path, storage: str) -> None:
@@ -176,53 +190,40 @@ def test_an_answer_without_text_and_score_is_lost_whatever_its_outcome_says(tmp_
 
 def test_methods_of_the_program_are_known_in_any_case(tmp_path: Path, storage: str) -> None:
     """Figures of the method direct, such as differences between models, lacked scores of the method Direct."""
-    (tmp_path / "s.csv").write_text("model,country,topic,method,score\na,Germany,divorce,Direct,0.5\n")
-    import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
-    with open_database(storage, create=False) as db:
-        [score] = results.load_scores(db, audits.get_audit(db, "b").id)
+    import_lines(tmp_path, storage, SCORES_HEADER, "a,Germany,divorce,Direct,0.5")
+    [score] = load_stored(storage, results.load_scores, name="b")
     assert score.method == "direct"
 
 
 def test_numbers_of_samples_are_compared_as_numbers(tmp_path: Path, storage: str) -> None:
     """A program that joins files with and without missing values writes 1 and 1.0."""
     rows = ["a,Germany,divorce,direct,0.5,1", "a,Germany,divorce,direct,0.5,1.0"]
-    (tmp_path / "s.csv").write_text("\n".join(["model,country,topic,method,score,sample", *rows]) + "\n")
     with pytest.raises(ImportFileError, match="line 3: two rows have the same model"):
-        import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+        import_lines(tmp_path, storage, f"{SCORES_HEADER},sample", *rows)
 
 
 @pytest.mark.parametrize("text", ["m;c;0,5\nm;d;\n", "m;c;50%\nm;d;\n", "m;c;+0.5\nm;d;\n"])
 def test_a_lost_sample_in_a_file_with_an_unusual_number(tmp_path: Path, storage: str, text: str) -> None:
-    rows = text.replace("c;", "Germany;divorce;direct;").replace("d;", "Japan;divorce;direct;")
-    (tmp_path / "s.csv").write_text("model;country;topic;method;score\n" + rows)
-    counts = import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+    rows = text.replace("c;", "Germany;divorce;direct;").replace("d;", "Japan;divorce;direct;").splitlines()
+    counts = import_lines(tmp_path, storage, SCORES_HEADER.replace(",", ";"), *rows)
     assert (counts.scores, counts.empty) == (1, 1)
-    with open_database(storage, create=False) as db:
-        scores = results.load_scores(db, audits.get_audit(db, "b").id)
+    scores = load_stored(storage, results.load_scores, name="b")
     assert {(score.cell.country, score.score) for score in scores} == {("Germany", 0.5), ("Japan", None)}
 
 
 def test_exported_means_keep_their_lost_samples_and_variances(tmp_path: Path, storage: str) -> None:
     rows = ["a,Germany,divorce,direct,0.5,3,5,0.02", "a,Japan,divorce,direct,,0,5,", "a,Japan,abortion,direct,0.1,,,"]
-    header = "model,country,topic,method,score,n_ok,n_planned,variance"
-    (tmp_path / "s.csv").write_text("\n".join([header, *rows]) + "\n")
-    import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
-    with open_database(storage, create=False) as db:
-        scores = results.load_scores(db, audits.get_audit(db, "b").id)
+    header = f"{SCORES_HEADER},n_ok,n_planned,variance"
+    import_lines(tmp_path, storage, header, *rows)
+    scores = load_stored(storage, results.load_scores, name="b")
     assert {(s.score, s.n_ok, s.n_planned, s.variance) for s in scores} == {
         (0.5, 3, 5, 0.02), (None, 0, 5, None), (0.1, 1, 1, None),
     }  # fmt: skip
     [total] = open_audit("b", storage=storage).report().coverage.total
     assert (total.planned, total.ok) == (11, 4)
-    for row in (
-        "a,Germany,divorce,direct,0.5,6,5,",
-        "a,Germany,divorce,direct,,2,5,",
-        "a,Germany,divorce,direct,0,1.5,5,",
-        "a,Germany,divorce,direct,0,1e20,1e20,",
-    ):
-        (tmp_path / "s.csv").write_text(f"{header}\n{row}\n")
+    for figures in ("0.5,6,5", ",2,5", "0,1.5,5", "0,1e20,1e20"):
         with pytest.raises(ImportFileError, match=r"line 2, column 'n_ok': .* not possible with this score"):
-            import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+            import_lines(tmp_path, storage, header, f"a,Germany,divorce,direct,{figures},")
 
 
 @pytest.mark.parametrize(
@@ -234,29 +235,24 @@ def test_exported_means_keep_their_lost_samples_and_variances(tmp_path: Path, st
     ],
 )
 def test_a_mean_is_the_only_row_of_its_cell(tmp_path: Path, storage: str, rows: list[str], message: str) -> None:
-    lines = ["model,country,topic,method,sample,score,n_ok,n_planned", *(f"a,Japan,divorce,direct,{r}" for r in rows)]
-    (tmp_path / "s.csv").write_text("\n".join(lines) + "\n")
+    lines = [f"a,Japan,divorce,direct,{row}" for row in rows]
     with pytest.raises(ImportFileError, match=message):
-        import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
+        import_lines(tmp_path, storage, "model,country,topic,method,sample,score,n_ok,n_planned", *lines)
 
 
 def test_ids_of_samples_with_many_digits_differ(tmp_path: Path, storage: str) -> None:
     """As numbers with a point they would be the same sample."""
     rows = ["a,Germany,divorce,direct,0.5,9007199254740992", "a,Germany,divorce,direct,-0.5,9007199254740993"]
-    (tmp_path / "s.csv").write_text("\n".join(["model,country,topic,method,score,sample", *rows]) + "\n")
-    import_scores(tmp_path / "s.csv", survey="wvs7-sample", audit="b", storage=storage)
-    with open_database(storage, create=False) as db:
-        [score] = results.load_scores(db, audits.get_audit(db, "b").id)
+    import_lines(tmp_path, storage, f"{SCORES_HEADER},sample", *rows)
+    [score] = load_stored(storage, results.load_scores, name="b")
     assert (score.score, score.n_ok) == (0.0, 2)
 
 
 def test_a_judge_that_abstained_counts_as_assigned_and_leaves_a_trace_without_majority(
     imported: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
-    import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    import_rulings(tmp_path, imported)
     panel = open_audit("old", storage=imported).report().panel
-    assert panel is not None
     majority = panel.votes[0]
     assert (majority.valid, majority.invalid, majority.open) == (0, 1, 1)
     assert any("finds 0% of 2 traces VALID and 50% INVALID" in sentence for sentence in panel.certificate)
@@ -266,8 +262,7 @@ def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_pa
     exclude_answers("old", AnswerSelection(model="b"), "Wrong prompt.", storage=imported)
     rows = ["a,Germany,abortion", "a,Japan,divorce", "a,Japan,abortion", "b,Germany,divorce", "a,Germany,divorce"]
     lines = ["judge,model,country,topic,verdict", *(f"j,{row},VALID" for row in rows)]
-    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
-    counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    counts = import_rulings(tmp_path, imported, "\n".join(lines) + "\n")
     assert (counts.rows, counts.judges) == (1, 1)
     assert counts.lost == {"refused": 1, "unparsed": 1, "client_error": 1, "excluded": 1}
     [judge] = open_audit("old", storage=imported).report().panel.judges
@@ -275,17 +270,15 @@ def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_pa
 
 
 def test_no_model_is_its_own_peer(imported: str, tmp_path: Path) -> None:
-    lines = ["judge,model,country,topic,verdict", "a,a,Germany,divorce,VALID", "b,a,Germany,divorce,INVALID"]
-    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
-    counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    text = "judge,model,country,topic,verdict\na,a,Germany,divorce,VALID\nb,a,Germany,divorce,INVALID\n"
+    counts = import_rulings(tmp_path, imported, text)
     assert (counts.rows, counts.judges, counts.self_verdicts) == (1, 1, 1)
     [peers] = open_audit("old", storage=imported).report().peer_agreement
     assert (peers.model, peers.agreement.value, peers.agreement.n) == ("a", 0.0, 1)
 
 
 def test_an_audit_with_imported_verdicts_is_consistent(imported: str, tmp_path: Path) -> None:
-    (tmp_path / "v.csv").write_text(VERDICTS)
-    import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
+    import_rulings(tmp_path, imported)
     with open_database(imported, create=False) as db:
         verification = verify_audit(db, "old")
     assert [(row.stage, row.planned, row.done, row.stray) for row in verification.balances if row.model == "a"] == [
@@ -308,20 +301,16 @@ def test_an_audit_with_imported_verdicts_is_consistent(imported: str, tmp_path: 
 def test_a_row_that_cannot_be_used_is_named_and_nothing_is_stored(
     imported: str, tmp_path: Path, text: str, message: str
 ) -> None:
-    (tmp_path / "v.csv").write_text(text, encoding="utf-8")
     with pytest.raises(ImportFileError, match=message):
-        import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
-    with open_database(imported, create=False) as db:
-        assert results.load_verdicts(db, audits.get_audit(db, "old").id) == []
+        import_rulings(tmp_path, imported, text)
+    assert load_stored(imported, results.load_verdicts, name="old") == []
 
 
 def test_an_import_under_the_same_name_replaces_the_audit(imported: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("model,country,topic,sample,text\nz,Japan,divorce,0,SCORE = 1\n")
     assert import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="old", storage=imported).replaced
-    with open_database(imported, create=False) as db:
-        audit = audits.get_audit(db, "old")
-        assert [t.model for t in results.load_traces(db, audit.id)] == ["z"]
-        assert [s.model for s in results.load_scores(db, audit.id)] == ["z"]
+    for load in (results.load_traces, results.load_scores):
+        assert [row.model for row in load_stored(imported, load, name="old")] == ["z"]
 
 
 def test_verdicts_cannot_be_imported_into_an_audit_that_was_run(storage: str, tmp_path: Path) -> None:
@@ -372,7 +361,7 @@ def good_figures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Figures
     return storage, figures(write(folder / "good.csv", good_rows(), IDENTITY, COLUMNS, ","), storage)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(25))
 def test_a_changed_file_has_the_same_figures_or_is_refused(
     tmp_path: Path, good_figures: tuple[str, Figures], seed: int
 ) -> None:
@@ -402,7 +391,7 @@ def write_scores(path: Path, *extra: str) -> Path:
     """A file with one score for each of 36 cells of the built-in survey, the first of them empty."""
     rows = [f"m,{country},{topic},direct,0.1" for country in COUNTRIES for topic in TOPICS]
     rows[0] = rows[0].removesuffix("0.1")
-    path.write_text("\n".join(["model,country,topic,method,score", *rows, *extra]) + "\n")
+    path.write_text("\n".join([SCORES_HEADER, *rows, *extra]) + "\n")
     return path
 
 
@@ -619,9 +608,7 @@ def test_exported_comparisons_can_be_imported_again(tmp_path: Path, storage: str
     import_comparisons(tmp_path / "c.csv", audit="a", storage=storage, people="people")
     folder = export(storage, "a", tmp_path)
     import_comparisons(folder / "comparison.jsonl", audit="b", storage=storage, items=folder / "comparison_item.jsonl")
-    reports = [open_audit(name, storage=storage).report().find(LogicReport) for name in ("a", "b")]
-    assert reports[0] is not None
-    assert reports[1] is not None
+    reports = [find_part(open_audit(name, storage=storage).report(), LogicReport) for name in ("a", "b")]
     assert reports[1].judges == reports[0].judges
     with open_database(storage, create=False) as db:
         texts = [
@@ -662,13 +649,10 @@ def test_exported_answers_to_a_task_can_be_imported_again(tmp_path: Path, storag
     )  # fmt: skip
     import_verdicts(folder / "verdict.jsonl", audit="b", storage=storage)
     assert load_all(storage, "b") == load_all(storage, "a")
-    tasks = [open_audit(name, storage=storage).report().task for name in ("a", "b")]
-    assert tasks[0] is not None
-    assert tasks[1] is not None
+    tasks = [known(open_audit(name, storage=storage).report().task) for name in ("a", "b")]
     assert (tasks[1].models, tasks[1].items) == (tasks[0].models, tasks[0].items)
-    assert tasks[0].telling is not None
     # sample 0 is wrong and judged VALID, sample 1 is right and judged INVALID
-    assert [(row.right.value, row.wrong.value) for row in tasks[0].telling.judges] == [(0.0, 1.0)]
+    assert [(row.right.value, row.wrong.value) for row in known(tasks[0].telling).judges] == [(0.0, 1.0)]
     assert tasks[1].telling == tasks[0].telling
 
 
@@ -693,12 +677,8 @@ def test_logs_of_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage
     with open_database(storage, create=False) as db:
         export_inspect(db, "a", tmp_path / "logs")
     import_task_answers(tmp_path / "logs", audit="b", storage=storage)
-    reports = [open_audit(name, storage=storage).report().task for name in ("a", "b")]
-    assert reports[0] is not None
-    assert reports[1] is not None
+    reports = [known(open_audit(name, storage=storage).report().task) for name in ("a", "b")]
     assert [row.accuracy for row in reports[1].models] == [row.accuracy for row in reports[0].models]
-    answers = []
-    for name in ("a", "b"):
-        traces = load_stored(storage, results.load_traces, name=name)
-        answers.append({(trace.model, trace.cell, trace.sample): trace.answer for trace in traces})
+    traces = [load_stored(storage, results.load_traces, name=name) for name in ("a", "b")]
+    answers = [{(trace.model, trace.cell, trace.sample): trace.answer for trace in of_audit} for of_audit in traces]
     assert answers[1] == answers[0]

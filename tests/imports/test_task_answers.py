@@ -18,6 +18,7 @@ from auditor.reports.output import render_report
 from auditor.run import open_audit
 from tests.metrics.labels.test_annotator_test import _ratings as make_ratings
 from tests.support.cli_runner import succeed
+from tests.support.known import known
 
 ITEMS = """id,question,options,truth
 moon,How many moons has the Earth?,none|one|two,one
@@ -37,8 +38,7 @@ def import_file(file: Path, storage: str, **options: Any) -> tuple[ImportedTaskA
     counts = import_task_answers(file, audit="a", storage=storage, **options)
     report = open_audit("a", storage=storage).report()
     require_no_survey(report)
-    assert report.task is not None
-    return counts, report.task
+    return counts, known(report.task)
 
 
 def require_no_survey(report: Report) -> None:
@@ -144,14 +144,12 @@ def test_raters_labels_by_item(
     assert (counts.items, counts.models, counts.people) == (120, 1, 5)
     assert [row.model for row in task.models] == ["gpt"]
     assert task.models[0].accuracy.reason == "no item has a known truth"
-    assert task.raters is not None
-    assert task.raters.answers == np.count_nonzero(~np.isnan(humans))
-    for test in task.raters.tests:
+    assert known(task.raters).answers == np.count_nonzero(~np.isnan(humans))
+    for test in known(task.raters).tests:
         assert test.test.advantage_probability == pytest.approx(advantage, abs=1e-12)
         if winning_rates[test.epsilon] is not None:
             assert test.test.winning_rate == winning_rates[test.epsilon]
-        assert test.test.reason is not None
-        assert "rater 5 lacks 9" in test.test.reason
+        assert "rater 5 lacks 9" in known(test.test.reason)
     text = render_report(open_audit("a", storage=storage).report(), "markdown")
     assert "May a model replace a person?" in text
 
@@ -173,8 +171,7 @@ def test_a_table_of_raters(tmp_path: Path, storage: str) -> None:
     people = write(tmp_path / "p.csv", "rater,id,answer\nann,1,Hate\nben,1,none\nann,2,none\n")
     counts, task = import_file(models, storage, people=people, answer_format={"answer": "exact"})
     assert (counts.rows, counts.people) == (5, 2)
-    assert task.raters is not None
-    assert (task.raters.people, task.raters.answers, task.raters.items) == (["ann", "ben"], 3, 1)
+    assert (known(task.raters).people, known(task.raters).answers, known(task.raters).items) == (["ann", "ben"], 3, 1)
     people = write(tmp_path / "p.csv", "rater,id,answer\ngpt,1,hate\n")
     with pytest.raises(UsageError, match="name of a person and of a model"):
         import_task_answers(models, audit="a", people=people, answer_format={"answer": "exact"}, storage=storage)
@@ -187,9 +184,8 @@ def test_predictions_of_moral_exceptions(tmp_path: Path, storage: str) -> None:
     counts, task = import_file(file, storage)
     assert (counts.items, counts.models) == (2, 1)
     [row] = task.models
-    assert row.score is not None
-    assert row.score.mae.value == pytest.approx(0.25)  # (0.3 + 0.2) / 2
-    assert row.score.bias.value == pytest.approx(-0.05)  # (-0.3 + 0.2) / 2
+    assert known(row.score).mae.value == pytest.approx(0.25)  # (0.3 + 0.2) / 2
+    assert known(row.score).bias.value == pytest.approx(-0.05)  # (-0.3 + 0.2) / 2
     assert [item.truth for item in task.items] == ["0.8", "0.2"]
 
 

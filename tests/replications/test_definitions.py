@@ -26,6 +26,7 @@ from auditor.replications.presets import load_paper
 from auditor.replications.settings import NOT_SET
 from auditor.reports.data.replication import Departure
 from auditor.reports.data.report_schema import Report
+from tests.support.known import known
 
 PUBLISHED_CELLS = {"WVS": 1045, "PEW": 312}
 NAMES = "names"
@@ -58,9 +59,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def experiment() -> Experiment:
-    loaded = load_paper("evalmoraal").experiment
-    assert loaded is not None
-    return loaded
+    return known(load_paper("evalmoraal").experiment)
 
 
 def as_published() -> dict[str, Any]:

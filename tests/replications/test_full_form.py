@@ -20,6 +20,7 @@ from auditor.replications.full_form import KEYS_WITHOUT_EFFECT, compare_settings
 from auditor.replications.planning import ReplicationOptions, merge_settings, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
 from tests.replications.test_definitions import as_published, experiment, measured
+from tests.support.known import known
 
 CHANGED = "changed"
 ALL_PARTS = frozenset({"direct", "logprob", "survey", "review", "conflicts", "regions", "similarity"})
@@ -171,14 +172,12 @@ def test_the_full_form_of_every_paper_has_no_unpublished_departure(paper_id: str
 
 
 def notes(*audits: str, is_small: bool = False, files: dict[str, str] | None = None) -> list[str]:
-    experiment = load_paper("logic").experiment
-    assert experiment is not None
+    experiment = known(load_paper("logic").experiment)
     return describe_data(experiment, ReplicationOptions(is_small=is_small, files=files or {}), audits)
 
 
 def test_every_file_of_logic_names_its_converter() -> None:
-    experiment = load_paper("logic").experiment
-    assert experiment is not None
+    experiment = known(load_paper("logic").experiment)
     assert {name: file.converter for name, file in experiment.files.items()} == VERIFIED | NOT_VERIFIED
 
 
@@ -203,8 +202,7 @@ def test_a_verified_layout_has_no_note(name: str) -> None:
 
 
 def test_made_up_data_that_only_an_experiment_reads_are_named() -> None:
-    experiment = load_paper("sage").experiment
-    assert experiment is not None
+    experiment = known(load_paper("sage").experiment)
     for files, named in (({}, "MCC, SELECTED, RULES"), ({"RULES": "x.csv"}, "MCC, SELECTED")):
         [note] = describe_data(experiment, ReplicationOptions(is_small=True, files=files), ["MCC", "selected"])
         assert f"instead of the paper's: {named}. The" in note

@@ -32,6 +32,7 @@ from auditor.reports.sections.replication_run import Replication, build_replicat
 from auditor.surveys import region_of
 from tests.replications.test_trials import join as join_made_up, measured as measure_made_up
 from tests.reports.sections.node_text import assert_consistent, text_of
+from tests.support.known import known
 from tests.support.released_scores import write_released
 from tests.support.replicated_audits import MODELS, N_CELLS, STORED_NAME, Experiment, replicate
 
@@ -252,8 +253,7 @@ def test_a_survey_without_conflicts_has_no_weight_and_one_reason(measured: list[
             assert pew is not None
             assert both.n == pew.n
             assert both.value == pytest.approx(pew.value)
-    total = list_of_both([without, measured[1]])["conflicts", "by cell"].recomputed
-    assert total is not None
+    total = known(list_of_both([without, measured[1]])["conflicts", "by cell"].recomputed)
     assert total.value == measured[1].report.conflicts.by_cell.cells  # type: ignore[union-attr]
 
 

@@ -16,6 +16,7 @@ from auditor.replications.paper_files import add_published_rows, check_paper, fi
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
 from tests.support.cli_runner import auditor, succeed
+from tests.support.known import known
 
 PRESET = """
 title = "Errors of two models"
@@ -73,8 +74,7 @@ def test_files_in_the_folder_of_the_preset_have_their_paths(preset: Path, tmp_pa
     models = tmp_path / "models.toml"
     models.write_text(MODELS)
     [config] = plan_audits(find_paper(str(preset)), ReplicationOptions(models_file=models)).values()
-    assert config.survey is not None
-    assert config.survey.source == str(tmp_path / "survey.csv")
+    assert known(config.survey).source == str(tmp_path / "survey.csv")
     assert config.name == "simulated-rep-two-models-mine"
 
 

@@ -21,6 +21,7 @@ from auditor.replications.recorded import recompute_tables
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit
 from tests.support.cli_runner import auditor, succeed
+from tests.support.known import known
 from tests.support.released_scores import COUNTRIES, SLOPES, TOPICS, write_released
 
 
@@ -48,14 +49,12 @@ def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
             released / "data" / "results_per_model" / f"results_{model}_WVS.csv", "wvs_score", "normalized"
         )
         cell = by_key[model, "WVS"]
-        assert cell.recomputed is not None
-        assert cell.recomputed.value == pytest.approx(expected, abs=1e-9)
+        assert known(cell.recomputed).value == pytest.approx(expected, abs=1e-9)
         assert (cell.mark, cell.departures) == ("other_definition", ["released-cells"]), "30 cells of 1,028"
         assert cell.audit == recorded.audits[0]
-        assert cell.recomputed.n == len(COUNTRIES) * len(TOPICS)
-        assert cell.recomputed.resampled == ("zone", "topic")
-        assert cell.published.value is not None
-        assert cell.difference == pytest.approx(expected - cell.published.value, abs=1e-9)
+        assert known(cell.recomputed).n == len(COUNTRIES) * len(TOPICS)
+        assert known(cell.recomputed).resampled == ("zone", "topic")
+        assert cell.difference == pytest.approx(expected - known(cell.published.value), abs=1e-9)
     [departure] = recorded.departures
     assert departure.description.endswith(": 30 (published: 1\u202f028)")
     assert by_key["gpt2", "PEW"].not_run == "not_in_folder"
@@ -64,12 +63,11 @@ def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
 
 def test_a_file_with_all_published_cells_has_the_same_definition_and_one_that_was_cut_has_not() -> None:
     paper = load_paper("evalmoraal")
-    assert paper.experiment is not None
     rows = [SimpleNamespace(model=model, n=n) for model, n in (("whole", 1028), ("cut", 4))]
     audit = MeasuredAudit("WVS", None, Report.model_construct(**cast(Any, {"alignment": rows})), is_released=True)
     for table in (table for table in paper.tables if table.released):
         for model, mark in (("whole", "same_definition"), ("cut", "other_definition")):
-            derived, departures = derive_mark(paper.experiment, table.parts, FigureSource(), audit, model)
+            derived, departures = derive_mark(known(paper.experiment), table.parts, FigureSource(), audit, model)
             assert (derived, [departure.id for departure in departures]) == (
                 mark,
                 [] if model == "whole" else ["released-cells"],
@@ -78,8 +76,7 @@ def test_a_file_with_all_published_cells_has_the_same_definition_and_one_that_wa
 
 def test_every_released_table_and_column_of_scores_has_a_published_number_of_cells() -> None:
     paper = load_paper("evalmoraal")
-    assert paper.experiment is not None
-    [cells] = [setting for setting in paper.experiment.settings if setting.id == "released-cells"]
+    [cells] = [setting for setting in known(paper.experiment).settings if setting.id == "released-cells"]
     assert cells.value == {"WVS": 1028, "PEW": 312}
     released = [(table, entry) for table in paper.tables for entry in table.released]
     assert {entry.column for _, entry in released} == set(cells.value)
@@ -150,8 +147,7 @@ def test_scores_without_bounds_are_rescaled_and_no_country_is_skipped(tmp_path: 
     path = tmp_path / "wvs_w7_gpt3_token_pairs.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     cells = recompute_tables(load_paper("evalmoraal"), "ramezani-xu", tmp_path, storage).cells
-    recomputed = next(cell.recomputed for cell in cells if cell.published.row == "GPT-3, token pairs")
-    assert recomputed is not None
+    recomputed = known(next(cell.recomputed for cell in cells if cell.published.row == "GPT-3, token pairs"))
     assert recomputed.value == pytest.approx(correlate(path, "wvs_score", "log prob difference"), abs=1e-9)
     assert recomputed.n == len(COUNTRIES) * len(TOPICS)
 

@@ -15,6 +15,7 @@ from auditor.replications.planning import merge_settings
 from auditor.replications.presets import load_paper
 from auditor.replications.trials import ALL_SETS
 from auditor.reports.data.report_schema import Report
+from tests.support.known import known
 
 CHANGES: dict[str, dict[str, Any]] = {
     "prompt": {"relation": "causal"},
@@ -48,9 +49,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 def experiment() -> Experiment:
-    loaded = load_paper("logic").experiment
-    assert loaded is not None
-    return loaded
+    return known(load_paper("logic").experiment)
 
 
 def published_sets(audit: str) -> int:

@@ -33,6 +33,7 @@ from auditor.reports.data.replication import RecomputedCell
 from auditor.reports.data.report_schema import Report
 from tests.e2e.test_semantic import write
 from tests.support.cli_runner import auditor, succeed
+from tests.support.known import known
 
 SURVEY = "country,topic,score\nGhana,divorce,0.5\n"
 
@@ -123,15 +124,13 @@ def test_a_trial_is_made_once_its_file_is_named() -> None:
         calls.append((audit, file))
         return ExperimentResult(0.75, cast(Any, None))
 
-    experiment = paper().experiment
-    assert experiment is not None
+    experiment = known(paper().experiment)
     with mock.patch.object(trials, "EXPERIMENTS", (rules,)):
         for files in ({}, {"RULES": "mine.csv"}):
             results = run_trials(experiment, paper().tables, files, {"A": "rep-a"}, ExperimentContext())
     assert calls == [("rep-a", Path("mine.csv"))]
     [filled] = join("2", measured(**results["A"]))
-    assert filled.recomputed is not None
-    assert (filled.recomputed.value, filled.difference) == (0.75, 0.5)
+    assert (known(filled.recomputed).value, filled.difference) == (0.75, 0.5)
 
 
 def test_a_trial_that_cannot_use_any_answer_loses_no_other_figure() -> None:
@@ -144,8 +143,7 @@ def test_a_trial_that_cannot_use_any_answer_loses_no_other_figure() -> None:
         raise UsageError("no question has a rule.")
 
     for function in (judgements, rules):
-        experiment = paper(trials={"rules": {"experiment": function.__name__, "audit": "A"}}).experiment
-        assert experiment is not None
+        experiment = known(paper(trials={"rules": {"experiment": function.__name__, "audit": "A"}}).experiment)
         with mock.patch.object(trials, "EXPERIMENTS", (function,)):
             if function is rules:
                 with pytest.raises(UsageError):
@@ -157,8 +155,7 @@ def test_a_trial_that_cannot_use_any_answer_loses_no_other_figure() -> None:
 
 
 def test_trials_that_no_table_needs_are_not_made() -> None:
-    experiment = paper().experiment
-    assert experiment is not None
+    experiment = known(paper().experiment)
     assert select_trials(experiment, paper().tables[:1], {"RULES": "x.csv"}, "A") == []
     assert select_trials(experiment, paper().tables, {"RULES": "x.csv"}, "B") == []
 
@@ -178,15 +175,13 @@ def test_an_audit_without_its_data_is_not_planned(models: Path, tmp_path: Path) 
     survey.write_text(SURVEY, encoding="utf-8")
     options = ReplicationOptions("1", models_file=models, files={"A": str(survey)}, limit=3)
     config = plan_audits(required, options)["A"]
-    assert config.survey is not None
-    assert (config.survey.source, config.limits.max_cells) == (str(survey), 3)
+    assert (known(config.survey).source, config.limits.max_cells) == (str(survey), 3)
 
 
 def test_files_of_a_preset_and_the_setting_of_the_limit(models: Path) -> None:
     with_file = paper(audits={"A": {"survey": {"source": "preset:made-up.csv"}}}, limit_key="limits.max_attempts")
     config = plan_audits(with_file, ReplicationOptions("1", models_file=models, limit=7))["A"]
-    assert config.survey is not None
-    path = Path(config.survey.source)
+    path = Path(known(config.survey).source)
     assert (path.parent, path.name) == (Path(planning.__file__).parent / "presets" / "data", "made-up.csv")
     assert config.limits.max_attempts == 7
 
@@ -237,8 +232,7 @@ def plan_files(
     two_models: Path, files: dict[str, str], table: str | None = None, limit: int | None = None
 ) -> dict[str, AuditPlan]:
     paper, options = load_paper("sage"), ReplicationOptions(table, models_file=two_models, files=files, limit=limit)
-    assert paper.experiment is not None
-    experiment = apply_options(paper.experiment, options)
+    experiment = apply_options(known(paper.experiment), options)
     tables = select_runnable_tables(paper, table)
     return plan_trials(experiment, tables, list_data_files(experiment, options), plan_audits(paper, options))
 
@@ -294,8 +288,7 @@ def test_answers_before_a_rule_are_those_of_an_audit_that_is_asked(two_models: P
 
 
 def test_the_small_form_limits_experiments(task: Path) -> None:
-    experiment = load_paper("sage").experiment
-    assert experiment is not None
+    experiment = known(load_paper("sage").experiment)
     small = apply_options(experiment, ReplicationOptions(is_small=True)).trials
     assert {name: trial.options.get("limit") for name, trial in small.items() if trial.limit_option} == {
         "TruthfulQA": 6,

@@ -93,11 +93,10 @@ def test_each_judge_has_a_sentence_with_its_figures_and_raters_their_limit_with_
     text = text_of(section)
     for row in quality.judges:
         assert f"{row.judge} agrees with people on {100 * known(row.accuracy.value):.0f}% of the traces" in text
-    assert quality.ceiling is not None
-    assert f"Two raters agree on {100 * known(quality.ceiling.agreement.value):.0f}% of" in text
+    assert f"Two raters agree on {100 * known(known(quality.ceiling).agreement.value):.0f}% of" in text
     assert "random rater of this pool" in text
     assert f"Raters are unsure about {quality.unsure} traces" in text
-    limit = quality.ceiling.max_accuracy
+    limit = known(quality.ceiling).max_accuracy
     ends = f"95% CI {100 * known(limit.ci_low):.0f}% to {100 * known(limit.ci_high):.0f}%"
     assert f"on more than {100 * known(limit.value):.0f}% ({ends}" in text
     assert_consistent(section)
@@ -136,8 +135,7 @@ def test_the_configured_kind_of_rater_decides(
 def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source: ReportSource) -> None:
     labelled = label(report, source, error_rate=0.0, **FULL)
     quality = known(labelled.judge_quality)
-    assert quality.excess is not None
-    sentence = f"{abs(100 * known(quality.excess.value)):.0f} percentage points"
+    sentence = f"{abs(100 * known(known(quality.excess).value)):.0f} percentage points"
     assert sentence in text_of(build_summary_section(labelled))
     assert "Can the judges be trusted?" not in text_of(build_summary_section(report))
 
