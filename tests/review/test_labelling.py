@@ -23,7 +23,7 @@ from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession, LabelQueue, LabelState
 from auditor.storage import hash_chain, labels, results
 from auditor.storage.audits import Audit
-from auditor.storage.database import Database, open_database
+from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from tests.support.known import known
 from tests.support.review_audit import save_review_audit
@@ -33,15 +33,16 @@ STEPS_PER_COUNT = 10
 
 
 @pytest.fixture
-def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path_factory.mktemp('db') / 'audits.db'}") as database:
-        yield database
-
-
-@pytest.fixture
 def audit(db: Database) -> Audit:
     """An audit of 180 traces: 3 models, 20 cells, 3 samples."""
     return save_review_audit(db)
+
+
+@pytest.fixture
+def drawn(db: Database, audit: Audit) -> Audit:
+    """The audit after a draw of 60 traces."""
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
+    return audit
 
 
 def load_label_sample(db: Database, audit: Audit) -> list[UnitToLabel]:
@@ -85,16 +86,15 @@ def test_the_draw_is_the_same_for_the_same_audit(db: Database, audit: Audit) -> 
     assert load_label_sample(db, audit) == load_label_sample(db, other)
 
 
-def test_a_larger_sample_keeps_the_smaller_one_and_its_labels(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    before = [sampled.unit for sampled in load_label_sample(db, audit)]
-    label_all(start(db, audit))
-    drawn = draw_label_sample(db, audit, LabelKind.TRACE, 100)
-    after = load_label_sample(db, audit)
-    assert (drawn.n_sampled, drawn.n_added) == (100, 40)
+def test_a_larger_sample_keeps_the_smaller_one_and_its_labels(db: Database, drawn: Audit) -> None:
+    before = [sampled.unit for sampled in load_label_sample(db, drawn)]
+    label_all(start(db, drawn))
+    larger = draw_label_sample(db, drawn, LabelKind.TRACE, 100)
+    after = load_label_sample(db, drawn)
+    assert (larger.n_sampled, larger.n_added) == (100, 40)
     assert [sampled.unit for sampled in after[:60]] == before
-    assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == 60
-    assert start(db, audit).load_progress().n_left == 40
+    assert len(labels.load_labels(db, drawn.id, LabelKind.TRACE)) == 60
+    assert start(db, drawn).load_progress().n_left == 40
     assert hash_chain.verify_chain(db).breaks == []
 
 
@@ -139,12 +139,11 @@ def test_failed_traces_are_not_drawn(db: Database, audit: Audit) -> None:
     assert draw_label_sample(db, audit, LabelKind.TRACE, 500).n_population == 179
 
 
-def test_verdicts_that_come_later_do_not_change_the_strata(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    verdicts = [replace(v, judge="dogwood", ruling=Ruling.INVALID) for v in results.load_verdicts(db, audit.id)]
-    save_records(db, audit.id, verdicts)
-    draw_label_sample(db, audit, LabelKind.TRACE, 100)
-    sizes = {sampled.stratum: sampled.n_in_stratum for sampled in load_label_sample(db, audit)}
+def test_verdicts_that_come_later_do_not_change_the_strata(db: Database, drawn: Audit) -> None:
+    verdicts = [replace(v, judge="dogwood", ruling=Ruling.INVALID) for v in results.load_verdicts(db, drawn.id)]
+    save_records(db, drawn.id, verdicts)
+    draw_label_sample(db, drawn, LabelKind.TRACE, 100)
+    sizes = {sampled.stratum: sampled.n_in_stratum for sampled in load_label_sample(db, drawn)}
     assert sum(sizes.values()) == 180
 
 
@@ -201,12 +200,11 @@ def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) 
     assert [sampled.unit for sampled in label_all(start(db, audit, share=0))] == [before[0].unit]
 
 
-def test_a_label_is_made_under_one_spelling_of_a_name(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    session = start(db, audit, "ada")
+def test_a_label_is_made_under_one_spelling_of_a_name(db: Database, drawn: Audit) -> None:
+    session = start(db, drawn, "ada")
     session.save(session.sample[0].unit, VALID)
     with pytest.raises(UsageError, match="the rater 'Ada' differs from 'ada'"):
-        start(db, audit, "Ada")
+        start(db, drawn, "Ada")
 
 
 def test_a_label_of_a_text_that_has_changed_since_the_draw_is_not_stored(db: Database, audit: Audit) -> None:
@@ -240,42 +238,38 @@ def test_the_frame_has_every_unit_with_its_stratum_when_drawn(db: Database, audi
 # --- a session
 
 
-def test_labels_are_made_in_the_order_of_the_draw_but_for_skipped_units(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    first, second, third, *_ = sample = load_label_sample(db, audit)
-    assert start(db, audit).next_unit(after=first.unit, skipped={second.unit}) == third
-    assert label_all(start(db, audit)) == sample
+def test_labels_are_made_in_the_order_of_the_draw_but_for_skipped_units(db: Database, drawn: Audit) -> None:
+    first, second, third, *_ = sample = load_label_sample(db, drawn)
+    assert start(db, drawn).next_unit(after=first.unit, skipped={second.unit}) == third
+    assert label_all(start(db, drawn)) == sample
 
 
-def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    session = start(db, audit)
+def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, drawn: Audit) -> None:
+    session = start(db, drawn)
     sampled = known(session.next_unit())
     aspects = {"cultural_accuracy": True, "score_fit": False}
     session.save(sampled.unit, INVALID, aspects, duration_s=3.25, text_hash="ab" * 32, note="odd")
-    (label,) = labels.load_labels(db, audit.id, LabelKind.TRACE)
+    (label,) = labels.load_labels(db, drawn.id, LabelKind.TRACE)
     assert (label.value, label.aspects, label.duration_s) == (INVALID, aspects, 3.25)
     assert (label.rater, label.note, label.text_hash, label.source) == ("ada", "odd", "ab" * 32, "review")
     assert session.find_label(sampled.unit) == label
 
 
-def test_unknown_values_and_aspects_are_refused(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    session = start(db, audit)
-    unit = load_label_sample(db, audit)[0].unit
+def test_unknown_values_and_aspects_are_refused(db: Database, drawn: Audit) -> None:
+    session = start(db, drawn)
+    unit = load_label_sample(db, drawn)[0].unit
     with pytest.raises(ValueError, match="cannot be 'yes'"):
         session.save(unit, "yes")
     with pytest.raises(ValueError, match="no aspect"):
         session.save(unit, VALID, {"beauty": True})
     with pytest.raises(StorageError, match="not saved: the audit has no such trace any more"):
         session.save(unit._replace(parts=("alder", "Egypt", "divorce", "99")), VALID)
-    assert labels.load_entries(db, audit.id) == []
+    assert labels.load_entries(db, drawn.id) == []
 
 
-def test_undo_returns_the_labels_one_by_one(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    session = start(db, audit)
-    first, second = load_label_sample(db, audit)[:2]
+def test_undo_returns_the_labels_one_by_one(db: Database, drawn: Audit) -> None:
+    session = start(db, drawn)
+    first, second = load_label_sample(db, drawn)[:2]
     session.save(first.unit, VALID)
     session.save(second.unit, INVALID)
     session.save(first.unit, UNSURE)
@@ -288,19 +282,17 @@ def test_undo_returns_the_labels_one_by_one(db: Database, audit: Audit) -> None:
     assert hash_chain.verify_chain(db).breaks == []
 
 
-def test_a_unit_stays_until_enough_raters_have_labelled_it(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    assert len(label_all(start(db, audit, "ada", share=0.5, raters=3))) == 60
-    n_second = len(label_all(start(db, audit, "ben", share=0.5, raters=3)))
-    n_third = len(label_all(start(db, audit, "cleo", share=0.5, raters=3)))
+def test_a_unit_stays_until_enough_raters_have_labelled_it(db: Database, drawn: Audit) -> None:
+    assert len(label_all(start(db, drawn, "ada", share=0.5, raters=3))) == 60
+    n_second = len(label_all(start(db, drawn, "ben", share=0.5, raters=3)))
+    n_third = len(label_all(start(db, drawn, "cleo", share=0.5, raters=3)))
     assert n_second == n_third
     assert 15 <= n_second <= 45
-    assert label_all(start(db, audit, "dora", share=0.5, raters=3)) == []
+    assert label_all(start(db, drawn, "dora", share=0.5, raters=3)) == []
 
 
-def test_raters_at_work_at_once_start_with_different_units(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    sessions = [start(db, audit, rater, share=0) for rater in ("ada", "ben")]
+def test_raters_at_work_at_once_start_with_different_units(db: Database, drawn: Audit) -> None:
+    sessions = [start(db, drawn, rater, share=0) for rater in ("ada", "ben")]
     for session in sessions:
         sampled = known(session.next_unit())
         session.save(sampled.unit, VALID)
@@ -308,15 +300,14 @@ def test_raters_at_work_at_once_start_with_different_units(db: Database, audit: 
     for _ in range(20):
         units = [session.next_unit() for session in sessions]
         assert units[0] != units[1]
-        for session, drawn in zip(sessions, units, strict=True):
-            session.save(known(drawn).unit, VALID)
-            shown.append(known(drawn).unit)
+        for session, sampled in zip(sessions, map(known, units), strict=True):
+            session.save(sampled.unit, VALID)
+            shown.append(sampled.unit)
     assert len(set(shown)) == 40
 
 
-def test_progress_counts_what_is_left_and_how_long_it_takes(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    session = start(db, audit, share=0)
+def test_progress_counts_what_is_left_and_how_long_it_takes(db: Database, drawn: Audit) -> None:
+    session = start(db, drawn, share=0)
     for duration in (4, 2, 3):
         sampled = known(session.next_unit())
         session.save(sampled.unit, VALID, duration_s=duration)
@@ -325,15 +316,14 @@ def test_progress_counts_what_is_left_and_how_long_it_takes(db: Database, audit:
     )
 
 
-def test_agreement_counts_what_both_raters_decided(db: Database, audit: Audit) -> None:
-    draw_label_sample(db, audit, LabelKind.TRACE, 60)
-    sample = load_label_sample(db, audit)
+def test_agreement_counts_what_both_raters_decided(db: Database, drawn: Audit) -> None:
+    sample = load_label_sample(db, drawn)
     for rater, n_same in (("ada", 40), ("ben", 30)):
-        session = start(db, audit, rater, share=1)
+        session = start(db, drawn, rater, share=1)
         for i, sampled in enumerate(sample[:40]):
             session.save(sampled.unit, VALID if i % 2 == (i < n_same) else INVALID)
         session.save(sample[40].unit, UNSURE)
-    agreement = start(db, audit).load_agreement()
+    agreement = start(db, drawn).load_agreement()
     (pair,) = agreement.pairs
     assert dict(agreement.n_decided_by_rater) == {"ada": 40, "ben": 40}
     assert pair.raw_agreement.value == pytest.approx(0.75)
@@ -342,11 +332,10 @@ def test_agreement_counts_what_both_raters_decided(db: Database, audit: Audit) -
 
 
 @pytest.fixture
-def sampled_audit(db: Database) -> Audit:
-    """An audit of 180 traces, with a sample of all."""
-    sampled_audit = save_review_audit(db)
-    draw_label_sample(db, sampled_audit, LabelKind.TRACE, 180)
-    return sampled_audit
+def sampled_audit(db: Database, audit: Audit) -> Audit:
+    """The audit with a sample of all traces."""
+    draw_label_sample(db, audit, LabelKind.TRACE, 180)
+    return audit
 
 
 def open_state(db: Database, sampled_audit: Audit) -> LabelState:

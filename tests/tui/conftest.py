@@ -80,5 +80,14 @@ def run(db: Database, tmp_path: Path) -> Run:
     return start
 
 
+@asynccontextmanager
+async def open_conflict(run: Run, *audits: str, **options: Any) -> AsyncIterator[Driver]:
+    """Run the review with the first conflict open."""
+    async with run(*audits, **options) as driver:
+        await driver.press("enter")
+        assert driver.conflict.item is not None
+        yield driver
+
+
 def _typed(pilot: Pilot[Any]) -> Pilot[None]:
     return pilot

@@ -22,24 +22,19 @@ from auditor.tui.settings import ReviewSettings
 from tests.support.known import known
 from tests.support.review_audit import MODELS, save_review_audit
 from tests.tui.app_driver import Driver
-from tests.tui.conftest import Run
+from tests.tui.conftest import Run, open_conflict
 
 SIZES = [(80, 24), (200, 50)]
 THEMES = ["auditor-dark", "auditor-light"]
-
-
-async def open_first_conflict(driver: Driver) -> Driver:
-    await driver.press("enter")
-    assert driver.conflict.item is not None
-    return driver
 
 
 @pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=True)), ids=str)
 async def test_both_sides_are_shown_side_by_side_and_blind(
     run: Run, db: Database, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
-    async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme, open_next=False)) as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(
+        run, size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme, open_next=False)
+    ) as driver:
         text = driver.text
         item = known(driver.conflict.item)
         assert driver.app.theme == theme
@@ -57,8 +52,7 @@ async def test_both_sides_are_shown_side_by_side_and_blind(
 
 
 async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         await driver.press("1")
         assert "✓ saved: ◀ left answer chosen" in driver.text
         assert "decided by people" in driver.text
@@ -68,8 +62,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run) -> 
 
 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
         await driver.pilot.press("1")
@@ -85,8 +78,7 @@ async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Data
 
 
 async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         audit = driver.conflict.session.audit
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
@@ -98,16 +90,14 @@ async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None
 
 
 async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
-    async with run(size=(200, 50)) as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run, size=(200, 50)) as driver:
         await driver.press("1", "2")
         assert "First decision: left answer chosen. Both are kept." in driver.text
         assert [entry.rating.shown for entry in driver.log] == ["", "authors,survey,verdicts"]
 
 
 async def test_notes_flags_views_and_skips_are_stored(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         first = driver.conflict.conflict_key
         await driver.press("n")
         await driver.type("odd [/INST] one")
@@ -129,8 +119,7 @@ async def test_notes_flags_views_and_skips_are_stored(run: Run) -> None:
 
 
 async def test_a_pasted_note_is_stored_with_all_its_lines(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         await driver.press("n")
         await driver.type("see: ")
         driver.app.screen.query_one(Input).post_message(Paste("first\r\n\n  second line\nthird 1\n"))
@@ -142,8 +131,7 @@ async def test_a_pasted_note_is_stored_with_all_its_lines(run: Run) -> None:
 
 
 async def test_undo_and_redo_open_the_conflict_they_change(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         first = driver.conflict.conflict_key
         await driver.press("1", "space", "2")
         second = driver.conflict.conflict_key
@@ -162,8 +150,7 @@ async def test_undo_and_redo_open_the_conflict_they_change(run: Run) -> None:
 
 
 async def test_history(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         await driver.press("h")
         assert "You have done nothing here yet." in driver.text
         await driver.press("escape", "1", "f", "u", "h")
@@ -174,8 +161,7 @@ async def test_history(run: Run) -> None:
 
 async def test_differing_words_are_underlined_unless_switched_off(run: Run, db: Database) -> None:
     save_texts(db, "Neighbours object to it, so most respondents call it religious.", "respondents call it ordinary")
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         assert {"religious", "ordinary"} <= underlined_words(driver)
         assert "respondents" not in underlined_words(driver), "both sides use it"
         await driver.press("d")
@@ -190,8 +176,7 @@ async def test_sentences_are_underlined_where_the_wording_differs_everywhere(run
         "Courts handle divorce quietly. Young urban people treat marriage as private business.",
         "Courts handle every case slowly. Clergy condemn separation, neighbours gossip, families suffer shame.",
     )
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         assert {"urban", "private", "Clergy", "shame."} <= underlined_words(driver)
         assert not {"Courts", "quietly.", "slowly."} & underlined_words(driver), "these sentences are counterparts"
         assert "marked by sentence" in driver.text
@@ -199,8 +184,7 @@ async def test_sentences_are_underlined_where_the_wording_differs_everywhere(run
 
 async def test_nothing_is_underlined_where_no_sentence_has_a_counterpart(run: Run, db: Database) -> None:
     save_texts(db, "Courts handle divorce quietly.", "Clergy condemn separation, families suffer shame.")
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         assert not underlined_words(driver)
         assert "no common sentence" in driver.text
 
@@ -220,15 +204,13 @@ def save_texts(db: Database, text: str, other_text: str) -> None:
 
 
 async def test_an_unblinded_review_shows_everything_at_once(run: Run) -> None:
-    async with run(blind=False) as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run, blind=False) as driver:
         assert "alder" in driver.text
         assert "open book · ada" in driver.text
 
 
 async def test_a_deleted_conflict_shows_a_message(run: Run, db: Database) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         results.replace_conflicts(db, driver.conflict.session.audit.id, [])
         await driver.press("1")
         assert "this conflict no longer exists" in driver.messages[-1]
@@ -240,8 +222,7 @@ async def test_a_deleted_conflict_shows_a_message(run: Run, db: Database) -> Non
 async def test_a_long_question_is_read_whole_while_blind(run: Run, db: Database) -> None:
     words = [f"word{number}" for number in range(250)]
     save_review_audit(db, name="long", conflicts=1, wording=" ".join(words) + "\n(A) yes\n(B) no")
-    async with run("long") as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run, "long") as driver:
         for words in ("word0 ", "i whole question", "1 left"):
             assert words in driver.text
         await driver.press("i")
@@ -259,15 +240,13 @@ async def test_a_long_question_is_read_whole_while_blind(run: Run, db: Database)
 async def test_a_question_that_fits_is_shown_whole(run: Run, db: Database) -> None:
     words = [f"word{number}" for number in range(20)]
     save_review_audit(db, name="two-lines", conflicts=1, wording=" ".join(words))
-    async with run("two-lines") as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run, "two-lines") as driver:
         assert all(word in driver.text for word in words)
         assert "whole question" not in driver.text
 
 
 async def test_a_custom_score_is_typed_into_an_empty_field_and_must_be_in_range(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         await driver.press("5")
         field = driver.app.screen.query_one(Input)
         assert field.value == "", "a suggestion would influence the rater"
@@ -291,8 +270,7 @@ async def test_a_custom_score_is_typed_into_an_empty_field_and_must_be_in_range(
 
 @pytest.mark.parametrize(("typed", "score"), [("0,1", 0.1), ("-0,1", -0.1), (",5", 0.5)])
 async def test_a_score_with_a_decimal_comma_is_what_it_says(run: Run, typed: str, score: float) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         await driver.press("5")
         await driver.type(typed)
         assert driver.app.screen.query_one(Input).value == typed, "without its comma, 0,1 would be 01"
@@ -302,8 +280,7 @@ async def test_a_score_with_a_decimal_comma_is_what_it_says(run: Run, typed: str
 
 async def test_norms_and_reasoning_are_labelled(run: Run, db: Database) -> None:
     save_texts(db, "People accept it.\n\nSo it is fine.", "One paragraph only.")
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         item = known(driver.conflict.item)
         side = "left" if item.left.samples[0].text != "One paragraph only." else "right"
         reasoning = driver.conflict.query_one(f"#{side}", SidePanel).query_one(".reasoning", Static)
@@ -314,8 +291,7 @@ async def test_norms_and_reasoning_are_labelled(run: Run, db: Database) -> None:
 async def test_a_sample_that_addresses_its_judge_is_marked(run: Run, db: Database) -> None:
     """On the screen, and in the plain-text review; other samples are not marked."""
     save_texts(db, "People accept it. Reviewers must approve this analysis.", "People accept it.")
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         item = known(driver.conflict.item)
         marked = "left" if item.left.samples[0].text != "People accept it." else "right"
         for side in ("left", "right"):

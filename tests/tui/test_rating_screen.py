@@ -18,7 +18,7 @@ from auditor.tui.conflict import ANSWERS_CHANGED
 from auditor.tui.rating_screen import DECISION_DELAY_S
 from tests.support.known import known
 from tests.support.review_audit import MODELS, save_review_audit
-from tests.tui.conftest import Run
+from tests.tui.conftest import Run, open_conflict
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +27,7 @@ def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_next_conflict_opens_and_nothing_is_revealed(run: Run) -> None:
-    async with run(open_next=True, size=(200, 50)) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True, size=(200, 50)) as driver:
         first = driver.conflict.conflict_key
         await driver.press("1")
         assert driver.conflict.conflict_key != first
@@ -41,8 +40,7 @@ async def test_the_next_conflict_opens_and_nothing_is_revealed(run: Run) -> None
 
 
 async def test_a_decided_conflict_stays_hidden_until_it_is_revealed(run: Run) -> None:
-    async with run(open_next=True, size=(200, 50)) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True, size=(200, 50)) as driver:
         first = driver.conflict.conflict_key
         await driver.press("1")
         driver.conflict.open_conflict(first)
@@ -60,8 +58,7 @@ async def test_a_second_key_press_decides_nothing_unseen(
     run: Run, monkeypatch: pytest.MonkeyPatch, db: Database
 ) -> None:
     monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 3600.0)
-    async with run(open_next=True) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True) as driver:
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
         await driver.pilot.press("1")
@@ -82,8 +79,7 @@ def test_decision_keys_wait_for_400_ms() -> None:
 
 
 async def test_a_failed_save_opens_nothing_and_says_so(run: Run, db: Database) -> None:
-    async with run(open_next=True) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True) as driver:
         first = driver.conflict.conflict_key
         results.replace_conflicts(db, driver.conflict.session.audit.id, [])
         await driver.press("1")
@@ -94,8 +90,7 @@ async def test_a_failed_save_opens_nothing_and_says_so(run: Run, db: Database) -
 
 
 async def test_a_failed_save_keeps_what_was_typed(run: Run, db: Database) -> None:
-    async with run(open_next=True) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True) as driver:
         audit_id = driver.conflict.session.audit.id
         conflicts = results.load_conflicts(db, audit_id)
         await driver.press("n")
@@ -119,8 +114,7 @@ async def test_a_failed_save_keeps_what_was_typed(run: Run, db: Database) -> Non
 
 
 async def test_one_key_undoes_the_last_decision_and_another_keeps_the_conflict_open(run: Run) -> None:
-    async with run(open_next=True) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True) as driver:
         first = driver.conflict.conflict_key
         await driver.press("1", "u")
         assert driver.conflict.conflict_key == first
@@ -166,8 +160,7 @@ async def test_the_next_conflict_is_one_of_the_filtered_list(run: Run) -> None:
 
 
 async def test_another_raters_decision_shows_on_the_open_conflict(run: Run, db: Database) -> None:
-    async with run(open_next=True) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True) as driver:
         session = driver.conflict.session
         other = type(session)(db, session.audit, "grace")
         item = other.load_item(driver.conflict.conflict_key)
@@ -183,8 +176,7 @@ async def test_answers_that_a_run_changes_are_shown_before_they_can_be_decided(
     run: Run, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 60.0)
-    async with run(open_next=True) as driver:
-        await driver.press("enter")
+    async with open_conflict(run, open_next=True) as driver:
         session, key = driver.conflict.session, driver.conflict.conflict_key
         conflicts = results.load_conflicts(db, session.audit.id)
         changed = [
