@@ -1,17 +1,29 @@
-"""Answers are shown as they are stored, and judges are named only when no conflict is open."""
+"""Answers are selected, and shown as they are stored; judges are named only when no conflict is open."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from auditor.domain import Cell, ConflictState, Outcome, SentencePairScore
-from auditor.exports.traces import TraceFilter, TraceReader, write_trace_pages
+from auditor.config import AuditConfig, DirectProbe, ModelSection, Probes, SurveySection
+from auditor.domain import Cell, ConflictState, Outcome, Ruling, SentencePairScore, Survey, SurveyCell, Verdict
+from auditor.errors import SurveyError, UsageError
+from auditor.exports.traces import (
+    TraceFilter,
+    TraceReader,
+    TraceSelection,
+    describe_anonymous_verdicts,
+    make_name_mask,
+    select_traces,
+    write_trace_pages,
+)
 from auditor.reports.data.traces import TraceReport
 from auditor.storage import results
+from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database, open_database
 from auditor.storage.ledger import load_transcripts
 from auditor.storage.records import save_records
@@ -126,3 +138,87 @@ def test_an_audit_by_log_probabilities_alone_has_pages(tmp_path: Path) -> None:
         [cell_traces] = reader.iterate_cells(reader.select())
         assert (cell_traces.cell, len(cell_traces.sentence_pairs), len(cell_traces.traces)) == (traces[0].cell, 1, 0)
         assert write_trace_pages(db, "population", tmp_path / "pages").links.by_cell
+
+
+# --- which answers are selected
+
+CELLS = [Cell(country, topic) for country in ("Egypt", "Japan", "Peru") for topic in ("divorce", "abortion", "x")]
+SURVEY = Survey("s", "", "", "", ("", ""), tuple(SurveyCell(cell, 0.0) for cell in CELLS))
+COUNTS = [OutcomeCount(model, *cell, "ok", 2) for model in ("a", "b") for cell in [*CELLS, Cell("Chad", "divorce")]]
+
+
+def select(trace_filter: TraceFilter | None = None) -> TraceSelection:
+    """Select answers of two models."""
+    return select_traces(COUNTS, SURVEY, ["b", "a"], trace_filter or TraceFilter())
+
+
+def test_cells_are_in_the_order_of_the_survey_and_others_follow() -> None:
+    selection = select()
+    assert list(selection.cells) == [*CELLS, Cell("Chad", "divorce")]
+    assert selection.models_by_cell()[CELLS[0]] == ["b", "a"]
+    assert selection.n_traces == 40
+
+
+@pytest.mark.parametrize(
+    ("trace_filter", "message"),
+    [
+        (TraceFilter(models=["c"]), "no model 'c'"),
+        (TraceFilter(outcomes=["refusd"]), "no answers with the outcome 'refusd'.*Did you mean 'refused'"),
+        (TraceFilter(countries=["Japn"]), "no country 'Japn'.*Did you mean 'Japan'"),
+        (TraceFilter(topics=["divorces"]), "no topic 'divorces'.*Did you mean 'divorce'"),
+    ],
+)
+def test_unknown_names_are_reported(trace_filter: TraceFilter, message: str) -> None:
+    with pytest.raises((UsageError, SurveyError), match=message):
+        select(trace_filter)
+
+
+def test_too_many_cells_are_spread_over_countries_and_topics() -> None:
+    limited = select(TraceFilter(countries=["Egypt", "Japan", "Peru"])).limit(3, seed=5)
+    assert limited.n_omitted_cells == 6
+    assert len({cell.country for cell in limited.cells}) == len({cell.topic for cell in limited.cells}) == 3
+    assert limited.n_traces == 12
+    assert limited == select(TraceFilter(countries=["Egypt", "Japan", "Peru"])).limit(3, seed=5)
+    assert select().limit(10, seed=0) == select()
+
+
+# --- judges whose names are hidden
+
+
+def verdict(judge: str, ruling: Ruling | None, justification: str | None) -> Verdict:
+    """A judge's verdict on one answer."""
+    outcome = Outcome.REFUSED if ruling is None else Outcome.OK
+    return Verdict(judge, "author", CELLS[0], 0, outcome, ruling, justification, aspects={"score_fit": True})
+
+
+def test_other_names_of_the_judges_change_nothing() -> None:
+    contents = [(Ruling.INVALID, "b"), (Ruling.VALID, "z"), (None, None), (Ruling.VALID, "a")]
+    shown = [
+        describe_anonymous_verdicts(
+            [verdict(judge, *content) for judge, content in zip(names, contents, strict=True)], str
+        )
+        for names in itertools.permutations(("oak", "elm", "fir", "ash"))
+    ]
+    shown += [describe_anonymous_verdicts([verdict("x", *content) for content in reversed(contents)], str)]
+    assert all(verdicts == shown[0] for verdicts in shown)
+    assert [(row.verdict.judge, row.verdict.justification) for row in shown[0]] == [
+        ("judge 1", "a"),
+        ("judge 2", "z"),
+        ("judge 3", "b"),
+        ("judge 4", None),
+    ]
+
+
+def test_a_judge_that_names_itself_or_its_maker_is_masked() -> None:
+    config = AuditConfig(
+        name="x",
+        survey=SurveySection(source="x"),
+        models=[ModelSection(name="oak", model="openai/gpt-4o"), ModelSection(name="b", model="x/my-tuned-9b")],
+        probes=Probes(direct=DirectProbe(samples=1)),
+    )
+    mask = make_name_mask(config, ["oak", "b"])
+    text = mask("As oak, known as GPT-4o, made by OpenAI, unlike Claude and my-tuned-9b, I disagree.")
+    for name in ("oak", "GPT", "OpenAI", "Claude", "tuned"):
+        assert name not in text
+    assert mask("The oaken door follows.") == "The oaken door follows."
+    assert make_name_mask(None, [])("The score fits.") == "The score fits."

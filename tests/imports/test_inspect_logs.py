@@ -16,7 +16,7 @@ from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.cli_runner import succeed
-from tests.support.inspect_logs import SyntheticDatabase
+from tests.support.inspect_logs import SyntheticDatabase, write_log
 from tests.support.refusals import UNUSABLE_TEXTS
 
 ANSWERED_SAMPLE = {"text": "SCORE = 0.5"}
@@ -54,42 +54,10 @@ def test_an_exported_audit_is_imported_unchanged(
     )
 
 
-def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "success", **spec_: Any) -> Path:
-    """Write a log as another task would, and return its path.
-
-    Args:
-        samples: fields of each sample: text, stop, scores, metadata, id, epoch, error, limit, invalidation.
-        spec_: `planned` (number of samples), `ids`, `epochs`, `created`, `task_id`, and `log`, further fields of the
-            log itself.
-    """
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
-    from inspect_ai.model import ModelOutput
-    from inspect_ai.scorer import Score
-
-    eval_samples = []
-    for number, fields in enumerate(samples, start=1):
-        output = (
-            ModelOutput.from_content("x/y", fields["text"], fields.get("stop", "stop")) if "text" in fields else None
-        )
-        scores = {name: Score(value=value) for name, value in fields.get("scores", {}).items()}
-        metadata = fields.get("metadata", {"country": "Germany", "topic": "divorce"})
-        sample = EvalSample(
-            id=fields.get("id", number), epoch=fields.get("epoch", 1), input="?", target="", metadata=metadata,
-            output=output or ModelOutput(), scores=scores or None, error=fields.get("error"),
-            limit=fields.get("limit"), invalidation=fields.get("invalidation"),
-        )  # fmt: skip
-        eval_samples.append(sample)
-    spec = EvalSpec(
-        created=spec_.get("created", "2026-01-02T03:04:05+00:00"), task="t", task_id=spec_.get("task_id", ""),
-        model="x/y",
-        dataset=EvalDataset(name="d", samples=spec_.get("planned"), sample_ids=spec_.get("ids")),
-        config=EvalConfig(epochs=spec_.get("epochs")),
-    )  # fmt: skip
-    write_eval_log(
-        EvalLog.model_validate({"status": status, "eval": spec, "samples": eval_samples, **spec_.get("log", {})}),
-        str(path),
-    )
-    return path
+def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "success", **spec: Any) -> Path:
+    """Write a log as another task would, whose samples are about divorce in Germany unless they have other metadata."""
+    place = {"country": "Germany", "topic": "divorce"}
+    return write_log(path, [{"metadata": place} | sample for sample in samples], status, **spec)
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])

@@ -18,6 +18,7 @@ from auditor.reports.output import render_report
 from auditor.run import open_audit
 from tests.metrics.labels.test_annotator_test import _ratings as make_ratings
 from tests.support.cli_runner import succeed
+from tests.support.inspect_logs import write_log
 from tests.support.known import known
 
 ITEMS = """id,question,options,truth
@@ -189,32 +190,6 @@ def test_predictions_of_moral_exceptions(tmp_path: Path, storage: str) -> None:
     assert [item.truth for item in task.items] == ["0.8", "0.2"]
 
 
-def write_log(path: Path, samples: list[dict[str, Any]], model: str = "openai/m") -> Path:
-    """Write a log of Inspect as another task would."""
-    pytest.importorskip("inspect_ai", reason="the extra 'inspect' is not installed")
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
-    from inspect_ai.model import ModelOutput
-    from inspect_ai.scorer import Score
-
-    eval_samples = [
-        EvalSample(
-            id=fields["id"],
-            epoch=fields.get("epoch", 1),
-            input=fields.get("input", "?"),
-            target=fields.get("target", ""),
-            choices=fields.get("choices"),
-            output=ModelOutput.from_content("x/y", fields["text"]),
-            scores={name: Score(value=value, answer=answer) for name, (value, answer) in fields["scores"].items()},
-        )
-        for fields in samples
-    ]
-    spec = EvalSpec(
-        created="2026-01-01T00:00:00+00:00", task="t", model=model, config=EvalConfig(), dataset=EvalDataset()
-    )
-    write_eval_log(EvalLog(version=2, status="success", eval=spec, samples=eval_samples), str(path))
-    return path
-
-
 def test_a_log_of_inspect_is_a_task(tmp_path: Path, storage: str) -> None:
     def sample(name: int, answer: str, grade: str, epoch: int = 1) -> dict[str, Any]:
         choices = ["Paris", "Rome", "Lima"]
@@ -225,7 +200,7 @@ def test_a_log_of_inspect_is_a_task(tmp_path: Path, storage: str) -> None:
     counts, task = import_file(write_log(tmp_path / "log.json", samples), storage)
     assert (counts.rows, counts.items, counts.failed, counts.notes) == (3, 2, 0, ())
     [row] = task.models
-    assert row.model == "openai/m"
+    assert row.model == "x/y"
     assert row.accuracy.value == pytest.approx(2 / 3)
     assert task.items[0].truth == "Rome"
 
@@ -269,7 +244,7 @@ def test_several_logs_of_a_model_are_repetitions(tmp_path: Path, storage: str) -
     counts, task = import_file(folder, storage)
     assert task.models[0].accuracy.value == 0.5
     assert (
-        "The answers of openai/m in 1.eval, 2.eval are of one model: several to one question are repetitions."
+        "The answers of x/y in 1.eval, 2.eval are of one model: several to one question are repetitions."
         in counts.notes
     )
 
@@ -278,11 +253,11 @@ def test_logs_of_several_models_in_a_folder(tmp_path: Path, storage: str) -> Non
     folder = tmp_path / "logs"
     folder.mkdir()
     sample: dict[str, Any] = {"id": "a", "target": "42", "text": "42", "scores": {"match": ("C", "42")}}
-    write_log(folder / "1.eval", [sample], "openai/m")
-    write_log(folder / "2.eval", [sample], "openai/n")
+    for name, model in (("1", "openai/m"), ("2", "openai/n")):
+        write_log(folder / f"{name}.eval", [sample], model=model)
     counts, _ = import_file(folder, storage)
     assert (counts.models, counts.items) == (2, 1)
-    write_log(folder / "3.eval", [sample | {"target": "43"}], "openai/o")
+    write_log(folder / "3.eval", [sample | {"target": "43"}], model="openai/o")
     with pytest.raises(ImportFileError, match="another question, target or choices"):
         import_task_answers(folder, audit="b", storage=storage)
 

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, proportion
-from auditor.reports.data.conflicts import ConflictKindRow, ListedConflictReport, VotingReport
+from auditor.reports.data.conflicts import ConflictKindRow, VotingReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Disclosure, Name, Paragraph, Quote, Section
 from auditor.reports.sections.conflicts import (
@@ -20,7 +20,7 @@ from auditor.reports.sections.conflicts import (
 )
 from auditor.storage.database import Database
 from tests.reports.hostile_report import hostile_report
-from tests.reports.sections.node_text import assert_consistent, text_of as node_text
+from tests.reports.sections.node_text import assert_consistent
 from tests.support.known import known
 from tests.support.report_changes import change
 
@@ -41,7 +41,7 @@ def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report
         "kinds": kinds, "total": scored + 14, "states": {**none, "open": 15, "majority": 4, "person": 1},
         "settled": proportion(4 if scored else 0, scored), "voting": voting,
     }  # fmt: skip
-    return report.model_copy(update={"conflicts": report.conflicts.model_copy(update=changes)})
+    return change(report, **{f"conflicts__{name}": value for name, value in changes.items()})
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,7 @@ def test_without_conflicts_between_models_no_voting_is_described(report: Report)
 def test_the_threshold_is_named_with_the_quartile_that_it_is_taken_from(
     report: Report, threshold: float | Literal["auto"] | None, quartile: Estimate, words: str
 ) -> None:
-    update = {"threshold": threshold, "third_quartile": quartile}
-    changed = report.model_copy(update={"conflicts": report.conflicts.model_copy(update=update)})
+    changed = change(report, conflicts__threshold=threshold, conflicts__third_quartile=quartile)
     assert words in " ".join(describe_conflicts(changed))
 
 
@@ -101,29 +100,22 @@ def disclosures_of(section: Section) -> list[Disclosure]:
     return [block for block in largest.blocks if isinstance(block, Disclosure)]
 
 
-def text_of(row: ListedConflictReport) -> str:
-    """The description of a conflict as plain text."""
-    return "".join(node.text if isinstance(node, Name) else str(node) for node in describe_conflict(row))
-
-
 def test_a_conflict_is_described_by_its_votes_and_by_who_settled_it(report: Report) -> None:
-    row = report.conflicts.largest[0].model_copy(
-        update={"survey": 0.25, "difference": -1.1, "seats": 3, "winner": None, "state": "open", "within_noise": True}
-    )
-    sides = {"left": row.left.model_copy(update={"model": "a", "votes": 2})}
-    sides["right"] = row.right.model_copy(update={"model": "b", "votes": 1})
-    row = row.model_copy(update={**sides, "decision": None})
-    assert text_of(row) == (
+    row = change(
+        report.conflicts.largest[0], survey=0.25, difference=-1.1, seats=3, winner=None, state="open", decision=None,
+        within_noise=True, left__model="a", left__votes=2, right__model="b", right__votes=1,
+    )  # fmt: skip
+    assert text_of(describe_conflict(row)) == (
         "People’s score is +0.25. The models’ scores differ by 1.10. Of 3 assigned judges, 2 voted for a and 1 for b. "
         "The difference is within the sampling noise. Status: open."
     )
     settled = row.model_copy(update={"state": "majority", "winner": "a", "within_noise": False, "survey": None})
-    assert text_of(settled).startswith("People there were not asked.")
-    assert text_of(settled).endswith("1 for b. Status: settled by judges, for a.")
+    assert text_of(describe_conflict(settled)).startswith("People there were not asked.")
+    assert text_of(describe_conflict(settled)).endswith("1 for b. Status: settled by judges, for a.")
     decided = row.model_copy(update={"decision": "neither", "raters": ["ann", "bob"], "seats": 0})
-    assert text_of(decided).endswith("No judge voted. ann, bob decided: neither is right.")
+    assert text_of(describe_conflict(decided)).endswith("No judge voted. ann, bob decided: neither is right.")
     item = row.model_copy(update={"country": "", "truth": "B"})
-    assert text_of(item).startswith("The correct answer is “B”.")
+    assert text_of(describe_conflict(item)).startswith("The correct answer is “B”.")
 
 
 @pytest.mark.parametrize("n_others", [0, 2])
@@ -134,15 +126,14 @@ def test_only_the_largest_conflicts_are_printed_and_the_others_counted(report: R
     titles = ["All conflicts, largest first", f"The {MAX_SHOWN_CONFLICTS} largest conflicts"]
     [largest] = [block for block in section.blocks if isinstance(block, Section)]
     assert largest.title == titles[n_others > 0]
-    assert ("The 2 others are in the table conflict" in node_text(section)) is (n_others > 0)
+    assert ("The 2 others are in the table conflict" in text_of(section)) is (n_others > 0)
 
 
 def test_reasoning_is_quoted_unless_none_is_stored(db: Database) -> None:
     report = hostile_report(db)
     [row] = report.conflicts.largest
-    silent = row.model_copy(update={"right": row.right.model_copy(update={"reasoning": None})})
-    conflicts = report.conflicts.model_copy(update={"largest": [silent]})
-    [conflict] = disclosures_of(build_section(report.model_copy(update={"conflicts": conflicts})))
+    silent = change(report, conflicts__largest__0__right__reasoning=None)
+    [conflict] = disclosures_of(build_section(silent))
     quotes = [(block.text, block.note) for block in conflict.blocks if isinstance(block, Quote)]
     assert quotes == [(row.left.reasoning, ""), ("", "No reasoning is stored.")]
     assert [tag.text for tag in conflict.tags] == ["gradient", "decided by people"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, cast
 
 import pytest
@@ -40,15 +41,8 @@ def test_a_scatter_plot_has_published_rows_and_our_models() -> None:
 
 
 def test_nothing_is_drawn_for_fewer_than_two_points() -> None:
-    assert (
-        draw(
-            TableLayout(charts=(SCATTER,)),
-            own_figure("a", 0.1, "s"),
-            own_figure("a", 0.2, "a"),
-            own_figure("b", 0.2, "a"),
-        )
-        == []
-    )
+    cells = [own_figure("a", 0.1, "s"), own_figure("a", 0.2, "a"), own_figure("b", 0.2, "a")]
+    assert draw(TableLayout(charts=(SCATTER,)), *cells) == []
 
 
 def test_a_chart_of_one_survey_leaves_out_the_other() -> None:
@@ -69,17 +63,12 @@ def test_lines_are_of_models_over_columns_or_forms() -> None:
     cells = [own_figure(name, k / 10, f"s({k})") for name in "ab" for k in (3, 4)]
     [figure] = draw(TableLayout(charts=(over_columns,)), *cells)
     assert points_of(figure) == [("a", 3, 0.3), ("a", 4, 0.4), ("b", 3, 0.3), ("b", 4, 0.4)]
-    over_forms = TableChart(
-        x="temperature",
-        y="s",
-        points=tuple(
-            ChartPoint(x=t, y="s", form=f"{words}, {t}", series=words) for t in (0, 1) for words in ("same", "other")
-        ),
-    )
+    asked = list(product((0, 1), ("same", "other")))
+    points = tuple(ChartPoint(x=t, y="s", form=f"{words}, {t}", series=words) for t, words in asked)
+    over_forms = TableChart(x="temperature", y="s", points=points)
     forms = [
         filled(published(f"a, {words}, {t}", "s", "", form=f"{words}, {t}"), t, is_own_row=True, model="a")
-        for t in (0, 1)
-        for words in ("same", "other")
+        for t, words in asked
     ]
     [figure] = draw(TableLayout(charts=(over_forms,)), *forms)
     assert "'type': 'line'" in str(cast(Figure, figure).spec["layer"])

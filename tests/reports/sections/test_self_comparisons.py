@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, Tested
@@ -16,7 +14,7 @@ from auditor.reports.data.agreement.languages import (
     UnevenLanguageRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import List, ListItem, Name, Text
+from auditor.reports.document import List, ListItem
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.self_comparisons import (
     build_consistency_section,
@@ -60,14 +58,8 @@ LANGUAGES = LanguagesReport(
 )
 
 
-def flatten(text: Text) -> str:
-    """A text without the isolation of its names."""
-    assert isinstance(text, Sequence)
-    return "".join(node.text if isinstance(node, Name) else str(node) for node in text)
-
-
 def test_each_use_of_a_language_is_listed() -> None:
-    assert [flatten(text) for text in describe_languages(LANGUAGES)] == [
+    assert [text_of(text) for text in describe_languages(LANGUAGES)] == [
         "Asked in “ar”: Egypt, Jordan.",
         "Asked in English, since their main languages have no prompts: Pakistan.",
         "Asked once and excluded from every difference, since the configured languages are the same there: Nigeria.",
@@ -88,7 +80,7 @@ def test_agreement_by_language_names_what_differs_and_the_regions_left_out(repor
     [findings] = [block for block in section.blocks[2:] if isinstance(block, List)]
     [item] = findings.items
     assert not isinstance(item, ListItem)
-    assert flatten(item) == (
+    assert text_of(item) == (
         "Farther from people in “native” than in “en”: m, South (difference in MAE = +0.052, 95% CI +0.031 to +0.073, "
         "80 cells)."
     )

@@ -26,6 +26,7 @@ from auditor.reports.sections.sensitivity import (
 from tests.reports.sections.alignment_rows import make_alignment_row
 from tests.reports.sections.node_text import blocks_of, text_of
 from tests.support.known import known
+from tests.support.report_changes import change
 
 
 def make_row(
@@ -40,26 +41,17 @@ def make_row(
 
 
 def with_rows(report: Report, *rows: SensitivityRow) -> Report:
-    """The report with these rows."""
-    return report.model_copy(update={"sensitivity": list(rows)})
-
-
-def with_figures(report: Report) -> Report:
-    """The report with one row for each of two models: r is 0.5, the mean absolute error 0.3, the bias 0."""
-    bias = Estimate(0.0, 40, -0.1, 0.1)
-    rows = [make_alignment_row(model=model, mae=Estimate(0.3, 40, 0.2, 0.4), bias=bias) for model in ("alder", "birch")]
-    return report.model_copy(update={"alignment": rows})
+    """The report with these rows, of two models: r of each is 0.5, the mean absolute error 0.3, the bias 0."""
+    figures = {"mae": Estimate(0.3, 40, 0.2, 0.4), "bias": Estimate(0.0, 40, -0.1, 0.1)}
+    alignment = [make_alignment_row(model=model, **figures) for model in ("alder", "birch")]
+    return change(report, sensitivity=list(rows), alignment=alignment)
 
 
 def test_the_section_starts_with_the_largest_change_of_each_figure(report: Report) -> None:
     changed = with_rows(
-        with_figures(report),
-        make_row(low=0.41),
-        make_row(low=0.3, model="birch"),
-        make_row("mae", low=0.2),
-        make_row("bias", low=-0.1),
-        make_row(without="topic family"),
-    )
+        report, make_row(low=0.41), make_row(low=0.3, model="birch"), make_row("mae", low=0.2),
+        make_row("bias", low=-0.1), make_row(without="topic family"),
+    )  # fmt: skip
     document = build_report_document(changed)
     by_id = {section.id: section for section in document.sections}
     assert "95% CIs treat the countries and topics as a random draw from similar ones." in text_of(by_id["answer"])
@@ -72,8 +64,7 @@ def test_the_section_starts_with_the_largest_change_of_each_figure(report: Repor
 
 
 def test_without_families_the_change_without_one_topic_is_named(report: Report) -> None:
-    changed = with_rows(with_figures(report), make_row(without="topic"))
-    section = known(build_sensitivity_section(changed))
+    section = known(build_sensitivity_section(with_rows(report, make_row(without="topic"))))
     assert text_of(section.blocks[0]).startswith("Leaving out one topic changes r by at most 0.09 (alder).")
     assert section.title == "How much do the results depend on one cultural zone, or one topic?"
 
@@ -82,7 +73,7 @@ def test_without_zones_the_assumption_remains_and_the_section_is_left_out(report
     bare = with_rows(report)
     assert "random draw" in text_of(build_assumptions(bare))
     assert build_sensitivity_section(bare) is None
-    assert build_assumptions(bare.model_copy(update={"alignment": []})) == []
+    assert build_assumptions(change(bare, alignment=[])) == []
 
 
 def make_variance(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
@@ -95,6 +86,11 @@ def make_variance(cheapest: str | None, sizes: HalfErrorSizes | None) -> Varianc
     )  # fmt: skip
 
 
+TOO_FEW = (
+    "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do not help."
+)
+
+
 @pytest.mark.parametrize(
     ("sizes", "text"),
     [
@@ -103,12 +99,8 @@ def make_variance(cheapest: str | None, sizes: HalfErrorSizes | None) -> Varianc
         (HalfErrorSizes(sample=9, topic=None, country=60),
          "To halve it, plan about 9 samples a cell instead of 2, or about 60 countries instead of 20 (600 cells "
          "instead of 200)."),
-        (HalfErrorSizes(sample=None, topic=51, country=61),
-         "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
-         "not help."),
-        (HalfErrorSizes(sample=None, topic=None, country=None),
-         "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
-         "not help."),
+        (HalfErrorSizes(sample=None, topic=51, country=61), TOO_FEW),
+        (HalfErrorSizes(sample=None, topic=None, country=None), TOO_FEW),
     ],
 )  # fmt: skip
 def test_the_advice_offers_no_more_than_the_survey_has(sizes: HalfErrorSizes, text: str) -> None:
@@ -118,7 +110,7 @@ def test_the_advice_offers_no_more_than_the_survey_has(sizes: HalfErrorSizes, te
 
 def test_advice_counts_usable_samples_where_some_are_lost() -> None:
     row = make_variance("sample", HalfErrorSizes(sample=9, topic=None, country=None))
-    advice = describe_purchase(row.model_copy(update={"samples": 2.4}), 60, 50)
+    advice = describe_purchase(change(row, samples=2.4), 60, 50)
     assert advice.endswith("To halve it, plan about 9 usable samples a cell instead of 2.4.")
 
 
@@ -126,10 +118,9 @@ def test_advice_is_given_only_where_the_standard_error_is_worth_halving(report: 
     rows = [row for row in report.variance if row.shares is not None and row.figure == "r"]
     assert len(rows) > 1
     for std_error, n_advised in ((0.002, len(rows) - 1), (0.006, len(rows))):
-        variance = [rows[0].model_copy(update={"std_error": std_error}), *rows[1:]]
-        section = known(build_variance_section(report.model_copy(update={"variance": variance})))
-        [advice] = blocks_of(section, List)
+        [advice] = blocks_of(
+            known(build_variance_section(change(report, variance=rows, variance__0__std_error=std_error))), List
+        )
         assert len(advice.items) == n_advised
-    precise = [row.model_copy(update={"std_error": 0.002}) for row in rows]
-    section = known(build_variance_section(report.model_copy(update={"variance": precise})))
-    assert blocks_of(section, List) == []
+    precise = change(report, variance=rows, variance__each__std_error=0.002)
+    assert blocks_of(known(build_variance_section(precise)), List) == []

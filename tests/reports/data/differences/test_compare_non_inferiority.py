@@ -17,7 +17,7 @@ from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.two_way import paired_jackknife
 from auditor.metrics.people.alignment import MAE
 from auditor.reports.data.differences.compare import compare_targets
-from auditor.reports.data.differences.schema import RegionMarginRow
+from auditor.reports.data.differences.schema import DifferenceReport, RegionMarginRow
 from auditor.reports.data.differences.series_pairs import SeriesTarget
 from auditor.reports.data.gates.check import decide_comparison
 from auditor.reports.output import render_document
@@ -37,6 +37,16 @@ from tests.support.synthetic_audit import populate
 MARGIN = 0.05
 REGIONS = tuple(Region(name, tuple(f"{name} {i}" for i in range(10))) for name in ("North", "South"))
 CELLS = [Cell(country, f"topic {j}") for region in REGIONS for country in region.countries for j in range(8)]
+TARGETS = [SeriesTarget("before", None), SeriesTarget("after", None)]
+
+
+def compare(db: Database, margin: float | None = MARGIN) -> DifferenceReport:
+    return compare_targets(db, TARGETS, margin=margin)
+
+
+def render(differences: DifferenceReport) -> str:
+    """The words of the brief page on a comparison, in one line."""
+    return " ".join(render_document(build_difference_document(differences, is_brief=True), "text").split())
 
 
 def store_audits(db: Database, rise_in_south: float) -> None:
@@ -64,14 +74,14 @@ def test_a_region_passes_only_where_the_change_is_below_the_margin_and_the_page_
     db: Database,
 ) -> None:
     store_audits(db, rise_in_south=0.1)
-    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN)
+    differences = compare(db)
     [report] = differences.non_inferiority
     assert {row.region: row.passes for row in report.regions} == {"North": True, "South": False}
     assert not report.passes
     assert (report.registration, report.registered_margin) == ("not registered", None)
     for is_brief in (True, False):
         assert "not registered" in render_document(build_difference_document(differences, is_brief=is_brief), "html")
-    assert compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)]).non_inferiority == []
+    assert compare(db, margin=None).non_inferiority == []
 
 
 def save_scores(db: Database, name: str, method: str) -> None:
@@ -93,22 +103,22 @@ def test_a_change_without_an_interval_is_not_tested_and_the_page_says_why(
 ) -> None:
     for name in ("before", "after"):
         save_scores(db, name, method)
-    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN)
+    differences = compare(db)
     [report] = differences.non_inferiority
     assert reason in (report.reason or "")
     assert all(row.passes is None for row in report.regions)
-    page = render_document(build_difference_document(differences, is_brief=True), "text")
-    assert "is not tested for non-inferiority" in " ".join(page.split())
-    assert reason in " ".join(page.split())
+    page = render(differences)
+    assert "is not tested for non-inferiority" in page
+    assert reason in page
 
 
 def test_regions_without_an_interval_are_counted_apart(db: Database) -> None:
     store_audits(db, rise_in_south=0.1)
-    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN)
+    differences = compare(db)
     [report] = differences.non_inferiority
     few = RegionMarginRow(region="East", change=Tested(0.0, 3, reason="few"), passes=None)
     changed = change(differences, non_inferiority=[change(report, regions=[*report.regions, few])])
-    page = " ".join(render_document(build_difference_document(changed, is_brief=True), "text").split())
+    page = render(changed)
     assert "passes in 1 of 3 regions (1 not tested)" in page
 
 
@@ -126,9 +136,7 @@ def test_the_margin_is_compared_with_the_one_that_was_registered_first(
     store_audits(db, rise_in_south=0.0)
     for baseline, margin in registered:
         register_claim(db, audits.get_audit(db, "after").id, baseline, margin)
-    [report] = compare_targets(
-        db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN
-    ).non_inferiority
+    [report] = compare(db).non_inferiority
     assert report.registration == state
     assert report.passes
     assert verify_chain(db).breaks == []
@@ -138,9 +146,7 @@ def test_countries_with_a_cultural_zone_are_found_in_their_region(db: Database) 
     """With many zones, intervals are clustered by zone; regions still consist of countries."""
     for name, seed in (("before", 1), ("after", 1)):
         populate(db, models=1, countries=60, topics=6, samples=1, judges=0, seed=seed, name=name)
-    [report] = compare_targets(
-        db, [SeriesTarget("before", None), SeriesTarget("after", None)], margin=MARGIN
-    ).non_inferiority
+    [report] = compare(db).non_inferiority
     assert sum(row.change.n for row in report.regions) > 100
 
 
@@ -188,15 +194,14 @@ def test_a_planted_change_passes_if_it_is_none_and_rarely_at_the_margin(change: 
 @pytest.mark.parametrize(("rise", "expected"), [(0.0, (0, 0)), (0.2, (3, 3))])
 def test_a_comparison_is_a_gate(db: Database, rise: float, expected: tuple[int, int]) -> None:
     store_audits(db, rise_in_south=rise)
-    targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
-    differences = compare_targets(db, targets, margin=MARGIN)
+    differences = compare(db)
     without_margin = change(differences, non_inferiority=[])
     gates = (decide_comparison(without_margin, fail_if_worse=True), decide_comparison(differences, fail_if_worse=False))
     assert tuple(gate.exit_code for gate in gates) == expected
     assert all(("after" in " ".join(gate.reasons)) is (rise > 0) for gate in gates)
     assert decide_comparison(without_margin, fail_if_worse=False).exit_code == 0
     audits.set_stage(db, audits.get_audit(db, "after").id, "direct")
-    unfinished = decide_comparison(compare_targets(db, targets), fail_if_worse=True)
+    unfinished = decide_comparison(compare(db, margin=None), fail_if_worse=True)
     assert (unfinished.exit_code, "has not finished" in unfinished.reasons[0]) == (4, True)
 
 
@@ -211,7 +216,7 @@ def test_a_model_that_gives_the_same_answers_is_no_worse(db: Database, rise: flo
         error = (row.score or 0.0) - truth[row.cell]
         rows.append(replace(row, score=float(truth[row.cell] + error + np.copysign(rise, error))))
     db.write(lambda connection: replace_records(connection, after, CellScore, rows))
-    differences = compare_targets(db, [SeriesTarget("before", None), SeriesTarget("after", None)])
+    differences = compare(db, margin=None)
     [pair] = differences.pairs
     assert pair.mae.difference.adjusted_p_value is None
     assert pair.mae.difference.value == pytest.approx(rise)
@@ -231,8 +236,7 @@ def test_a_margin_that_lost_samples_could_hide_is_undecided(
 ) -> None:
     """A model that answers only where it is close to people is no worse on these cells, and says nothing of others."""
     store_audits(db, rise_in_south=0.0)
-    targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
-    [report] = compare_targets(db, targets, margin=MARGIN).non_inferiority
+    [report] = compare(db).non_inferiority
     assert report.passes
     audit_id = audits.get_audit(db, "after").id
     rows = load_records(db, audit_id, CellScore)
@@ -240,31 +244,30 @@ def test_a_margin_that_lost_samples_could_hide_is_undecided(
         replace(row, score=None, n_ok=0, n_planned=1) if row.cell.country in lost_countries else row for row in rows
     ]
     db.write(lambda connection: replace_records(connection, audit_id, CellScore, lost))
-    differences = compare_targets(db, targets, margin=MARGIN)
+    differences = compare(db)
     [report] = differences.non_inferiority
     assert [row.passes for row in report.rows] == passes
-    page = " ".join(render_document(build_difference_document(differences, is_brief=True), "text").split())
+    page = render(differences)
     assert f"passes in {sentence}" in page
     gate = decide_comparison(differences, fail_if_worse=False)
     assert (gate.exit_code, "a change could be hidden" in gate.reasons[0]) == (4, True)
     audits.set_stage(db, audit_id, "direct")
-    unfinished = decide_comparison(compare_targets(db, targets, margin=MARGIN), fail_if_worse=False)
+    unfinished = decide_comparison(compare(db), fail_if_worse=False)
     assert (unfinished.exit_code, "has not finished" in unfinished.reasons[0]) == (4, True)
 
 
 def test_a_small_audit_is_tested_over_all_countries_together(db: Database) -> None:
     """Regions of four countries have no interval; all eight together do."""
     store_audits(db, rise_in_south=0.0)
-    targets = [SeriesTarget("before", None), SeriesTarget("after", None)]
-    [report] = compare_targets(db, targets, margin=MARGIN).non_inferiority
+    [report] = compare(db).non_inferiority
     assert report.overall is not None
     assert (report.overall.region, report.overall.passes) == ("All countries", True)
     assert report.overall.change.adjusted_p_value == report.overall.change.p_value
     assert [row.region for row in report.rows] == ["All countries", "North", "South"]
     few = [change(row, change=Tested(0.0, 3, reason="few countries"), passes=None) for row in report.regions]
     small = change(report, regions=few, reason="few countries")
-    differences = change(compare_targets(db, targets, margin=MARGIN), non_inferiority=[small])
-    page = " ".join(render_document(build_difference_document(differences, is_brief=True), "text").split())
+    differences = change(compare(db), non_inferiority=[small])
+    page = render(differences)
     assert "passes over all countries together" in page
     assert "No region is tested: few countries." in page
     assert decide_comparison(differences, fail_if_worse=False).exit_code == 0
