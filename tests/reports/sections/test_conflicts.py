@@ -20,7 +20,7 @@ from auditor.reports.sections.conflicts import (
 )
 from auditor.storage.database import Database
 from tests.reports.hostile_report import hostile_report
-from tests.reports.sections.node_text import assert_consistent
+from tests.reports.sections.node_text import assert_consistent, text_of
 from tests.support.known import known
 from tests.support.report_changes import change
 
