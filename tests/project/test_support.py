@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Decision, Outcome
-from auditor.storage import results
+from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.support import stored_copies
 from tests.support.hang_limit import WorkHangs, hang_limit
 from tests.support.synthetic_audit import populate
 
@@ -35,9 +36,10 @@ def test_other_work_ends_and_the_limit_can_be_restarted() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
+def test_equal_arguments_give_equal_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows_by_database = []
     for name in ("one", "two"):
+        monkeypatch.setattr(stored_copies, "_copies", {})
         with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
             audit = populate(db)
             loads = (
@@ -46,6 +48,23 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
             )  # fmt: skip
             rows_by_database.append([load(db, audit.id) for load in loads])
     assert rows_by_database[0] == rows_by_database[1]
+
+
+def test_rows_are_written_once_and_copied_only_to_an_empty_database(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/one.db") as one, open_database(f"sqlite:///{tmp_path}/two.db") as two:
+        made = populate(one, seed=11)
+        other = populate(two, name="other")
+        populate(two, seed=11)
+        assert [a.name for a in audits.load_audits(two)] == ["other", "population"]
+        assert results.load_traces(two, other.id) != results.load_traces(one, made.id)
+    written: list[str] = []
+    for name in ("three", "four"):
+        with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
+            stored_copies.fill_once(db, tmp_path, lambda db=db: written.append(populate(db).name))  # type: ignore[misc]
+            stored = audits.get_audit(db, "population")
+            assert results.load_ratings(db, stored.id)
+            audits.set_stage(db, stored.id, "plan")  # the copy stays as it is
+    assert written == ["population"]
 
 
 def test_every_outcome_and_decision_occurs(tmp_path: Path) -> None:

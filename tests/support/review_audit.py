@@ -25,6 +25,7 @@ from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
+from tests.support.stored_copies import fill_once
 
 MODELS = ("alder", "birch", "cedar")
 COUNTRIES = ("Egypt", "Netherlands", "Nigeria", "Japan", "United States")
@@ -66,6 +67,12 @@ def save_review_audit(
         hostile: the first conflict's reasoning and justifications hold markup, escapes and bidi controls.
     """
     cells = [Cell(c, t) for c, t in itertools.product(countries, topics)][:conflicts]
+    key = (save_review_audit, name, tuple(cells), samples, hostile, wording)
+    fill_once(db, key, lambda: _save(db, name, cells, samples, wording, hostile=hostile))
+    return audits.get_audit(db, name)
+
+
+def _save(db: Database, name: str, cells: Sequence[Cell], samples: int, wording: str, *, hostile: bool) -> None:
     audit = _audit(db, name, cells, samples, wording)
     traces: list[Trace] = []
     verdicts: list[Verdict] = []
@@ -90,7 +97,6 @@ def save_review_audit(
     save_records(db, audit.id, scores)
     results.replace_conflicts(db, audit.id, open_conflicts)
     audits.set_stage(db, audit.id, audits.FINISHED)
-    return audits.get_audit(db, name)
 
 
 def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int, wording: str) -> Audit:

@@ -44,6 +44,7 @@ from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from auditor.storage.row_classes import insert_new
+from tests.support.stored_copies import fill_once
 from tests.support.stored_rows import add_rating
 
 COUNTRIES = (
@@ -93,6 +94,14 @@ def populate(
         seed: of the random numbers.
         name: the audit's name.
     """
+    key = (populate, models, countries, topics, samples, judges, seed, name)
+    fill_once(db, key, lambda: _fill(db, models, countries, topics, samples, judges, seed, name))
+    return audits.get_audit(db, name)
+
+
+def _fill(
+    db: Database, models: int, countries: int, topics: int, samples: int, judges: int | None, seed: int, name: str
+) -> None:
     rng = np.random.default_rng(seed)
     names = NAMES[:models]
     survey = _survey(rng, COUNTRIES[:countries], TOPICS[:topics])
@@ -117,7 +126,6 @@ def populate(
     for rating in _ratings(conflicts):
         add_rating(db, audit.id, rating)
     audits.set_stage(db, audit.id, audits.FINISHED)
-    return audits.get_audit(db, name)
 
 
 def _config(name: str, names: Sequence[str], samples: int, seed: int) -> AuditConfig:
