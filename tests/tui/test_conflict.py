@@ -223,8 +223,8 @@ async def test_a_long_question_is_read_whole_while_blind(run: Run, db: Database)
     words = [f"word{number}" for number in range(250)]
     save_review_audit(db, name="long", conflicts=1, wording=" ".join(words) + "\n(A) yes\n(B) no")
     async with open_conflict(run, "long") as driver:
-        for words in ("word0 ", "i whole question", "1 left"):
-            assert words in driver.text
+        for shown in ("word0 ", "i whole question", "1 left"):
+            assert shown in driver.text
         await driver.press("i")
         read = driver.text
         for _ in range(30):

@@ -54,7 +54,7 @@ def gap_sentences_of(report: Report, regions: RegionsReport) -> list[str]:
 
 def test_equal_models_are_rarely_named_for_a_gap(report: Report) -> None:
     n_named = n_by_interval = 0
-    n_audits = 12
+    n_audits = 20
     for seed in range(n_audits):
         regions = simulate_regions(seed)
         n_named += bool(gap_sentences_of(report, regions))
