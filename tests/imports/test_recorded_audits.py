@@ -309,8 +309,8 @@ def test_a_row_that_cannot_be_used_is_named_and_nothing_is_stored(
 def test_an_import_under_the_same_name_replaces_the_audit(imported: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("model,country,topic,sample,text\nz,Japan,divorce,0,SCORE = 1\n")
     assert import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="old", storage=imported).replaced
-    for load in (results.load_traces, results.load_scores):
-        assert [row.model for row in load_stored(imported, load, name="old")] == ["z"]
+    assert [trace.model for trace in load_stored(imported, results.load_traces, name="old")] == ["z"]
+    assert [score.model for score in load_stored(imported, results.load_scores, name="old")] == ["z"]
 
 
 def test_verdicts_cannot_be_imported_into_an_audit_that_was_run(storage: str, tmp_path: Path) -> None:
