@@ -33,7 +33,7 @@ def test_logprobs_equal_those_computed_directly_with_transformers(smollm2: Path,
     model: Any = scorer._model
     assert model.dtype == torch.float32
     for beginning, ends in (
-        ("In Germany, divorce is", ENDS[::3]),
+        ("In Germany, divorce is", ENDS[::12]),
         ("People in Côte d’Ivoire believe that sex before marriage is", ENDS[:2]),
     ):
         expected_logprobs = [_direct(torch, model, tokenizer, beginning, end) for end in ends]

@@ -240,7 +240,7 @@ def test_a_thread_computes_on_all_cores_or_leaves_one(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("n_cores", "n_texts", "expected_threads", "cores_each"),
-    [(1, 200, 1, 1), (2, 200, 2, 1), (2, 32, 1, 2), (3, 33, 2, 1), (8, 200, 4, 2)],
+    [(1, 70, 1, 1), (2, 70, 2, 1), (2, 32, 1, 2), (3, 33, 2, 1), (8, 130, 4, 2)],
 )
 def test_batches_are_encoded_by_threads_that_share_the_cores(
     encoder: SentenceEncoder,

@@ -377,4 +377,4 @@ class LimiterMachine(RuleBasedStateMachine):
 
 
 def test_no_sequence_of_requests_refusals_and_cancellations_breaks_the_limiter() -> None:
-    run_state_machine_as_test(LimiterMachine, settings=settings(max_examples=100, stateful_step_count=40))
+    run_state_machine_as_test(LimiterMachine, settings=settings(max_examples=40, stateful_step_count=40))

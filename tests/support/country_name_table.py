@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pycountry
-from babel import Locale, localedata
+from babel import localedata
 
 from auditor.surveys.countries import NAMES_FILE, find_english_codes, fold_name
 
@@ -67,12 +67,12 @@ def _is_useful(name: str) -> bool:
 
 
 def _collect_cldr_names() -> dict[str, set[str]]:
-    """Return the codes of countries by folded name of the Unicode CLDR in all languages."""
+    """Return the codes of countries by folded name of the Unicode CLDR, of each locale what it does not inherit."""
     codes_by_name: dict[str, set[str]] = {}
     for identifier in localedata.locale_identifiers():
-        names_by_code = Locale.parse(identifier).territories
+        names_by_code = localedata.load(identifier, merge_inherited=False).get("territories", {})
         for country in pycountry.countries:
-            if country.alpha_2 in names_by_code:
+            if isinstance(names_by_code.get(country.alpha_2), str):
                 codes_by_name.setdefault(fold_name(names_by_code[country.alpha_2]), set()).add(country.alpha_3)
     return codes_by_name
 

@@ -106,7 +106,7 @@ def respelt(name: str, rng: random.Random) -> str:
 
 
 def test_random_surveys_have_the_findings_of_comparing_each_name_with_each() -> None:
-    for seed in range(100):
+    for seed in range(40):
         check_random_survey(seed)
 
 

@@ -157,7 +157,7 @@ def test_imputation_uses_a_respondents_other_answers() -> None:
 
 
 def test_intervals_cover_the_truth_where_nonresponse_is_at_random() -> None:
-    covered, rounds = 0, 200
+    covered, rounds = 0, 100
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         lenient = rng.normal(0, 0.4, (300, 1))
@@ -167,7 +167,7 @@ def test_intervals_cover_the_truth_where_nonresponse_is_at_random() -> None:
         assert imputed_mean.mean is not None
         assert imputed_mean.standard_error is not None
         covered += abs(imputed_mean.mean) <= 1.96 * imputed_mean.standard_error
-    # 95% of 200, within three binomial standard deviations, less what a bootstrap of donors is known to lose.
+    # 95% of 100, within three binomial standard deviations, less what a bootstrap of donors is known to lose.
     assert 0.89 * rounds <= covered <= 0.995 * rounds
 
 

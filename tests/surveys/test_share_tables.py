@@ -71,10 +71,15 @@ def test_rounded_shares_are_divided_by_their_sum_and_counted(tmp_path: Path) -> 
         (",divorce,50,,,1,0,0", "the column 'country' is empty"),
         ("Japan,divorce,50,,,1,0,0\nJapan,divorce,50,,,0,1,0", "line 3: Japan × divorce occurs twice"),
         ("Japan,divorce,50,sex,women,1,0,0", "no row has the shares of all respondents"),
+        ("NA,divorce,,,,0.5,0.25,0.25", "'NA' may be Namibia or a missing value"),
+        ("999,divorce,,,,0.5,0.25,0.25", "999 is not a country in ISO 3166"),
+        ("Türkiye,war,,,,0.5,0.25,0.25\nTurkey,divorce,,,,1,0,0", "'Turkey' and 'Türkiye' are the same country"),
+        ("Japan,divorce,,,,0.9,0.9,0.7", "the shares add up to 2.5, not to 1 (or to 100 in percent)"),
+        ("Japan,divorce,,,,0.1,0.1,0.1", "the shares add up to 0.3, not to 1"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path: Path, row: str, message: str) -> None:
-    with pytest.raises(ImportFileError, match=message):
+    with pytest.raises(ImportFileError, match=re.escape(message)):
         import_share_table(write(tmp_path, f"{row}\n"), 1, 3)
 
 
@@ -150,21 +155,6 @@ def test_a_scale_is_in_the_rows_or_in_the_options(tmp_path: Path) -> None:
         import_share_table(path, 1, 4)
     with pytest.raises(UsageError, match="needs the scale of the answers"):
         import_share_table(write(tmp_path, "Japan,divorce,9,,,1,0,0\n"))
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("NA,divorce,,,,0.5,0.25,0.25\n", "'NA' may be Namibia or a missing value"),
-        ("999,divorce,,,,0.5,0.25,0.25\n", "999 is not a country in ISO 3166"),
-        ("Türkiye,war,,,,0.5,0.25,0.25\nTurkey,divorce,,,,1,0,0\n", "'Turkey' and 'Türkiye' are the same country"),
-        ("Japan,divorce,,,,0.9,0.9,0.7\n", "the shares add up to 2.5, not to 1 (or to 100 in percent)"),
-        ("Japan,divorce,,,,0.1,0.1,0.1\n", "the shares add up to 0.3, not to 1"),
-    ],
-)
-def test_a_row_that_may_mean_something_else_is_refused(tmp_path: Path, row: str, message: str) -> None:
-    with pytest.raises(ImportFileError, match=re.escape(message)):
-        import_share_table(write(tmp_path, row), 1, 3)
 
 
 def test_codes_become_names_and_columns_of_nonresponse_have_many_names(tmp_path: Path) -> None:

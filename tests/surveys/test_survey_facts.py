@@ -30,22 +30,15 @@ def survey(cell: SurveyCell) -> Survey:
     return Survey("s", "t", "s", "{topic} {country}", ("no", "yes"), (cell,))
 
 
-def test_shares_give_all_but_imputation() -> None:
+def test_shares_and_scores_with_nonresponse_give_all_but_imputation() -> None:
     # 50% acceptable, 20% no moral issue, 10% unacceptable, 20% silent.
-    cell = SurveyCell(CELL, 0.4, acceptable=0.5, not_a_moral_issue=0.2, unacceptable=0.1, standard_error=0.1)
+    shares = SurveyCell(CELL, 0.4, acceptable=0.5, not_a_moral_issue=0.2, unacceptable=0.1, standard_error=0.1)
     expected = {"drop": 0.4 / 0.8, "neutral": 0.4, "low": 0.2, "high": 0.6}
-    for treatment in TREATMENTS[:4]:
-        assert apply_treatment(survey(cell), treatment).scores[CELL] == pytest.approx(expected[treatment])
-    assert apply_treatment(survey(cell), "neutral").cells[0].standard_error == 0.1
-    assert apply_treatment(survey(cell), "low").cells[0].standard_error is None
-
-
-def test_score_and_nonresponse_give_the_same_as_shares() -> None:
-    cell = SurveyCell(CELL, 0.5, nonresponse=0.2)
-    assert apply_treatment(survey(cell), "drop").scores[CELL] == 0.5
-    assert apply_treatment(survey(cell), "neutral").scores[CELL] == pytest.approx(0.4)
-    assert apply_treatment(survey(cell), "low").scores[CELL] == pytest.approx(0.2)
-    assert apply_treatment(survey(cell), "high").scores[CELL] == pytest.approx(0.6)
+    for cell in (shares, SurveyCell(CELL, 0.5, nonresponse=0.2)):
+        for treatment in TREATMENTS[:4]:
+            assert apply_treatment(survey(cell), treatment).scores[CELL] == pytest.approx(expected[treatment])
+    assert apply_treatment(survey(shares), "neutral").cells[0].standard_error == 0.1
+    assert apply_treatment(survey(shares), "low").cells[0].standard_error is None
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,16 @@ def text(delimiter: str = ",", rows: list[tuple[str, ...]] = TEXT_ROWS, header: 
     return "".join(delimiter.join(row) + "\r\n" for row in [header, *rows])
 
 
-def write_spreadsheet(path: Path) -> None:
+def write_spreadsheet(path: Path, *rows: tuple[object, ...], merged: str = "") -> Path:
+    """Write rows to the first of two sheets, and merge some of its cells."""
     workbook = openpyxl.Workbook()
-    for row in (HEADER, *ROWS):
+    for row in rows:
         workbook.active.append(row)
+    if merged:
+        workbook.active.merge_cells(merged)
     workbook.create_sheet("notes").append(["made up"])
     workbook.save(path)
+    return path
 
 
 def write_statistics(path: Path) -> None:
@@ -67,7 +71,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "t.jsonl": lambda path: pd.DataFrame(ROWS, columns=list(HEADER)).to_json(path, orient="records", lines=True),
     "t.jsonl.gz": lambda path: pd.DataFrame(ROWS, columns=list(HEADER)).to_json(path, orient="records", lines=True),
     "t.parquet": lambda path: pd.DataFrame(ROWS, columns=list(HEADER)).to_parquet(path),
-    "t.xlsx": write_spreadsheet,
+    "t.xlsx": lambda path: write_spreadsheet(path, HEADER, *ROWS),
     "t.dta": write_statistics,
     "t.sav": write_statistics,
 }
@@ -246,26 +250,16 @@ def test_rows_on_another_sheet_are_not_lost(tmp_path: Path, first: list[str], ot
 )  # fmt: skip
 def test_values_of_merged_cells_are_not_lost(tmp_path: Path, cells: str, is_lost: bool) -> None:
     """Merged cells in columns that are not read, or below the table, hide no value."""
-    workbook = openpyxl.Workbook()
-    for row in (("id", "question", "context", "notes", "more"), ("a", "?", "x", "n", "m"), ("b", "?", "y"),
-                ("c", "?", "z")):  # fmt: skip
-        workbook.active.append(row)
-    workbook.active.merge_cells(cells)
-    workbook.save(tmp_path / "t.xlsx")
-    if not is_lost:
-        assert len(list(read_rows(tmp_path / "t.xlsx", ["id", "question"], ["context"]))) == 3
-        return
-    with pytest.raises(ImportFileError, match=f"the cells {cells} are merged"):
-        list(read_rows(tmp_path / "t.xlsx", ["id", "question"], ["context"]))
+    header, rows = ("id", "question", "context", "notes", "more"), [("a", "?", "x", "n", "m"), "b?y", "c?z"]
+    path = write_spreadsheet(tmp_path / "t.xlsx", header, *map(tuple, rows), merged=cells)
+    with pytest.raises(ImportFileError, match=f"the cells {cells} are merged") if is_lost else nullcontext():
+        assert len(list(read_rows(path, ["id", "question"], ["context"]))) == 3
 
 
 def test_merged_cells_are_found_without_the_private_path_of_a_sheet(tmp_path: Path) -> None:
-    workbook = openpyxl.Workbook()
-    workbook.active.merge_cells("B2:C3")
-    workbook.save(tmp_path / "t.xlsx")
-    by_row = openpyxl.load_workbook(tmp_path / "t.xlsx", read_only=True).active
-    assert [*_iter_merges(tmp_path / "t.xlsx", by_row)] == ["B2:C3"]
-    assert [*_iter_merges(tmp_path / "t.xlsx", SimpleNamespace(title="Sheet"))] == ["B2:C3"]
+    path = write_spreadsheet(tmp_path / "t.xlsx", merged="B2:C3")
+    for sheet in (openpyxl.load_workbook(path, read_only=True).active, SimpleNamespace(title="Sheet")):
+        assert [*_iter_merges(path, sheet)] == ["B2:C3"]
 
 
 def test_columns_of_parquet_have_one_name_each_and_decimals_are_numbers(tmp_path: Path) -> None:
@@ -280,52 +274,40 @@ def test_columns_of_parquet_have_one_name_each_and_decimals_are_numbers(tmp_path
 
 def test_control_characters_of_a_spreadsheet_are_read_as_they_were_written(tmp_path: Path) -> None:
     """Excel stores the carriage return before a line feed as `_x000D_`: an answer was another one."""
-    workbook = openpyxl.Workbook()
-    for row in (("id", "answer"), ("a", "Rome_x000D_\n"), ("b", "one_x000B_two_x0041_")):
-        workbook.active.append(row)
-    workbook.save(tmp_path / "t.xlsx")
-    assert [row.cells["answer"] for row in read_rows(tmp_path / "t.xlsx", ["id", "answer"])] == [
-        "Rome",
-        "one\x0btwo_x0041_",
-    ]
+    rows = (("id", "answer"), ("a", "Rome_x000D_\n"), ("b", "one_x000B_two_x0041_"))
+    path = write_spreadsheet(tmp_path / "t.xlsx", *rows)
+    assert [row.cells["answer"] for row in read_rows(path, ["id", "answer"])] == ["Rome", "one\x0btwo_x0041_"]
 
 
-def test_a_text_of_several_lines_that_lists_names_is_one_row(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text('model,country,text\nm,Peru,"As in\nChile, Peru, Bolivia\nm, Peru, ok"\n')
-    assert len(list(read_rows(tmp_path / "t.csv", ["model", "country", "text"]))) == 1
+@pytest.mark.parametrize(
+    ("content", "column", "values"),
+    [
+        ('model,country,text\nm,Peru,"As in\nChile, Peru, Bolivia\nm, Peru, ok"\n', "country", ["Peru"]),
+        ('id,text\n1,"About\n1,000 people\nwould say so.\nIt depends."\n', "id", ["1"]),
+        ('model,text,n\nm,"yes,\nm,yes,or no",1\n', "model", ["m"]),  # no row before the text
+        ('text\n"a\n\na"\n"\n"\n', "text", ["a\n\na", ""]),
+        ("\ufeff\ufeffid,answer\na,x\n\ufeffb,y\n", "id", ["a", "b"]),
+    ],
+    ids=["a text that lists names", "a line that could be no row", "a line like a row", "empty lines",
+         "a byte order mark within a joined file"],
+)  # fmt: skip
+def test_lines_of_a_text_are_no_rows_and_marks_no_part_of_a_name(
+    tmp_path: Path, content: str, column: str, values: list[str]
+) -> None:
+    (tmp_path / "t.csv").write_text(content, encoding="utf-8")
+    columns = content.lstrip("\ufeff").partition("\n")[0].split(",")
+    assert [row.cells[column] for row in read_rows(tmp_path / "t.csv", columns)] == values
 
 
-def test_lines_of_a_text_are_no_rows_if_one_of_them_could_be_none(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text('id,answer\n1,"About\n1,000 people\nwould say so.\nIt depends."\n')
-    assert len(list(read_rows(tmp_path / "t.csv", ["id", "answer"]))) == 1
-    (tmp_path / "t.csv").write_text('model,text,n\nm,"yes,\nm,yes,or no",1\n')  # no row before the text
-    assert len(list(read_rows(tmp_path / "t.csv", ["model", "text", "n"]))) == 1
-    (tmp_path / "t.csv").write_text('text\n"a\n\na"\n"\n"\n')
-    assert [row.cells["text"] for row in read_rows(tmp_path / "t.csv", ["text"])] == ["a\n\na", ""]
-
-
-def test_a_byte_order_mark_within_a_joined_file_is_no_part_of_a_name(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("\ufeff\ufeffid,answer\na,x\n\ufeffb,y\n", encoding="utf-8")
-    assert [row.cells["id"] for row in read_rows(tmp_path / "t.csv", ["id", "answer"])] == ["a", "b"]
-
-
-def test_a_spreadsheet_with_an_error_names_the_row(tmp_path: Path) -> None:
-    workbook = openpyxl.Workbook()
-    for row in (HEADER, ("Norway", "divorce", "#N/A", 1)):
-        workbook.active.append(row)
-    workbook.save(tmp_path / "t.xlsx")
-    with pytest.raises(ImportFileError, match="row 2 has the error #N/A"):
-        load_survey(tmp_path / "t.xlsx")
-
-
-def test_a_formula_without_its_result_is_no_empty_cell(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [("#N/A", "row 2 has the error #N/A"), ("=0.5+0.1", r"row 2 has the formula =0\.5\+0\.1 without its result")],
+)
+def test_an_error_and_a_formula_without_its_result_are_no_empty_cells(tmp_path: Path, score: str, message: str) -> None:
     """Programs that write spreadsheets without computing them leave formulas without results."""
-    workbook = openpyxl.Workbook()
-    for row in (HEADER, ("Norway", "divorce", "=0.5+0.1", 1)):
-        workbook.active.append(row)
-    workbook.save(tmp_path / "t.xlsx")
-    with pytest.raises(ImportFileError, match=r"row 2 has the formula =0\.5\+0\.1 without its result"):
-        load_survey(tmp_path / "t.xlsx")
+    path = write_spreadsheet(tmp_path / "t.xlsx", HEADER, ("Norway", "divorce", score, 1))
+    with pytest.raises(ImportFileError, match=message):
+        load_survey(path)
 
 
 @pytest.mark.parametrize("is_computed", [True, False])
