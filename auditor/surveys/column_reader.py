@@ -65,6 +65,7 @@ class DistinctValueColumn:
         row_numbers: shape (rows,), number of each row: in a spreadsheet, that which programs show; of JSONL, its line;
             else from 1 below the header.
         missing: values that an SPSS file declares as missing; a mapping may list them as nonresponse or a group.
+        has_commas: whether the file has commas in the column's numbers, which `values` have as points or without.
     """
 
     name: str
@@ -73,6 +74,7 @@ class DistinctValueColumn:
     value_index: NDArray[np.int32]
     row_numbers: NDArray[np.int64]
     missing: frozenset[ColumnValue] = frozenset()
+    has_commas: bool = False
 
     def select_rows(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> DistinctValueColumn:
         """Return the column with the rows of a mask, or of positions, and only the values that occur in them."""
@@ -197,10 +199,7 @@ def _read_text_columns(path: Path, select: ColumnSelection) -> list[DistinctValu
         for name, texts in batch.columns.items():
             texts_by_name[name] += texts
     indices = np.arange(len(numbers), dtype=np.int32)
-    columns = {
-        name: _make_text_column(name, normalize_numbers(texts, DELIMITERS[0]), indices, {})
-        for name, texts in texts_by_name.items()
-    }
+    columns = {name: _make_text_column(name, texts, DELIMITERS[0], indices) for name, texts in texts_by_name.items()}
     return [dataclasses.replace(columns[name], row_numbers=np.array(numbers, np.int64)) for name in names]
 
 
@@ -405,21 +404,27 @@ def _column_from_arrow(name: str, chunked: Any, delimiter: str) -> DistinctValue
     # Each chunk has a dictionary of its own until they are unified.
     unified = chunked.unify_dictionaries()
     if not unified.num_chunks:
-        return _make_text_column(name, [], np.empty(0, np.int32), {})
-    texts = normalize_numbers(unified.chunk(0).dictionary.to_pylist(), delimiter)
+        return _make_text_column(name, [], delimiter, np.empty(0, np.int32))
+    texts = unified.chunk(0).dictionary.to_pylist()
     value_index = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks])
-    return _make_text_column(name, texts, value_index, {})
+    return _make_text_column(name, texts, delimiter, value_index)
 
 
 def _make_text_column(
-    name: str, texts: Sequence[str], value_index: NDArray[np.int32], labels: Mapping[ColumnValue, str]
+    name: str, texts: Sequence[str], delimiter: str, value_index: NDArray[np.int32]
 ) -> DistinctValueColumn:
     """Build a column from text values; values that only differ in surrounding whitespace are merged."""
-    values: list[ColumnValue] = [text.strip() or None for text in texts]
+    normalized_texts = normalize_numbers(texts, delimiter)
+    values: list[ColumnValue] = [text.strip() or None for text in normalized_texts]
     position_by_value = {value: position for position, value in enumerate(dict.fromkeys(values))}
     new_positions = np.array([position_by_value[value] for value in values], np.int32)
     return DistinctValueColumn(
-        name, tuple(position_by_value), labels, new_positions[value_index], np.arange(1, value_index.size + 1)
+        name,
+        tuple(position_by_value),
+        {},
+        new_positions[value_index],
+        np.arange(1, value_index.size + 1),
+        has_commas=normalized_texts != list(texts),
     )
 
 

@@ -433,7 +433,7 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
                 "Correct it, or name another weight column in the mapping.",
             )
     unclear = [value for value in column.values if isinstance(value, str) and looks_like_thousands(value)]
-    if unclear and has_decimal_commas(path):
+    if unclear and not column.has_commas and has_decimal_commas(path):
         row = column.first_row_number(column.values.index(unclear[0]))
         raise ImportFileError(
             f"{path}: row {row}, column '{column.name}': the weight {unclear[0]} can be read in two ways, since "

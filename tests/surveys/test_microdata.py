@@ -297,6 +297,12 @@ def test_weights_whose_points_can_be_read_in_two_ways_are_refused(tmp_path: Path
     assert reading.weight_range == (1.5, 900)
 
 
+def test_weights_with_decimal_commas_may_have_three_decimals(tmp_path: Path) -> None:
+    reading = import_text(tmp_path, "c;w;q1;q2\nFR;1,268;1;1\nFR;0,5;9;9\n", columns='weight = "w"').reading
+    assert reading is not None
+    assert reading.weight_range == (0.5, 1.268)
+
+
 def test_of_columns_that_differ_in_case_the_named_one_is_read(tmp_path: Path) -> None:
     content = "c,Q1,q1,q2\nFR,9,1,1\n"
     assert import_text(tmp_path, content).survey.cells[0].score == -1
