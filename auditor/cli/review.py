@@ -6,6 +6,7 @@ import getpass
 import os
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -131,7 +132,7 @@ class LabelCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert `DRAWN_SAMPLE` after a `--sample` that no number follows."""
         complete: list[str] = []
-        for argument, following in zip(args, [*args[1:], ""], strict=True):
+        for argument, following in pairwise([*args, ""]):
             complete.append(argument)
             if argument == SAMPLE_OPTION and not following.removeprefix("-").isdecimal():
                 complete.append(str(DRAWN_SAMPLE))

@@ -270,3 +270,8 @@ def test_a_rater_whose_name_was_stored_as_typed_goes_on(moral_storage: str, stor
         append_labels(db, audit.id, [replace(make_label(read_trace_key(unit.parts), is_valid=True), rater=stored_name)])
     assert "1 done (1 by you)" in succeed("review", "moral", "--sample", "--plain", "--rater", stored_name).stdout
     assert "You label as ben." in succeed("review", "moral", "--sample", "--plain", "--rater", " ben ").stdout
+
+
+def test_without_arguments_the_audits_are_listed(storage: str) -> None:
+    result = succeed("review")
+    assert "1. population: " in result.stdout
