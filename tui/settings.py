@@ -97,6 +97,7 @@ THEMES = (DARK, LIGHT)
 
 
 SETTINGS_FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
+STATE_FILE = "review-state.json"
 SHOWN_NAMES = "Press `?` in the app to see the names."
 KNOWN_KEYS = ("theme", "open_next", "keys", "filters")
 
@@ -126,17 +127,17 @@ class ReviewSettings:
     def save_filter(self, name: str, filter_text: str) -> None:
         """Save a filter under a name."""
         self.filters[name] = filter_text
-        self._save_state()
+        self._save_state(filters={name: filter_text})
 
     def delete_filter(self, name: str) -> None:
         """Delete a saved filter; one that is defined in `review.toml` returns at the next start."""
         self.filters.pop(name, None)
-        self._save_state()
+        self._save_state(filters={name: None})
 
     def save_theme(self, name: str) -> None:
         """Save the name of the theme."""
         self.theme = name
-        self._save_state()
+        self._save_state(theme=name)
 
     def toggle_open_next(self, word: str = "") -> None:
         """Save whether the next conflict opens by itself after a decision: the opposite, or as `on` or `off` says.
@@ -147,13 +148,20 @@ class ReviewSettings:
         if word not in ("", "on", "off"):
             raise UsageError(f"'{to_single_line(word)}' is not a value of open-next.", "Enter 'on' or 'off'.")
         self.open_next = word == "on" if word else not self.open_next
-        self._save_state()
+        self._save_state(open_next=self.open_next)
 
-    def _save_state(self) -> None:
-        """Write the changed settings to `review-state.json`."""
+    def _save_state(self, *, filters: Mapping[str, str | None] | None = None, **changes: Any) -> None:
+        """Write changed settings to `review-state.json`; the others stay as another window may have saved them.
+
+        Args:
+            filters: changed filters by name; None for one that was deleted.
+            changes: other settings by name.
+        """
         make_folder(self.folder)
-        path = self.folder / "review-state.json"
-        state = {"theme": self.theme, "open_next": self.open_next, "filters": self.filters}
+        path = self.folder / STATE_FILE
+        state = {"theme": self.theme, "open_next": self.open_next, **_read_saved_state(path), **changes}
+        saved_filters = {**state.get("filters", {}), **(filters or {})}
+        state["filters"] = {name: text for name, text in saved_filters.items() if text is not None}
         write_atomically(json.dumps(state, indent=1), path)
 
 
@@ -168,7 +176,7 @@ def load_review_settings(folder: Path | None = None) -> ReviewSettings:
             actions of a screen.
     """
     folder = folder or Path(os.environ.get(SETTINGS_FOLDER_VARIABLE) or platformdirs.user_config_path("auditor"))
-    state = _read_saved_state(folder / "review-state.json")
+    state = _read_saved_state(folder / STATE_FILE)
     user_settings = _read_settings_file(folder / "review.toml")
     keys = {str(name): str(text) for name, text in user_settings.get("keys", {}).items()}
     filters = {str(name): str(text) for name, text in user_settings.get("filters", {}).items()}
@@ -210,7 +218,10 @@ def _read_saved_state(path: Path) -> dict[str, Any]:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return state if isinstance(state, dict) else {}
+    if not isinstance(state, dict):
+        return {}
+    valid_types = {"theme": str, "open_next": bool, "filters": dict}
+    return {name: state[name] for name, kind in valid_types.items() if isinstance(state.get(name), kind)}
 
 
 def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:

@@ -72,3 +72,22 @@ def test_action_ids_are_unique_and_the_state_file_is_json(tmp_path: Path) -> Non
     settings.save_filter("a", "b")
     assert json.loads((tmp_path / "review-state.json").read_text())["filters"] == {"a": "b"}
     assert [path.name for path in tmp_path.iterdir()] == ["review-state.json"]
+
+
+def test_two_windows_keep_what_each_of_them_saves(tmp_path: Path) -> None:
+    load_review_settings(tmp_path).save_filter("old", "gap:>1")
+    first, second = load_review_settings(tmp_path), load_review_settings(tmp_path)
+    first.save_filter("wide", "gap:>1.5")
+    first.save_theme(LIGHT.name)
+    second.toggle_open_next("off")
+    second.save_filter("near", "gap:<0.5")
+    second.delete_filter("old")
+    reloaded = load_review_settings(tmp_path)
+    assert reloaded.filters == {"wide": "gap:>1.5", "near": "gap:<0.5"}
+    assert (reloaded.theme, reloaded.open_next) == (LIGHT.name, False)
+
+
+@pytest.mark.parametrize("state", [{"filters": []}, {"filters": None}, {"theme": 3}, {"open_next": "no"}])
+def test_a_saved_value_of_another_type_is_ignored(tmp_path: Path, state: dict[str, object]) -> None:
+    (tmp_path / "review-state.json").write_text(json.dumps(state), encoding="utf-8")
+    assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
