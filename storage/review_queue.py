@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.sql.selectable import CTE, FromClause
 
-from auditor.domain import Conflict, ConflictKind, Decision, Rating
+from auditor.domain import Conflict, ConflictKind, Decision, Rating, RatingAction
 from auditor.storage.conflict_status import (
     CONFLICT_KEY_COLUMNS,
     RATED_COLUMNS,
@@ -101,7 +101,7 @@ class ConflictQuery:
         """Query of the columns of `QueueRow`."""
         summary = self._rating_summary.c
         columns = [self.conflict.c[name] for name in (*CONFLICT_KEY_COLUMNS, "kind", *RATED_COLUMNS)]
-        rating_columns = [summary.decision, summary.score, summary.flagged, summary.note]
+        rating_columns = [summary.decision, summary.score, summary.flagged, summary.note, summary.act]
         raters = self.n_raters.label("raters"), self.n_direct_raters.label("direct_raters")
         query = sa.select(*columns, self.status.label("standing"), *raters, *rating_columns)
         query = query.add_columns(self._is_revealed.label("seen")).select_from(self.from_clause).where(self.in_audit)
@@ -277,7 +277,8 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
     key = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
     is_by_rater = ratings.c.rater == rater
     rater_columns = [
-        sa.func.max(sa.case((is_by_rater, ratings.c[name]))).label(name) for name in ("decision", "score", "note")
+        sa.func.max(sa.case((is_by_rater, ratings.c[name]))).label(name)
+        for name in ("decision", "score", "note", "act")
     ]
     flagged = sa.func.max(sa.case((sa.and_(is_by_rater, ratings.c.flagged), 1), else_=0)).label("flagged")
     decision_counts = [
@@ -473,4 +474,5 @@ def _parse_queue_row(row: sa.RowMapping) -> QueueRow:
         revealed=bool(row["seen"]),
         answer_left=row["answer_left"],
         answer_right=row["answer_right"],
+        skipped=row["decision"] == Decision.SKIP.value and row["act"] == RatingAction.DECIDE.value,
     )

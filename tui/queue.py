@@ -254,7 +254,8 @@ def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[st
 
 def format_rating(row: QueueRow) -> str:
     """Format the rater's decision, with symbols for a flag and a note."""
-    symbol = DECISION_SYMBOLS[row.decision]
+    has_chosen = row.skipped or (row.decision is not None and row.decision.resolves_conflict)
+    symbol = DECISION_SYMBOLS[row.decision if has_chosen else None]
     label = (
         format_score(row.score) if row.decision and row.decision.needs_score and row.score is not None else symbol.label
     )
