@@ -163,7 +163,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
         if item is None or not self.accepts_decisions or self.n_pending_saves:
             return
         choices = item.unit.kind.choices
-        if number > len(choices):
+        if number > len(choices) or not self.check_window_size():
             return
         if item.item.missing:
             self.notify(f"There is nothing to label. {item.item.missing}", markup=False)

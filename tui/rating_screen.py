@@ -21,6 +21,8 @@ T = TypeVar("T")
 ItemT = TypeVar("ItemT")
 DECISION_DELAY_S = 0.4
 """Time for which an item that opened by itself must have been visible before decision keys act on it."""
+MIN_COLUMNS, MIN_ROWS = 80, 24
+"""Smallest window in which a rater can decide: a smaller one shows little or nothing of the texts."""
 SAVED_BUT_UNREADABLE = "Your decision is saved, but it cannot be read at the moment. Open it again later."
 
 
@@ -76,6 +78,19 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
     def accepts_decisions(self) -> bool:
         """Whether decision keys act; not while the next item is about to open, so that nothing is decided unseen."""
         return self.item is not None and not self._is_advancing and time.monotonic() >= self.accepts_decisions_at
+
+    def check_window_size(self) -> bool:
+        """Whether the window shows enough for a decision; if not, say how large it must be."""
+        width, height = self.app.size
+        if width >= MIN_COLUMNS and height >= MIN_ROWS:
+            return True
+        self.notify(
+            f"Nothing is saved: the window has {width} × {height} characters, and decisions need {MIN_COLUMNS} × "
+            f"{MIN_ROWS}. Enlarge the window, or make its letters smaller.",
+            severity="warning",
+            markup=False,
+        )
+        return False
 
     def save_item(
         self,
@@ -243,6 +258,8 @@ class RatingScreen(SavingScreen[ReviewItem]):
             return
         if not made_decision.resolves_conflict:
             self._skip(item, made_decision)
+        elif not self.check_window_size():
+            return
         elif made_decision.needs_score:
             self._ask_score(item, made_decision, item.row.score)
         else:

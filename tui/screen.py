@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -18,7 +19,7 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
 from auditor.tui import key_bindings
-from auditor.tui.formatting import to_single_line
+from auditor.tui.formatting import fit_width, to_single_line
 from auditor.tui.key_bindings import Action, ScreenName
 
 if TYPE_CHECKING:
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
     from auditor.tui.rater_app import RaterApp
 
 T = TypeVar("T")
+PATH_SEPARATOR = " › "
+MIN_NAME_WIDTH = 8
+
+
+def _shorten_longest(names: list[str], width: int) -> list[str]:
+    """Cut the longest of the names of a path, such as that of an audit, so that the others are within a width."""
+    longest = max(names, key=cell_len)
+    excess = cell_len(PATH_SEPARATOR.join(names)) - width
+    if excess <= 0:
+        return names
+    short = fit_width(longest, max(cell_len(longest) - excess, MIN_NAME_WIDTH))
+    return [short if name == longest else name for name in names]
 
 
 class ReviewScreen(Screen[None]):
@@ -66,12 +79,14 @@ class ReviewScreen(Screen[None]):
 
         A click on the path goes back, as the key does.
         """
-        parts = [Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)]
+        right = right or self.rater_app.rater_badge
+        free_width = (self.size.width or 80) - 3 - right.cell_length
+        names = _shorten_longest([to_single_line(part) for part in ("auditor", *path)], free_width)
+        parts = [Content.styled(name, "bold") for name in names]
         if self.leads_back:
             parts = [*(part.stylize(Style.from_meta({"@click": "app.go_back"})) for part in parts[:-1]), parts[-1]]
-        trail = Content(" › ").join(parts)
+        trail = Content(PATH_SEPARATOR).join(parts)
         bar = self.query_one("#bar", Static)
-        right = right or self.rater_app.rater_badge
         padding = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
         bar.update(Content.assemble(trail, " " * padding, right), layout=False)
 

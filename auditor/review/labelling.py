@@ -440,9 +440,16 @@ class LabelQueue:
         return replace(opened, label=self.session.find_label(opened.unit))
 
     def undo(self) -> OpenUnit | None:
-        """Undo the rater's last act and load its unit; None if there is nothing to undo."""
+        """Undo the rater's last act and load its unit; None if there is nothing to undo.
+
+        A unit that has no label any more keeps the aspects and the note that were undone, as a draft.
+        """
         label = self.session.undo()
-        return None if label is None else self.load(label.unit)
+        if label is None:
+            return None
+        if self.session.find_label(label.unit) is None:
+            self._drafts[label.unit] = LabelDraft(label.aspects, label.note)
+        return self.load(label.unit)
 
     # --- progress
 

@@ -138,7 +138,8 @@ async def test_undo_and_redo_open_the_conflict_they_change(run: Run) -> None:
         assert second != first
         await driver.press("u", "u")
         assert driver.conflict.conflict_key == first
-        assert "skipped, not decided by you" in driver.text
+        assert "not decided by you" in driver.text
+        assert "skipped" not in driver.text, "the decision was undone, and nothing was skipped"
         await driver.press("u")
         assert driver.messages[-1] == "There is nothing to undo."
         await driver.press("r", "r")
@@ -311,3 +312,24 @@ async def test_a_refused_sample_is_called_refused(run: Run, db: Database) -> Non
         await driver.press("enter", "enter")
         assert "1 refused · 1 rate limited" in driver.text
         assert "failed" not in driver.text
+
+
+async def test_only_a_conflict_that_the_rater_skipped_is_called_skipped(run: Run) -> None:
+    async with run() as driver:
+        await open_first_conflict(driver)
+        await driver.press("f", "v")
+        assert "skipped" not in driver.text
+        await driver.press("escape")
+        assert "skipped" not in driver.text
+        await driver.press("space", "s", "left_square_bracket", "escape")
+        assert driver.text.count("– skipped") == 1
+
+
+@pytest.mark.parametrize("size", [(79, 24), (80, 23), (40, 10)])
+async def test_no_decision_is_saved_in_a_window_that_is_too_small_to_read_it(run: Run, size: tuple[int, int]) -> None:
+    async with run(size=size) as driver:
+        await open_first_conflict(driver)
+        await driver.press("1", "3", "5")
+        assert driver.log == []
+        expected = f"Nothing is saved: the window has {size[0]} × {size[1]} characters, and decisions need 80 × 24."
+        assert driver.messages[-1].startswith(expected)

@@ -380,3 +380,25 @@ async def test_each_kind_has_its_text_and_its_keys(
     stored = labels.load_labels(shared_db, audit.id, LabelKind(kind))
     assert [label.value for label in stored] == values.split()
     assert all(label.text_hash for label in stored)
+
+
+async def test_no_label_is_saved_in_a_window_that_is_too_small_to_read_it(
+    start: StartLabelling, db: Database, audit: Audit
+) -> None:
+    async with start(size=(80, 16)) as driver:
+        await driver.press("1")
+        assert stored(db, audit) == []
+        assert driver.messages[-1].startswith("Nothing is saved: the window has 80 × 16 characters")
+
+
+async def test_an_undone_label_leaves_its_note_and_aspects(start: StartLabelling, db: Database, audit: Audit) -> None:
+    async with start() as driver:
+        await driver.press("x", "n")
+        await driver.type("a note")
+        await driver.press("enter", "1", "u")
+        assert stored(db, audit) == []
+        assert screen_of(driver).item.draft.note == "a note"  # type: ignore[union-attr]
+        await driver.press("2")
+        assert [(label.value, label.note, len(label.aspects)) for label in stored(db, audit)] == [
+            ("INVALID", "a note", 1)
+        ]
