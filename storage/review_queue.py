@@ -281,9 +281,7 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
         for name in ("decision", "score", "note", "act")
     ]
     flagged = sa.func.max(sa.case((sa.and_(is_by_rater, ratings.c.flagged), 1), else_=0)).label("flagged")
-    decision_counts = [
-        _count_if(ratings.c.decision == decision.value).label(f"n_{decision}") for decision in RESOLVING_DECISIONS
-    ]
+    decision_counts = [_count_decisions(ratings, decision).label(f"n_{decision}") for decision in RESOLVING_DECISIONS]
     has_decided = resolves_conflict(ratings.c.decision)
     n_raters = _count_if(has_decided).label("raters")
     n_direct_raters = _count_if(sa.and_(has_decided, ratings.c.follows.is_(None))).label("direct_raters")
@@ -292,6 +290,19 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
         .group_by(*key)
         .cte("people")
     )
+
+
+def _count_decisions(ratings: CTE, decision: Decision) -> sa.ColumnElement[int]:
+    """Number of people who decided so; of custom scores with opposite signs, the more frequent sign counts alone.
+
+    One person calls acceptable what the other calls unacceptable: they agree on neither. A score of 0 goes with both.
+    """
+    has_decided = ratings.c.decision == decision.value
+    if not decision.needs_score:
+        return _count_if(has_decided)
+    score = sa.func.coalesce(ratings.c.score, 0.0)
+    n_not_below, n_not_above = (_count_if(sa.and_(has_decided, condition)) for condition in (score >= 0, score <= 0))
+    return sa.case((n_not_below > n_not_above, n_not_below), else_=n_not_above)
 
 
 def _count_if(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:

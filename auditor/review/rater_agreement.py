@@ -27,6 +27,9 @@ from auditor.storage.votes import make_verdict_filter
 BlindDecisions = Mapping[ConflictKey, Mapping[str, Decision]]
 """Blind decision by conflict and rater."""
 
+BlindRatings = Mapping[ConflictKey, Mapping[str, Rating]]
+"""Blind rating by conflict and rater."""
+
 RatedT = TypeVar("RatedT", bound=Hashable)
 """What is rated: a conflict, or a unit that is labelled."""
 UnitsFinder = Callable[[Iterable[RatedT]], Units]
@@ -59,6 +62,18 @@ class RaterAgreement:
 
 
 def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
+    """Load each rater's last blind decision on each conflict: see `load_blind_ratings`."""
+    return select_decisions(load_blind_ratings(db, audit_id))
+
+
+def select_decisions(blind_ratings: BlindRatings) -> BlindDecisions:
+    """Return the decisions of ratings."""
+    return {
+        key: {rater: rating.decision for rater, rating in by_rater.items()} for key, by_rater in blind_ratings.items()
+    }
+
+
+def load_blind_ratings(db: Database, audit_id: int) -> BlindRatings:
     """Load each rater's last blind decision on each conflict, if the conflict still has the scores that were rated.
 
     A decision that settled several conflicts of a cell counts once, for the conflict on which it was made.
@@ -67,15 +82,15 @@ def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
     for entry in select_current_entries(db, audit_id, rating_log.load_entries(db, audit_id)):
         if not entry.rating.shown:  # `shown` names the hidden evidence that the rater had seen: empty if blind
             last_ratings.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
-    decisions_by_conflict = {
+    deciding_ratings = {
         key: {
-            rater: rating.decision
+            rater: rating
             for rater, rating in by_rater.items()
             if rating.decision.resolves_conflict and rating.follows is None
         }
         for key, by_rater in last_ratings.items()
     }
-    return {key: decisions for key, decisions in decisions_by_conflict.items() if decisions}
+    return {key: ratings for key, ratings in deciding_ratings.items() if ratings}
 
 
 def select_current_entries(db: Database, audit_id: int, entries: Iterable[RatingEntry]) -> list[RatingEntry]:
@@ -94,9 +109,20 @@ def find_majority(decisions: Iterable[Decision]) -> Decision | None:
     return most_common if most_common is not None and 2 * counts[most_common] > counts.total() else None
 
 
-def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
+def categorize_ratings(blind_ratings: BlindRatings) -> Mapping[ConflictKey, Mapping[str, Hashable]]:
+    """Return the categories that raters can agree on: decisions, with custom scores below 0 apart from the others.
+
+    Raters whose scores have opposite signs do not agree: one calls unacceptable what the other calls acceptable.
+    """
+    return {
+        key: {rater: (rating.decision, (rating.score or 0.0) < 0) for rater, rating in by_rater.items()}
+        for key, by_rater in blind_ratings.items()
+    }
+
+
+def compute_rater_agreement(categories: Mapping[ConflictKey, Mapping[str, Hashable]]) -> RaterAgreement:
     """Compute the agreement of all raters, and of each two raters who share a conflict, over their blind decisions."""
-    return compute_agreement_on(blind_decisions, conflict_units)
+    return compute_agreement_on(categories, conflict_units)
 
 
 def compute_agreement_on(

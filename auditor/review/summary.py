@@ -14,10 +14,12 @@ from auditor.review.rater_agreement import (
     JudgeCalibration,
     RaterAgreement,
     calibrate_judges,
+    categorize_ratings,
     compute_judge_weights,
     compute_rater_agreement,
-    load_blind_decisions,
+    load_blind_ratings,
     load_judged_sides,
+    select_decisions,
 )
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -66,10 +68,10 @@ class RatingSummary:
 
 def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
     """Load an audit's ratings and verdicts, and compute agreement and calibration."""
-    blind_decisions = load_blind_decisions(db, audit.id)
+    blind_ratings = load_blind_ratings(db, audit.id)
     return RatingSummary(
-        compute_rater_agreement(blind_decisions),
-        tuple(calibrate_judges(load_judged_sides(db, audit, blind_decisions))),
+        compute_rater_agreement(categorize_ratings(blind_ratings)),
+        tuple(calibrate_judges(load_judged_sides(db, audit, select_decisions(blind_ratings)))),
     )
 
 

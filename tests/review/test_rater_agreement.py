@@ -26,10 +26,12 @@ from auditor.review.rater_agreement import (
     BlindDecisions,
     JudgedSide,
     calibrate_judges,
+    categorize_ratings,
     compute_judge_weights,
     compute_rater_agreement,
     find_majority,
     load_blind_decisions,
+    load_blind_ratings,
     load_judged_sides,
 )
 from auditor.review.session import ReviewSession
@@ -259,3 +261,14 @@ def test_decisions_on_changed_scores_do_not_count(db: Database) -> None:
     unchanged, rescored = results.load_conflicts(db, audit.id)
     results.replace_conflicts(db, audit.id, [unchanged, replace(rescored, score_left=0.99)])
     assert list(load_blind_decisions(db, audit.id)) == [ConflictKey(*unchanged.cell, unchanged.left, unchanged.right)]
+
+
+def test_raters_whose_custom_scores_have_opposite_signs_do_not_agree(db: Database) -> None:
+    audit = save_review_audit(db)
+    keys = list(ReviewSession(db, audit, "ada").conflict_keys())[:4]
+    for rater, scores in {"ada": (0.8, 0.8, -0.4, 0.0), "grace": (-0.8, 0.3, -0.1, 0.2)}.items():
+        session = ReviewSession(db, audit, rater)
+        for k, score in zip(keys, scores, strict=True):
+            session.decide(session.load_item(k), Decision.SCORE, score=score, withhold=True)
+    [pair] = compute_rater_agreement(categorize_ratings(load_blind_ratings(db, audit.id))).pairs
+    assert (pair.raw_agreement.value, pair.raw_agreement.n) == (0.75, 4)

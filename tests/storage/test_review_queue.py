@@ -239,11 +239,12 @@ def _conflict(topic: str) -> Conflict:
     )  # fmt: skip
 
 
-def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> Rating:
-    return Rating(Cell("Egypt", ""), "a", "b", score_left, -0.5, rater, decision, datetime(2026, 1, 1, tzinfo=UTC))
+def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5, *, score: float | None = None) -> Rating:
+    decided_at = datetime(2026, 1, 1, tzinfo=UTC)
+    return Rating(Cell("Egypt", ""), "a", "b", score_left, -0.5, rater, decision, decided_at, score)
 
 
-LEFT, RIGHT, BOTH, SKIP = Decision.LEFT, Decision.RIGHT, Decision.BOTH, Decision.SKIP
+LEFT, RIGHT, BOTH, SCORE, SKIP = Decision.LEFT, Decision.RIGHT, Decision.BOTH, Decision.SCORE, Decision.SKIP
 CASES: dict[str, tuple[list[Rating], ConflictStatus, Decision | None, str | None]] = {
     "nobody": ([], ConflictStatus.MAJORITY, None, "a"),
     "right": ([_rating(RIGHT)], ConflictStatus.PERSON, RIGHT, "b"),
@@ -255,6 +256,24 @@ CASES: dict[str, tuple[list[Rating], ConflictStatus, Decision | None, str | None
     "other score": ([_rating(RIGHT, score_left=0.4)], ConflictStatus.MAJORITY, None, "a"),
     "disputed": ([_rating(RIGHT), _rating(LEFT, "bo")], ConflictStatus.DISPUTED, None, None),
     "two of three": ([_rating(RIGHT), _rating(LEFT, "bo"), _rating(RIGHT, "cy")], ConflictStatus.PERSON, RIGHT, "b"),
+    "opposite scores": (
+        [_rating(SCORE, score=0.8), _rating(SCORE, "bo", score=-0.8)],
+        ConflictStatus.DISPUTED,
+        None,
+        None,
+    ),
+    "scores of one sign": (
+        [_rating(SCORE, score=0.8), _rating(SCORE, "bo", score=0.1), _rating(SCORE, "cy", score=-0.1)],
+        ConflictStatus.PERSON,
+        SCORE,
+        None,
+    ),
+    "a score of zero": (
+        [_rating(SCORE, score=0.0), _rating(SCORE, "bo", score=-0.2)],
+        ConflictStatus.PERSON,
+        SCORE,
+        None,
+    ),
     "one skips": ([_rating(RIGHT), _rating(SKIP, "bo")], ConflictStatus.PERSON, RIGHT, "b"),
 }
 

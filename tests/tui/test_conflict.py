@@ -315,8 +315,7 @@ async def test_a_refused_sample_is_called_refused(run: Run, db: Database) -> Non
 
 
 async def test_only_a_conflict_that_the_rater_skipped_is_called_skipped(run: Run) -> None:
-    async with run() as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run) as driver:
         await driver.press("f", "v")
         assert "skipped" not in driver.text
         await driver.press("escape")
@@ -327,8 +326,7 @@ async def test_only_a_conflict_that_the_rater_skipped_is_called_skipped(run: Run
 
 @pytest.mark.parametrize("size", [(79, 24), (80, 23), (40, 10)])
 async def test_no_decision_is_saved_in_a_window_that_is_too_small_to_read_it(run: Run, size: tuple[int, int]) -> None:
-    async with run(size=size) as driver:
-        await open_first_conflict(driver)
+    async with open_conflict(run, size=size) as driver:
         await driver.press("1", "3", "5")
         assert driver.log == []
         expected = f"Nothing is saved: the window has {size[0]} × {size[1]} characters, and decisions need 80 × 24."
