@@ -277,7 +277,7 @@ def test_edit_distance_is_levenshteins_over_the_longer_text(left: str, right: st
     assert edit_distance(left, right) == pytest.approx(distance)
 
 
-@given(st.text("abé 中", max_size=8), st.text("abé 中", max_size=8))
+@given(st.text("abé中", max_size=8), st.text("abé中", max_size=8))
 def test_edit_distance_is_symmetric_and_zero_only_for_copies(a: str, b: str) -> None:
     assert edit_distance(a, b) == edit_distance(b, a)
     assert 0 <= edit_distance(a, b) <= 1

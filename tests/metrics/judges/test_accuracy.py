@@ -22,6 +22,7 @@ from auditor.metrics.judges.accuracy import (
     rogan_gladen,
 )
 from auditor.metrics.labels.prediction_powered import prediction_powered_mean
+from tests.support.hand_jackknife import crossed_variance
 from tests.support.judge_worlds import PanelWorld
 from tests.support.known import known
 
@@ -209,13 +210,7 @@ def test_a_difference_is_recomputed_without_each_country_and_topic() -> None:
         return float(np.nanmean(row[longer]) - np.nanmean(row[~longer]))
 
     value = recompute(np.ones(panel.verdicts.shape[1], dtype=bool))
-    cells = panel.units["country"] * 6 + panel.units["topic"]
-    variances = []
-    for labels in (*panel.units.values(), cells):
-        without = np.array([recompute(labels != unit) for unit in np.unique(labels)])
-        variances.append((len(without) - 1) ** 2 / len(without) * without.var(ddof=1))
-    by_country, by_topic, by_cell = variances
-    variance = max(by_country + by_topic - by_cell / 2, by_country, by_topic)
+    variance = crossed_variance(recompute, **panel.units, cell=panel.units["country"] * 6 + panel.units["topic"])
     assert difference.value == pytest.approx(value)
     half_width = student.ppf(0.975, 5) * np.sqrt(variance)
     assert (difference.ci_low, difference.ci_high) == pytest.approx((value - half_width, value + half_width))

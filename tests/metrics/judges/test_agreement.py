@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import krippendorff
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from auditor.metrics.judges.agreement import (
     krippendorff_alpha,
     leave_one_rater_out,
 )
+from tests.support.hand_jackknife import crossed_variance, jackknife_variance
 from tests.support.known import known
 
 Floats = NDArray[np.float64]
@@ -39,6 +42,11 @@ def _panel(seed: int, raters: int = 5, items: int = 60, categories: int = 4, mis
     return table
 
 
+def alpha_of(ratings: Floats, level: MeasurementLevel = "nominal") -> float:
+    """Krippendorff's alpha by the package of that name."""
+    return float(krippendorff.alpha(reliability_data=ratings, level_of_measurement=level))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_kappa_is_statsmodels(seed: int) -> None:
     counts = count_ratings(_panel(seed))
@@ -50,8 +58,7 @@ def test_kappa_is_statsmodels(seed: int) -> None:
 def test_alpha_is_the_packages(level: MeasurementLevel, missing: float) -> None:
     for seed in range(3):
         ratings = _panel(seed, missing=missing) ** 1.5 - 2
-        want = krippendorff.alpha(reliability_data=ratings, level_of_measurement=level)
-        assert krippendorff_alpha(ratings, level).value == pytest.approx(want, abs=1e-10)
+        assert krippendorff_alpha(ratings, level).value == pytest.approx(alpha_of(ratings, level), abs=1e-10)
 
 
 @pytest.mark.parametrize(("level", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
@@ -190,15 +197,7 @@ def test_the_interval_of_two_categories_is_that_of_the_specific_agreement_by_han
     is_pairable = (~np.isnan(ratings)).sum(axis=0) >= 2
     ratings, countries, topics = ratings[:, is_pairable], countries[is_pairable], topics[is_pairable]
     alpha = krippendorff_alpha(ratings, units={"country": countries, "topic": topics})
-
-    def variance(labels: NDArray[np.intp]) -> float:
-        left_out = np.array(
-            [krippendorff.alpha(ratings[:, labels != u], level_of_measurement="nominal") for u in np.unique(labels)]
-        )
-        return float((len(left_out) - 1) * left_out.var())
-
-    by_country, by_topic = variance(countries), variance(topics)
-    total = max(by_country + by_topic - variance(np.arange(len(topics))) / 2, by_country, by_topic)
+    total = crossed_variance(lambda keep: alpha_of(ratings[:, keep]), countries, topics)
     rarer = ratings == 0
     share = rarer.sum() / (~np.isnan(ratings)).sum()
     assert share < 0.5
@@ -223,13 +222,8 @@ def test_without_units_items_are_left_out_as_a_hand_jackknife_does() -> None:
     has_two = (~np.isnan(ratings)).sum(axis=0) >= 2
     pairable = ratings[:, has_two]
     n = pairable.shape[1]
-    left_out = np.array(
-        [
-            krippendorff.alpha(reliability_data=np.delete(pairable, i, axis=1), level_of_measurement="interval")
-            for i in range(n)
-        ]
-    )
-    value = krippendorff.alpha(reliability_data=ratings, level_of_measurement="interval")
+    left_out = np.array([alpha_of(np.delete(pairable, i, axis=1), "interval") for i in range(n)])
+    value = alpha_of(ratings, "interval")
     centre = n * value - (n - 1) * left_out.mean()
     half_width = stats.t.ppf(0.975, n - 1) * np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
     assert (alpha.ci_low, alpha.ci_high) == pytest.approx((centre - half_width, min(1, centre + half_width)), abs=1e-9)
@@ -241,18 +235,11 @@ def test_countries_and_topics_are_left_out_as_by_hand(level: MeasurementLevel) -
     countries, topics = np.repeat(np.arange(7), 6), np.tile(np.arange(6), 7)
     ratings = _panel(3, items=42, missing=0.3)
     alpha = krippendorff_alpha(ratings, level, units={"country": countries, "topic": topics})
-    value = krippendorff.alpha(reliability_data=ratings, level_of_measurement=level)
-    centre, variance = value, 0.0
+    centre, variance = (value := alpha_of(ratings, level)), 0.0
     for labels in (countries, topics):
-        left_out = np.array(
-            [
-                krippendorff.alpha(reliability_data=ratings[:, labels != unit], level_of_measurement=level)
-                for unit in np.unique(labels)
-            ]
-        )
-        k = len(left_out)
-        centre -= (k - 1) * (left_out.mean() - value)
-        variance += (k - 1) / k * ((left_out - left_out.mean()) ** 2).sum()
+        left_out = np.array([alpha_of(ratings[:, labels != unit], level) for unit in np.unique(labels)])
+        centre -= (len(left_out) - 1) * (left_out.mean() - value)
+        variance += (len(left_out) - 1) * left_out.var()
     half_width = stats.t.ppf(0.975, 5) * variance**0.5
     assert (alpha.ci_low, alpha.ci_high) == pytest.approx((centre - half_width, centre + half_width), abs=1e-9)
     assert alpha.resampled == ("country", "topic")
@@ -263,15 +250,9 @@ def test_ac1_is_left_out_on_fishers_z_with_half_the_variance_of_cells_subtracted
     countries, topics = np.repeat(np.arange(7), 6), np.tile(np.arange(6), 7)
     ratings = _panel(3, items=42)
     ac1 = gwet_ac1(ratings, units={"country": countries, "topic": topics})
-
-    def variance(labels: NDArray[np.intp]) -> float:
-        k = len(np.unique(labels))
-        left_out = np.array([gwet_ac1(ratings[:, labels != unit], categories=4).value for unit in range(k)], float)
-        z = np.arctanh(left_out)
-        return float((k - 1) / k * ((z - z.mean()) ** 2).sum())
-
-    by_country, by_topic = variance(countries), variance(topics)
-    total = max(by_country + by_topic - variance(np.arange(42)) / 2, by_country, by_topic)
+    total = crossed_variance(
+        lambda keep: math.atanh(known(gwet_ac1(ratings[:, keep], categories=4).value)), countries, topics
+    )
     z, half_width = np.arctanh(known(ac1.value)), stats.t.ppf(0.975, 5) * total**0.5
     assert (ac1.ci_low, ac1.ci_high) == pytest.approx((np.tanh(z - half_width), np.tanh(z + half_width)), abs=1e-9)
 
@@ -311,19 +292,10 @@ def test_the_difference_without_a_rater_is_a_jackknife_of_both_alphas() -> None:
     rater = leave_one_rater_out(ratings, units={"country": countries, "topic": topics})[1]
 
     def difference(table: Floats) -> float:
-        alphas = [
-            krippendorff.alpha(reliability_data=t, level_of_measurement="nominal")
-            for t in (np.delete(table, 1, axis=0), table)
-        ]
-        return float(alphas[0] - alphas[1])
+        return alpha_of(np.delete(table, 1, axis=0)) - alpha_of(table)
 
-    def variance(labels: NDArray[np.intp]) -> float:
-        k = len(np.unique(labels))
-        left_out = np.array([difference(ratings[:, labels != unit]) for unit in range(k)])
-        return float((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
-
-    value, by_country, by_topic = difference(ratings), variance(countries), variance(topics)
-    total = max(by_country + by_topic - variance(np.arange(36)) / 2, by_country, by_topic)
+    value = difference(ratings)
+    total = crossed_variance(lambda keep: difference(ratings[:, keep]), countries, topics)
     half_width = stats.t.ppf(0.975, 5) * total**0.5
     assert rater.difference.value == pytest.approx(value, abs=1e-9)
     ends = (rater.difference.ci_low, rater.difference.ci_high)
@@ -338,12 +310,9 @@ def test_the_difference_without_a_rater_has_as_many_degrees_of_freedom_as_items_
     ratings[1:, 9:] = 1
     ratings[0, 9:15] = 0  # only the rater that is left out gives them
     rater = leave_one_rater_out(ratings)[0]
-    values = [
-        krippendorff.alpha(t[1:], level_of_measurement="nominal")
-        - krippendorff.alpha(t, level_of_measurement="nominal")
-        for t in (np.delete(ratings, i, axis=1) for i in range(60))
-    ]
-    std_error = (59 * np.var(values)) ** 0.5
+    items = np.arange(60)
+    variance = jackknife_variance(lambda keep: alpha_of(ratings[1:, keep]) - alpha_of(ratings[:, keep]), items)
+    std_error = variance**0.5
     assert (ratings[1:] == 0).any(axis=0).sum() == 9
     ends = (rater.difference.ci_low, rater.difference.ci_high)
     assert rater.difference.value is not None

@@ -118,15 +118,20 @@ def test_comparisons_become_an_audit_of_people(tmp_path: Path, storage: str) -> 
     assert logic.judges[0].judge == "people"
 
 
-def test_comparisons_are_labels_on_the_items(tmp_path: Path) -> None:
-    records = (*VOTES, make_record("a" * 500, "b" * 500, 1))
-    dataset = read_summarize_from_feedback(write_json_lines(tmp_path / "x.json", *records), ConversionOptions())
-    items, people = tmp_path / "items.jsonl", tmp_path / "people.jsonl"
+def write_labels(dataset: PublishedDataset, folder: Path, relation: str) -> list[str]:
+    """Write the items and the comparisons of a data set; return people's decisions as labels on the items."""
+    items, people = folder / "items.jsonl", folder / "people.jsonl"
     write_rows(dataset, items, "items")
     write_rows(dataset, people, "comparisons")
     labels = read_people_labels(people)
-    check_people_labels(labels, load_item_sets(items, "preference"), items)
-    assert [label.decision.value for label in labels.values()] == ["B", "TIE", "B"]
+    check_people_labels(labels, load_item_sets(items, relation), items)
+    return [label.decision.value for label in labels.values()]
+
+
+def test_comparisons_are_labels_on_the_items(tmp_path: Path) -> None:
+    records = (*VOTES, make_record("a" * 500, "b" * 500, 1))
+    dataset = read_summarize_from_feedback(write_json_lines(tmp_path / "x.json", *records), ConversionOptions())
+    assert write_labels(dataset, tmp_path, "preference") == ["B", "TIE", "B"]
 
 
 @pytest.mark.parametrize(
@@ -219,14 +224,19 @@ def test_a_permutation_is_read_as_the_authors_program_reads_it() -> None:
     assert parse_permutation("I cannot rank these passages.", 3) == []
 
 
+def write_permutations(folder: Path, *permutations: str) -> Path:
+    path = folder / "p.json"
+    path.write_text(json.dumps(permutations), encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize("form", ["retrieved_passages", "hits"])
 def test_the_score_of_a_passage_is_the_number_of_passages_ranked_after_it(tmp_path: Path, form: str) -> None:
     key = "text" if form == "retrieved_passages" else "content"
     passages = [{key: text, "docid": f"d{text}"} for text in ("x", "y", "z")]
     records = [{"query": query, form: passages, "positive_passages": []} for query in ("q?", "r?", "q?")]
     file = write_json_lines(tmp_path / "marco-train-10k.jsonl", *records)
-    permutations = tmp_path / "p.json"
-    permutations.write_text(json.dumps(["[3] > [1] > [2]", "[2] > [1]", "[1] > [2] > [3]"]), encoding="utf-8")
+    permutations = write_permutations(tmp_path, "[3] > [1] > [2]", "[2] > [1]", "[1] > [2] > [3]")
     dataset = read_rankgpt(file, ConversionOptions(permutations=permutations))
     assert dataset.rows["items"] == [
         PublishedItem("q?", "1", "x", 1.0), PublishedItem("q?", "2", "y", 0.0), PublishedItem("q?", "3", "z", 2.0),
@@ -240,8 +250,7 @@ def test_the_score_of_a_passage_is_the_number_of_passages_ranked_after_it(tmp_pa
 def test_the_first_passages_are_read_as_in_the_paper(tmp_path: Path) -> None:
     passages = [{"content": f"text {i}"} for i in range(1, 13)]
     file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": passages})
-    permutations = tmp_path / "p.json"
-    permutations.write_text(json.dumps(["[12] > [3] > [11] > [1]"]), encoding="utf-8")
+    permutations = write_permutations(tmp_path, "[12] > [3] > [11] > [1]")
     for options, n, ranked in (
         (ConversionOptions(permutations=permutations), 10, ["3", "1"]),
         (ConversionOptions(permutations=permutations, passages=12), 12, ["12", "3", "11", "1"]),
@@ -259,8 +268,7 @@ def test_passages_without_text_are_left_out_and_counted(tmp_path: Path) -> None:
     """Else judges would see the number of the passage as its text."""
     hits = [{"content": text} for text in ("", "y", " ", "z")]
     file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": hits})
-    permutations = tmp_path / "p.json"
-    permutations.write_text('["[1] > [4] > [2] > [3]"]', encoding="utf-8")
+    permutations = write_permutations(tmp_path, "[1] > [4] > [2] > [3]")
     dataset = read_rankgpt(file, ConversionOptions(permutations=permutations))
     assert dataset.rows["items"] == [PublishedItem("q?", "2", "y", 0.0), PublishedItem("q?", "4", "z", 1.0)]
     assert len(dataset.rows["comparisons"]) == 1
@@ -271,18 +279,12 @@ def test_passages_without_text_are_left_out_and_counted(tmp_path: Path) -> None:
     assert "DATASET is the name" in error.value.how_to_fix
 
 
-def test_a_part_without_a_query_is_an_error(tmp_path: Path) -> None:
+def test_a_part_without_a_query_and_permutations_of_another_file_are_errors(tmp_path: Path) -> None:
     file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": [{"content": "x"}, {"content": "y"}]})
-    permutations = tmp_path / "p.json"
-    permutations.write_text('["[1] > [2]"]', encoding="utf-8")
+    permutations = write_permutations(tmp_path, "[1] > [2]")
     with pytest.raises(UsageError, match="--split test: none of 1 sets is in this part"):
         read_dataset("rankgpt", file, ConversionOptions(permutations=permutations, limit=1, split="test"))
-
-
-def test_permutations_of_another_file_are_an_error(tmp_path: Path) -> None:
-    file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": [{"content": "x"}]})
-    permutations = tmp_path / "p.json"
-    permutations.write_text('["[1]", "[1]"]', encoding="utf-8")
+    write_permutations(tmp_path, "[1]", "[1]")
     with pytest.raises(ImportFileError, match=r"p\.json: has 2 permutations, but .*x\.jsonl has 1 queries"):
         read_rankgpt(file, ConversionOptions(permutations=permutations))
     with pytest.raises(UsageError) as error:
@@ -334,12 +336,7 @@ def test_items_are_lines_with_the_event_in_brackets_and_no_order(tmp_path: Path)
 
 def test_relations_are_labels_on_the_items(tmp_path: Path) -> None:
     dataset = read(write_story_file(tmp_path / "train", *MARKS, *RELATIONS).parent)
-    items, people = tmp_path / "items.jsonl", tmp_path / "people.jsonl"
-    write_rows(dataset, items, "items")
-    write_rows(dataset, people, "comparisons")
-    labels = read_people_labels(people)
-    check_people_labels(labels, load_item_sets(items, "temporal"), items)
-    assert len(labels) == len(decided_pairs(dataset)) == 2
+    assert len(write_labels(dataset, tmp_path, "temporal")) == len(decided_pairs(dataset)) == 2
 
 
 def test_the_order_of_events_is_random_and_the_same_for_one_seed(tmp_path: Path) -> None:
@@ -416,7 +413,7 @@ def test_an_event_may_have_parts_in_any_order(tmp_path: Path) -> None:
 
 
 def test_pairs_ordered_both_ways_are_left_out(tmp_path: Path) -> None:
-    lines = [*MARKS, "R1\tBEFORE Arg1:T1 Arg2:T2", "R2\tBEFORE Arg1:T2 Arg2:T1", "R3\tBEFORE Arg1:T1 Arg2:T3"]
+    lines = [*MARKS, *(f"R{i}\tBEFORE Arg1:T{a} Arg2:T{b}" for i, (a, b) in enumerate([(1, 2), (2, 1), (1, 3)]))]
     assert decided_pairs(read(write_story_file(tmp_path / "train", *lines))) == {("fell (T1)", "left (T3)")}
 
 
