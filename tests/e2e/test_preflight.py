@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from auditor.agents.run_context import SilentProgress
 from auditor.config import AuditConfig
 from auditor.console.output import print_error
 from auditor.domain import Purpose
@@ -26,8 +25,9 @@ from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question
 from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.cli_runner import auditor, succeed
-from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.fake_server import FakeServer, answer, completion, error
 from tests.support.killed_runs import run_until
+from tests.support.notices import NoticeRecorder
 
 CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
 DIRECT_CALLS, REVIEWS = 2, 2
@@ -66,14 +66,10 @@ def test_peers_need_no_additional_request(server: FakeServer, storage: str) -> N
 
 
 def test_keys_that_were_not_asked_for_are_counted_in_the_first_answers_too(server: FakeServer, storage: str) -> None:
-    class Notices(SilentProgress):
-        def on_notice(self, text: str) -> None:
-            notices.append(text)
-
-    notices: list[str] = []
+    progress = NoticeRecorder()
     server.script = lambda _: completion('{"norms":"a","reasoning":"b","score":0.5,"country":"x"}')
-    run_audit(small(server, judges=[]), storage=storage, progress=Notices())
-    assert [notice for notice in notices if "'country'" in notice] == [
+    run_audit(small(server, judges=[]), storage=storage, progress=progress)
+    assert [notice for notice in progress.notes if "'country'" in notice] == [
         f"{DIRECT_CALLS} answers of 'model-a' have keys that were not asked for, which are ignored: "
         f"'country' ({DIRECT_CALLS})."
     ]
@@ -130,9 +126,7 @@ def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer,
     )
 
 
-def test_recorded_answers_need_no_preflight_and_their_judge_does(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_recorded_answers_need_no_preflight_but_a_judge_does(server: FakeServer, storage: str, tmp_path: Path) -> None:
     audit = config_with_replay(server, write_log(tmp_path), judges=judges(server, "judge"))
     run_audit(audit, storage=storage)
     assert purposes(storage)["preflight"] == 1
@@ -151,10 +145,9 @@ def test_without_preflight_the_planned_calls_find_out_what_models_accept(server:
 def test_all_unusable_models_and_judges_are_named_before_anything_else_is_sent(
     server: FakeServer, storage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(request: Request) -> Reply:
-        return answer(request) if request.body["model"] == "scripted-a" else error(401, "Invalid API key")
-
-    server.script = refuse
+    server.script = lambda request: (
+        answer(request) if request.body["model"] == "scripted-a" else error(401, "Invalid API key")
+    )
     with pytest.raises(ModelSetupError) as caught:
         run_audit(small(server, 3, judges=judges(server, "judge")), storage=storage)
     for name in ("model-b", "model-c", "judge"):
@@ -184,9 +177,7 @@ def test_answers_name_the_capability_that_they_were_requested_under(server: Fake
 
 
 @pytest.mark.parametrize("point", ["after_response:1", "after_response:2", "before_dispatch:2", "after_record:1"])
-def test_a_run_killed_during_preflight_finds_out_nothing_twice_and_loses_no_answer(
-    server: FakeServer, storage: str, point: str
-) -> None:
+def test_a_run_killed_during_preflight_repeats_and_loses_nothing(server: FakeServer, storage: str, point: str) -> None:
     audit = small(server, judges=judges(server, "judge"))
     assert run_until(audit, storage, point)[0] == -9
     known = {stored.key.model for stored in history(storage)}
@@ -199,9 +190,7 @@ def test_a_run_killed_during_preflight_finds_out_nothing_twice_and_loses_no_answ
     assert repeated <= open_audit("scripted", storage=storage).report().cost.lost
 
 
-def test_the_command_has_options_for_preflight_and_rediscovery(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_run_has_options_for_preflight_and_rediscovery(server: FakeServer, storage: str, tmp_path: Path) -> None:
     file = tmp_path / "audit.json"
     data = small(server, judges=judges(server, "judge")).model_dump(mode="json", exclude_none=True)
     file.with_suffix(".yaml").write_text(json.dumps(data), encoding="utf-8")
@@ -213,10 +202,9 @@ def test_the_command_has_options_for_preflight_and_rediscovery(
 
 
 def test_a_first_question_that_fails_is_not_asked_again_in_the_same_run(server: FakeServer, storage: str) -> None:
-    def refuse_divorce(request: Request) -> Reply:
-        return error(400, "This question is not allowed.") if "divorce" in request.text else answer(request)
-
-    server.script = refuse_divorce
+    server.script = lambda request: (
+        error(400, "This question is not allowed.") if "divorce" in request.text else answer(request)
+    )
     run_audit(small(server, judges=[]), storage=storage)
     assert len(server.requests) == DIRECT_CALLS
     [traces] = open_audit("scripted", storage=storage).report().coverage.total

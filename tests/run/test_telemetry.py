@@ -20,7 +20,8 @@ from auditor.run import open_audit, run_audit
 from auditor.run.telemetry import TracedClient, evaluation_attributes, finish_export, is_sampled, span_ids
 from auditor.storage.results import NewResult
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.fake_server import FakeServer, Reply, answer
+from tests.support.notices import NoticeRecorder
 from tests.support.synthetic_audit import STARTED
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra 'telemetry' is not installed")
@@ -144,10 +145,8 @@ async def test_an_evaluation_is_an_event_on_its_calls_span() -> None:
 def test_a_failed_evaluation_has_an_error_type_and_no_score() -> None:
     unparsed_verdict = NewResult("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
     assert evaluation_attributes(unparsed_verdict) == {
-        "gen_ai.evaluation.name": "peer_review",
-        "auditor.judge": "judge",
-        "error.type": "unparsed",
-    }
+        "gen_ai.evaluation.name": "peer_review", "auditor.judge": "judge", "error.type": "unparsed",
+    }  # fmt: skip
     invalid_verdict = unparsed_verdict._replace(outcome=Outcome.OK, ruling=Ruling.INVALID)
     assert evaluation_attributes(invalid_verdict, include_texts=True)["gen_ai.evaluation.score.label"] == "INVALID"
     assert evaluation_attributes(invalid_verdict, include_texts=True)["gen_ai.evaluation.explanation"] == "what"
@@ -220,10 +219,9 @@ def test_an_audit_exports_every_request_score_and_verdict(
 ) -> None:
     throttle_once = iter([True])
 
-    def script(request: Request) -> Reply:
-        return Reply(429, {"error": {"message": "slow"}}) if next(throttle_once, False) else answer(request)
-
-    server.script = script
+    server.script = lambda request: (
+        Reply(429, {"error": {"message": "slow"}}) if next(throttle_once, False) else answer(request)
+    )
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=theirs")
     section = {"endpoint": collector.url, "headers": {"x-api-key": f"os.environ/{KEY_VARIABLE}"}}
     run_audit(small_audit(server, telemetry=section), storage=storage)
@@ -258,22 +256,12 @@ def test_the_environment_may_name_the_collector_but_does_not_enable_telemetry(
     assert {h.get("x-other") for h in collector.headers} == {"ours"}
 
 
-def test_a_failing_collector_does_not_stop_the_run_and_is_reported(
-    collector: Collector, server: FakeServer, storage: str
-) -> None:
-    from auditor.agents.run_context import SilentProgress
-
-    collector.status = 400
-    notes: list[str] = []
-
-    class Noting(SilentProgress):
-        def on_notice(self, text: str) -> None:
-            notes.append(text)
-
-    audit = run_audit(small_audit(server, telemetry={"endpoint": collector.url}), storage=storage, progress=Noting())
+def test_a_failing_collector_is_reported_after_the_run(collector: Collector, server: FakeServer, storage: str) -> None:
+    collector.status, progress = 400, NoticeRecorder()
+    audit = run_audit(small_audit(server, telemetry={"endpoint": collector.url}), storage=storage, progress=progress)
     assert audit.report().coverage.models[0].ok == 2
-    assert f"Telemetry goes to: {collector.url.removeprefix('http://')}." in "\n".join(notes)
-    assert "16 of 16 spans and events were not delivered to" in notes[-1]
+    assert f"Telemetry goes to: {collector.url.removeprefix('http://')}." in "\n".join(progress.notes)
+    assert "16 of 16 spans and events were not delivered to" in progress.notes[-1]
 
 
 def test_the_collector_is_declared_and_its_key_must_be_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
