@@ -258,10 +258,8 @@ def test_a_repaired_trace_keeps_its_reasoning_and_names_both_calls() -> None:
     second = parse_trace(Answer("k2", Outcome.OK, "SCORE = -0.7"), "m", CELL, 0, "text")
     repaired_trace = merge_repaired_trace(first, second, "text")
     assert (repaired_trace.outcome, repaired_trace.score, repaired_trace.text) == (
-        Outcome.OK,
-        -0.7,
-        "Norms are strict. It leans to never.",
-    )
+        Outcome.OK, -0.7, "Norms are strict. It leans to never.",
+    )  # fmt: skip
     assert (repaired_trace.key, repaired_trace.repair_key) == ("k1", "k2")
 
 

@@ -27,6 +27,7 @@ from tests.agents.test_answer_parsing_task_answer_parsing import NUMBER, NUMBERS
 from tests.agents.test_call_builders import LONG, SURVEY, trace
 from tests.agents.test_peer_review_verdict_parsing import REVIEW
 from tests.support.audit_configs import config
+from tests.support.known import known
 
 CELL = Cell("Germany", "divorce")
 WRAPPERS = (
@@ -128,12 +129,10 @@ def test_a_model_is_shown_its_own_answer_again_without_its_thinking() -> None:
     context: Any = SimpleNamespace(config=audit, survey=SURVEY)
     asked = build_direct_call(audit, SURVEY, audit.models[0], CELL, 0)
     unread = Trace("model-a", CELL, 0, Outcome.UNPARSED, None, "no score")
-    repair_call = build_repair_call(context, asked, unread, "<think>secret</think>no score")
-    assert repair_call is not None
+    repair_call = known(build_repair_call(context, asked, unread, "<think>secret</think>no score"))
     assert repair_call.messages[-2].content == "no score"
     assert build_repair_call(context, asked, unread, "<think>secret</think>") is None, "an empty message is refused"
     review = json.dumps({**REVIEW, "justification": " ".join(LONG[i : i + 5] for i in range(0, 500, 5))})
     judged = build_review_call(audit, SURVEY, audit.models[1], trace("x"), "x")
     shorter = build_shorter_call(judged, Answer("k", Outcome.OK, text=f"<think>secret</think>{review}"), 60, 20_000)
-    assert shorter is not None
-    assert shorter.messages[-2].content == review
+    assert known(shorter).messages[-2].content == review

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -74,14 +74,19 @@ def by_loaded(
     return BackgroundConsistency(load, "words", db, audit_id, stop_event or threading.Event())
 
 
+async def submit(consistency: BackgroundConsistency, cells: Iterable[CellKey] = TEXTS) -> None:
+    """Start, and submit the texts of some cells."""
+    await consistency.start(TEXTS)
+    for cell in cells:
+        consistency.submit(cell, TEXTS[cell])
+
+
 async def start_blocked_encoder(db: Database) -> tuple[CountingEncoder, BackgroundConsistency]:
     """Submit all cells to an encoder that waits for `may_encode`."""
     encoder = CountingEncoder()
     encoder.may_encode.clear()
     consistency = background(encoder, db)
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    await submit(consistency)
     return encoder, consistency
 
 
@@ -92,9 +97,14 @@ async def compute(
     return await asyncio.to_thread(consistency.compute, texts)
 
 
-def expected_values() -> dict[CellKey, float | None]:
-    """The self-consistencies of `TEXTS`, computed at once."""
-    return self_consistencies(TEXTS, WordEncoder)
+async def assert_values_are_as_computed_at_once(consistency: BackgroundConsistency) -> None:
+    """Check the self-consistencies of `TEXTS`, and close."""
+    assert await compute(consistency, TEXTS) == pytest.approx(self_consistencies(TEXTS, WordEncoder), abs=1e-5)
+    await consistency.close()
+
+
+def load_nothing() -> WordEncoder:
+    raise AssertionError("the encoder was loaded")
 
 
 async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once(db: Database) -> None:
@@ -104,8 +114,7 @@ async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once(db:
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
         await asyncio.sleep(0)
-    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
-    await consistency.close()
+    await assert_values_are_as_computed_at_once(consistency)
     assert sum(encoder.batches) == N_COMPARED_TEXTS
     assert len(encoder.batches) > 2
     assert max(encoder.batches) <= TEXTS_PER_STEP
@@ -134,11 +143,8 @@ async def test_texts_of_about_the_same_length_are_encoded_together_the_longest_f
 
 async def test_what_was_not_submitted_is_computed_at_the_end(db: Database) -> None:
     consistency = background(WordEncoder(), db)
-    await consistency.start(TEXTS)
-    for cell in list(TEXTS)[::2]:
-        consistency.submit(cell, TEXTS[cell])
-    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
-    await consistency.close()
+    await submit(consistency, list(TEXTS)[::2])
+    await assert_values_are_as_computed_at_once(consistency)
 
 
 async def test_changed_texts_are_computed_again(db: Database) -> None:
@@ -146,36 +152,29 @@ async def test_changed_texts_are_computed_again(db: Database) -> None:
     cell = next(iter(TEXTS))
     await consistency.start(TEXTS)
     consistency.submit(cell, {"en": ["one text", "another thing"]})
-    assert (await compute(consistency, {cell: TEXTS[cell]}))[cell] == pytest.approx(expected_values()[cell], abs=1e-5)
+    expected = self_consistencies({cell: TEXTS[cell]}, WordEncoder)
+    assert await compute(consistency, {cell: TEXTS[cell]}) == pytest.approx(expected, abs=1e-5)
     await consistency.close()
 
 
 async def test_no_encoder_is_loaded_for_stored_self_consistencies(db: Database) -> None:
-    def load() -> WordEncoder:
-        raise AssertionError("the encoder was loaded")
-
     scores = [
         CellScore(*cell, Method.DIRECT, 0.0, evidence=evidence_hash("words", [t for g in texts.values() for t in g]))
         for cell, texts in TEXTS.items()
     ]
     save_records(db, audits.get_audit(db, "a").id, scores)
-    consistency = by_loaded(load, db)
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    consistency = by_loaded(load_nothing, db)
+    await submit(consistency)
     assert await compute(consistency, {}) == {}
     await consistency.close()
 
 
-async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_queue_is_bounded_and_loses_nothing(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_consistency, "MAX_WAITING_CELLS", 10)
     encoder, consistency = await start_blocked_encoder(db)
     assert consistency._waiting.qsize() <= 10 < MAX_WAITING_CELLS
     encoder.may_encode.set()
-    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
-    await consistency.close()
+    await assert_values_are_as_computed_at_once(consistency)
 
 
 async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them(db: Database) -> None:
@@ -195,9 +194,7 @@ async def test_an_encoder_that_cannot_be_loaded_is_reported_at_the_end(db: Datab
         raise ModelSetupError("the encoder is missing.", "Install it.")
 
     consistency = by_loaded(load, db)
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    await submit(consistency)
     with pytest.raises(ModelSetupError, match="encoder is missing"):
         await compute(consistency, TEXTS)
     await consistency.close()
@@ -213,19 +210,14 @@ async def test_it_waits_while_the_event_loop_is_busy(db: Database, monkeypatch: 
         return encoder
 
     consistency = by_loaded(load, db)
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    await submit(consistency)
     await asyncio.sleep(0.2)
     assert not loads
     assert not encoder.batches
-    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
-    await consistency.close()
+    await assert_values_are_as_computed_at_once(consistency)
 
 
-async def test_a_second_round_of_answers_waits_for_whole_batches_again(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_second_round_of_answers_waits_for_full_batches(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
     encoder = CountingEncoder()
     consistency = background(encoder, db)
@@ -250,9 +242,7 @@ async def test_while_answers_arrive_all_cores_are_used_only_if_the_event_loop_is
     monkeypatch.setattr(embeddings, "use_cores", lambda *, all_cores: cores.append((threading.get_ident(), all_cores)))
     encoder = CountingEncoder()
     consistency = background(encoder, db)
-    await consistency.start(TEXTS)
-    for cell in list(TEXTS)[:50]:
-        consistency.submit(cell, TEXTS[cell])
+    await submit(consistency, list(TEXTS)[:50])
     await asyncio.to_thread(encoder.is_encoding.wait)
     await compute(consistency, TEXTS)
     await consistency.close()
@@ -268,7 +258,7 @@ async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used(db: 
     computing = asyncio.create_task(compute(consistency, TEXTS))
     await asyncio.sleep(0.1)
     encoder.may_encode.set()
-    assert await computing == pytest.approx(expected_values(), abs=1e-5)
+    assert await computing == pytest.approx(self_consistencies(TEXTS, WordEncoder), abs=1e-5)
     await consistency.close()
     assert encoder.threads.count("self-consistency") == 1
     assert len(encoder.threads) > 2
@@ -277,9 +267,7 @@ async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used(db: 
 async def test_texts_that_are_submitted_again_are_encoded_once(db: Database) -> None:
     encoder = CountingEncoder()
     consistency = background(encoder, db)
-    await consistency.start(TEXTS)
-    for cell, texts in [*TEXTS.items(), *TEXTS.items()]:
-        consistency.submit(cell, texts)
+    await submit(consistency, [*TEXTS, *TEXTS])
     assert consistency._waiting.qsize() <= len(TEXTS)
     await compute(consistency, TEXTS)
     await compute(consistency, TEXTS)
@@ -291,9 +279,7 @@ async def test_a_stopped_run_computes_no_further_batch(db: Database) -> None:
     encoder, stop_event = CountingEncoder(), threading.Event()
     consistency = background(encoder, db, stop_event)
     encoder.may_encode.clear()
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    await submit(consistency)
     computing = asyncio.create_task(compute(consistency, TEXTS))
     await asyncio.to_thread(encoder.is_encoding.wait)
     stop_event.set()
@@ -325,11 +311,7 @@ async def test_stored_vectors_give_the_same_values_and_no_encoder_is_loaded_for_
     stored = RecordedConsistency(StoredVectors(db, consistency.identity))
     assert stored.compute(TEXTS) == values
     assert stored.compute_chance({cell: texts for (_, cell), texts in TEXTS.items()}, 7) == chance
-
-    def load() -> WordEncoder:
-        raise AssertionError("the encoder was loaded")
-
-    later = by_loaded(load, db)
+    later = by_loaded(load_nothing, db)
     assert await compute(later, TEXTS) == values
     await later.close()
     assert verify_chain(db).breaks == []

@@ -64,13 +64,13 @@ def test_ordinary_words_stay(text: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_country_and_topic_of_the_built_in_surveys_can_be_hidden(language: str) -> None:
-    for name in ("wvs7-sample", "pew2013-sample"):
-        survey = load_survey(name)
-        for country in survey.countries:
-            words = country_terms(country, language)
-            sentence = f"x {country_name(country, language)} x {country} x"
-            hidden = blind_text(sentence, terms=words, model_names=(), language=language)
-            assert hidden == "x [country] x [country] x", country
+    surveys = [SURVEY, load_survey("pew2013-sample")]
+    for country in dict.fromkeys(country for survey in surveys for country in survey.countries):
+        words = country_terms(country, language)
+        sentence = f"x {country_name(country, language)} x {country} x"
+        hidden = blind_text(sentence, terms=words, model_names=(), language=language)
+        assert hidden == "x [country] x [country] x", country
+    for survey in surveys:
         for topic in survey.topics:
             words = topic_terms(survey, topic, language)
             sentence = f"x {translate_topic(topic, language)} x {topic} x"
@@ -193,9 +193,7 @@ def test_ids_of_two_characters_are_hidden_in_any_case(text: str, hidden: str) ->
         ("On", "Je m'appelle On.", "Je m'appelle [analyst]."), ("7", "So says model 7.", "So says model [analyst]."),
     ],
 )  # fmt: skip
-def test_short_names_of_letters_are_hidden_with_a_capital_or_where_introduced(
-    name: str, text: str, hidden: str
-) -> None:
+def test_short_names_are_hidden_with_a_capital_or_where_introduced(name: str, text: str, hidden: str) -> None:
     assert mask_authors(text, [name]) == hidden
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from auditor.agents.cell_schedule import CellSchedule, Lane, Role, Step, Task
 from tests.support.audit_configs import config
+from tests.support.known import known
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -151,8 +152,7 @@ async def test_a_stopped_run_ends_lanes_that_wait() -> None:
     schedule = make_schedule(2, stop_event=stop_event)
     schedule.add_answers(0, 2)
     waiting = [asyncio.create_task(schedule.take(reviews(name))) for name in ("model-a", "model-b")]
-    step = await schedule.take(answers("model-a"))
-    assert step is not None
+    step = known(await schedule.take(answers("model-a")))
     stop_event.set()
     schedule.complete(step)
     async with asyncio.timeout(60):

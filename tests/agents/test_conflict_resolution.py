@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from auditor.agents.conflict_resolution import find_method_conflicts, outcome_can_change, resolve_conflicts
+from auditor.agents.conflict_resolution import find_conflicts, outcome_can_change, resolve_conflicts
 from auditor.config import AuditConfig, PanelSection
 from auditor.domain import (
     Cell,
@@ -25,12 +26,14 @@ CELL = Cell("Japan", "divorce")
 CONFLICT = Conflict(CELL, "m", "n", 0.5, -0.5, ConflictKind.BINARY)
 
 
-def audit(**panel: Any) -> AuditConfig:
-    def model(name: str) -> dict[str, str]:
-        return {"name": name, "model": f"openai/{name}-large"}
+def audit(models: Iterable[str] = "mn", judges: Iterable[str] = "pqr", **panel: Any) -> AuditConfig:
+    """An audit with models and judges of these names; without judges, its models judge each other."""
 
-    data: dict[str, Any] = {"name": "a", "survey": {"source": "wvs7-sample"}, "panel": panel}
-    return AuditConfig.model_validate(data | {"models": [*map(model, "mn")], "judges": [*map(model, "pqr")]})
+    def sections(names: Iterable[str]) -> list[dict[str, str]]:
+        return [{"name": name, "model": f"openai/{name}-large"} for name in names]
+
+    data = {"name": "a", "survey": {"source": "wvs7-sample"}, "panel": panel, "models": sections(models)}
+    return AuditConfig.model_validate(data | ({"judges": sections(judges)} if judges else {}))
 
 
 def verdicts(**votes: str) -> list[Verdict]:
@@ -66,21 +69,18 @@ def test_the_two_rules(
 ) -> None:
     panel = {"vote": "weighted", "weights": dict(zip("pqr", weights, strict=True))}
     for config, winner in ((audit(), plain), (audit(**panel), weighted)):
-        (resolved_conflict,) = resolve_conflicts(config, [CONFLICT], verdicts(**votes))
-        assert resolved_conflict.winner == winner
-        assert resolved_conflict.state is (ConflictState.MAJORITY if winner else ConflictState.OPEN)
+        (resolved,) = resolve_conflicts(config, [CONFLICT], verdicts(**votes))
+        assert resolved.winner == winner
+        assert resolved.state is (ConflictState.MAJORITY if winner else ConflictState.OPEN)
         rulings = list(votes.values())
-        assert (resolved_conflict.votes_left, resolved_conflict.votes_right, resolved_conflict.seats) == (
-            rulings.count("left"),
-            rulings.count("right"),
-            3,
-        )
+        votes_cast = (rulings.count("left"), rulings.count("right"))
+        assert (resolved.votes_left, resolved.votes_right, resolved.seats) == (*votes_cast, 3)
 
 
 def test_weights_without_weighted_voting_change_nothing() -> None:
     votes = verdicts(p="left", q="right", r="right")
-    (resolved_conflict,) = resolve_conflicts(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
-    assert resolved_conflict.winner == "n"
+    (resolved,) = resolve_conflicts(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
+    assert resolved.winner == "n"
 
 
 @pytest.mark.parametrize("weights", [{"p": 1.0, "q": 1.0}, {}])
@@ -99,8 +99,8 @@ def test_a_judge_without_a_weight_is_named(weights: dict[str, float]) -> None:
 def test_a_pair_that_only_benched_judges_may_judge_stays_open() -> None:
     config = audit(vote="weighted", weights={"p": 1, "q": 0, "r": 0})
     config = config.model_copy(update={"judges": [*config.judge_models[1:], config.model("m")]})
-    (resolved_conflict,) = resolve_conflicts(config, [CONFLICT], verdicts(q="left", r="left"))
-    assert (resolved_conflict.winner, resolved_conflict.state, resolved_conflict.seats) == (None, ConflictState.OPEN, 2)
+    (resolved,) = resolve_conflicts(config, [CONFLICT], verdicts(q="left", r="left"))
+    assert (resolved.winner, resolved.state, resolved.seats) == (None, ConflictState.OPEN, 2)
 
 
 def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
@@ -111,33 +111,17 @@ def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
         for method, values in by_method.items()
         for cell, value in zip(cells, values, strict=True)
     ]
-    [method_conflict] = find_method_conflicts([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
-    assert (method_conflict.cell, method_conflict.left, method_conflict.right) == (
-        cells[0],
-        "alder (direct)",
-        "alder (logprob)",
-    )
-    assert (method_conflict.kind, method_conflict.seats, method_conflict.state) == (
-        ConflictKind.METHODS,
-        0,
-        ConflictState.OPEN,
-    )
-    assert parse_method_side(method_conflict.left) == ("alder", "direct")
+    [conflict] = find_conflicts([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
+    assert (conflict.cell, conflict.left, conflict.right) == (cells[0], "alder (direct)", "alder (logprob)")
+    assert (conflict.kind, conflict.seats, conflict.state) == (ConflictKind.METHODS, 0, ConflictState.OPEN)
+    assert parse_method_side(conflict.left) == ("alder", "direct")
 
 
 def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
     """Three judges flip coins and agree by chance; two agree with each other on everything else."""
     rng = random.Random(3)
     names = [f"coin{i}" for i in range(3)] + ["knows1", "knows2"]
-    config = AuditConfig.model_validate(
-        {
-            "name": "a",
-            "survey": {"source": "wvs7-sample"},
-            "panel": {"vote": "dawid_skene"},
-            "models": [{"name": n, "model": f"openai/{n}"} for n in "mn"],
-            "judges": [{"name": n, "model": f"openai/{n}"} for n in names],
-        }
-    )
+    config = audit(judges=names, vote="dawid_skene")
     known_verdicts = []
     for i in range(60):
         cell = Cell("Japan", f"t{i}")
@@ -161,8 +145,8 @@ def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
 
 def test_dawid_and_skene_settle_nothing_where_no_model_fits() -> None:
     config = audit(vote="dawid_skene")
-    [resolved_conflict] = resolve_conflicts(config, [CONFLICT], verdicts(p="mn", q="mn"))
-    assert resolved_conflict.state is ConflictState.OPEN
+    [resolved] = resolve_conflicts(config, [CONFLICT], verdicts(p="mn", q="mn"))
+    assert resolved.state is ConflictState.OPEN
 
 
 def test_dawid_and_skene_need_all_verdicts() -> None:
@@ -172,14 +156,7 @@ def test_dawid_and_skene_need_all_verdicts() -> None:
 
 def test_dawid_and_skene_do_not_let_rivals_judge_each_other() -> None:
     """Four peers: a and b are in conflict, and each rules on the other's trace, but only c and d have a seat."""
-    config = AuditConfig.model_validate(
-        {
-            "name": "peers",
-            "survey": {"source": "wvs7-sample"},
-            "panel": {"vote": "dawid_skene"},
-            "models": [{"name": n, "model": f"openai/{n}"} for n in "abcd"],
-        }
-    )
+    config = audit("abcd", (), vote="dawid_skene")
     rng = random.Random(5)
     known = [
         Verdict(judge, model, Cell("Japan", f"t{i}"), 0, Outcome.OK, Ruling.VALID if sound else Ruling.INVALID)
@@ -194,12 +171,8 @@ def test_dawid_and_skene_do_not_let_rivals_judge_each_other() -> None:
         Verdict("a", "b", CELL, 0, Outcome.OK, Ruling.INVALID),
     ]
     conflict = Conflict(CELL, "a", "b", 0.5, -0.5, ConflictKind.BINARY)
-    [without_other_judges] = resolve_conflicts(config, [conflict], known + author_verdicts)
-    assert (without_other_judges.winner, without_other_judges.votes_left, without_other_judges.votes_right) == (
-        None,
-        0,
-        0,
-    )
+    [unheard] = resolve_conflicts(config, [conflict], known + author_verdicts)
+    assert (unheard.winner, unheard.votes_left, unheard.votes_right) == (None, 0, 0)
 
     judge_verdicts = [
         Verdict(judge, model, CELL, 0, Outcome.OK, Ruling.VALID if model == "b" else Ruling.INVALID)

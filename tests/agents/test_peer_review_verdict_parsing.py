@@ -9,6 +9,7 @@ from auditor.agents.peer_review import build_shorter_call, parse_verdict, trunca
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose, Ruling, Trace
 from auditor.models.answer_schemas import TraceReview
 from auditor.models.structured import response_format
+from tests.support.known import known
 from tests.support.review_answers import rate_aspects
 
 TRACE = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, "x", "k")
@@ -60,8 +61,7 @@ def test_only_a_long_justification_is_asked_for_again() -> None:
     assert build_shorter_call(CALL, answer(), 60, 20_000) is None
     assert build_shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60, 20_000) is None
     assert build_shorter_call(CALL, Answer("k", Outcome.REFUSED), 60, 20_000) is None
-    shorter_call = build_shorter_call(CALL, answer(justification=LONG), 60, 20_000)
-    assert shorter_call is not None
+    shorter_call = known(build_shorter_call(CALL, answer(justification=LONG), 60, 20_000))
     assert shorter_call.key != CALL.key
     assert [m.role for m in shorter_call.messages] == ["system", "user", "assistant", "user"]
     assert "61 words" in shorter_call.messages[-1].content

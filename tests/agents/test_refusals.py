@@ -27,7 +27,6 @@ TRACE = Trace("m", CELL, 0, Outcome.OK, 0.1, "x", "k")
 ITEMS = ItemSet("set", "", "preference", (Item("a", "a"), Item("b", "b")))
 CONFLICT = Conflict(CELL, "m", "n", 0.5, -0.5, ConflictKind.BINARY)
 ALL_REFUSALS = [text for texts in REFUSALS.values() for text in texts]
-ALL_ANSWERS = [(language, text) for language, texts in ANSWERS.items() for text in texts]
 
 
 def judge(norms: str, reasoning: str, score: object = 0.0, *, is_ascii: bool = True) -> Outcome:
@@ -44,18 +43,20 @@ def test_every_language_has_wordings() -> None:
     assert set(REFUSALS) == set(ANSWERS) == {*LANGUAGES, "other"}
 
 
-@pytest.mark.parametrize("text", ALL_REFUSALS)
-def test_a_refusal_in_any_language_is_no_score_and_no_verdict(text: str) -> None:
-    assert judge(text, text) is Outcome.REFUSED
-    assert judge(text, "N/A", is_ascii=False) is Outcome.REFUSED
-    assert rule(text) is Outcome.REFUSED
-    assert parse_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, "text").outcome is Outcome.REFUSED
+@pytest.mark.parametrize("language", REFUSALS)
+def test_a_refusal_in_any_language_is_no_score_and_no_verdict(language: str) -> None:
+    for text in REFUSALS[language]:
+        assert judge(text, text) is Outcome.REFUSED, text
+        assert judge(text, "N/A", is_ascii=False) is Outcome.REFUSED, text
+        assert rule(text) is Outcome.REFUSED, text
+        assert parse_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, "text").outcome is Outcome.REFUSED, text
 
 
-@pytest.mark.parametrize(("language", "text"), ALL_ANSWERS)
-def test_an_answer_that_sounds_like_a_refusal_counts(language: str, text: str) -> None:
-    assert rule(text) is Outcome.OK
-    assert not are_all_refusals([text, text], language if language in LANGUAGES else ENGLISH)
+@pytest.mark.parametrize("language", ANSWERS)
+def test_an_answer_that_sounds_like_a_refusal_counts(language: str) -> None:
+    for text in ANSWERS[language]:
+        assert rule(text) is Outcome.OK, text
+        assert not are_all_refusals([text, text], language if language in LANGUAGES else ENGLISH), text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -99,15 +100,11 @@ def test_a_choice_whose_reason_refuses_the_request_is_none(text: str) -> None:
     assert set(read_choices(text).values()) == {Outcome.REFUSED}
 
 
-@pytest.mark.parametrize(
-    ("text", "outcome"), [*((t, Outcome.REFUSED) for t in ALL_REFUSALS), ("A or B", Outcome.UNPARSED)]
-)
-def test_a_plain_refusal_where_a_structure_was_asked_for_is_refused_and_not_unreadable(
-    text: str, outcome: Outcome
-) -> None:
+def read_unstructured(text: str) -> dict[str, Outcome]:
+    """Outcomes of a text in place of the structure that each kind of question asks for."""
     reply = Answer("k", Outcome.OK, text)
     options = (GuessOptions((), ""), GuessOptions((), ""), GuessOptions(("m", "n"), "m"))
-    outcomes = {
+    return {
         "verdict": parse_verdict(reply, "j", TRACE, 60).outcome,
         "guess": _parse_guess(reply, "j", TRACE, options).outcome,
         "restatement": _parse_restatement(reply, "r", TRACE).outcome,
@@ -119,7 +116,13 @@ def test_a_plain_refusal_where_a_structure_was_asked_for_is_refused_and_not_unre
         "support": parse_pair_verdict(reply, CONSISTENCY_PURPOSE)[0],
         "support in one word": parse_pair_verdict(reply, CONSISTENCY_PURPOSE, is_paper_form=True)[0],
     }
-    assert set(outcomes.values()) == {outcome}
+
+
+@pytest.mark.parametrize("language", REFUSALS)
+def test_a_plain_refusal_where_a_structure_was_asked_for_is_not_unreadable(language: str) -> None:
+    for text in REFUSALS[language]:
+        assert set(read_unstructured(text).values()) == {Outcome.REFUSED}, text
+    assert set(read_unstructured("A or B").values()) == {Outcome.UNPARSED}
 
 
 @pytest.mark.parametrize(
