@@ -18,7 +18,7 @@ from auditor.reports.sections.forecast import build_forecast_document, describe_
 from auditor.run import load_planned_survey, run_audit, store_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import FOUR_CELLS, THREE_SAMPLES, config
-from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.fake_server import FakeServer, Reply, answer
 from tests.support.known import known
 
 URL = "http://127.0.0.1:1"
@@ -76,10 +76,8 @@ def test_a_listed_price_names_the_list_and_an_embedded_model_costs_nothing() -> 
     forecast = forecast_cost(AuditConfig.model_validate(config(URL).model_dump(mode="json") | {"models": models}))
     by_name = {row.name: row for row in forecast.rows if row.stage == "direct"}
     assert by_name["gpt"].price_source.startswith("list of litellm 1.")
-    assert by_name["gpt"].usd is not None
-    assert by_name["gpt"].usd.expected > 0
-    assert by_name["here"].usd is not None
-    assert by_name["here"].usd.high == 0
+    assert known(by_name["gpt"].usd).expected > 0
+    assert known(by_name["here"].usd).high == 0
 
 
 def test_the_high_end_has_the_fee_for_prompts_that_are_written_to_a_cache() -> None:
@@ -142,9 +140,7 @@ def preflight_calls(forecast: CostForecast) -> dict[str, tuple[float, float, flo
     }
 
 
-def test_preflight_counts_what_it_adds_to_the_planned_calls_until_all_is_known(
-    server: FakeServer, storage: str
-) -> None:
+def test_preflight_counts_what_it_adds_to_planned_calls_until_all_is_known(server: FakeServer, storage: str) -> None:
     judges = [{"name": "judge", "model": "openai/judge", "api_base": server.url}]
     judges += [{"name": "here", "model": "embedded/smollm2-135m"}]
     audit = priced(server.url, 2, judges=judges)
@@ -231,8 +227,7 @@ def test_the_estimate_is_compared_with_what_the_run_cost(server: FakeServer, sto
     assert direct.actual.sums.answers == direct.calls.expected == 20
     assert review.calls.low <= review.actual.sums.answers <= review.calls.high
     assert direct.actual.usd == pytest.approx(20 * (100 * 2e-6 + 20 * 10e-6))
-    assert asked["model-b", "direct"].actual is not None
-    assert asked["model-b", "direct"].actual.sums.unpriced == 20
+    assert known(asked["model-b", "direct"].actual).sums.unpriced == 20
     assert build_forecast_document(forecast).kind == "Estimate and outcome"
     # the storage knows them now: nothing direct is asked again, and answers have a known length
     assert second_forecast.recorded == 40
@@ -256,17 +251,15 @@ def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(serv
     audit = priced(server.url, 2, survey=FOUR_CELLS, probes={"direct": {"samples": 1}})
     survey = load_planned_survey(audit)
 
-    def refuse_reviews(request: Request) -> Reply:
-        return answer(request) if request.is_direct_question else Reply(400, {"error": {"message": "no"}})
-
-    server.script = refuse_reviews
+    server.script = lambda request: (
+        answer(request) if request.is_direct_question else Reply(400, {"error": {"message": "no"}})
+    )
     with suppress(AuditorError):
         run_audit(audit, storage=storage)
     with open_database(storage, create=False) as db:
         forecast = estimate_audit(audit, survey, list(survey.asked_cells), db)
     reviews = [row.calls for row in forecast.rows if row.stage == "review"]
-    assert forecast.remaining is not None
-    assert forecast.remaining.low == sum(calls.low for calls in reviews) > 0
+    assert known(forecast.remaining).low == sum(calls.low for calls in reviews) > 0
     assert " are left to send; the other answers are recorded." in describe_forecast(forecast)
     other_settings = audit.model_copy(update={"seed": 1})
     with open_database(storage, create=False) as db:

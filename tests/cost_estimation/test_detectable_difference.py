@@ -15,6 +15,7 @@ from auditor.reports.sections.forecast import describe_detectable_differences
 from auditor.storage.database import Database, open_database
 from tests.reports.conftest import import_scores, survey_of
 from tests.support.audit_configs import config
+from tests.support.known import known
 from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
 CONFIG = config("http://127.0.0.1:1", 2)
@@ -38,9 +39,7 @@ def test_without_an_earlier_audit_it_is_taken_from_the_survey_and_labelled() -> 
     assert planned.pearson_r is not None
     assert (planned.countries, planned.topics, planned.basis) == (12, 8, SIMPLE_PREDICTIONS)
     smaller = plan_detectable_differences(CONFIG, survey, [c for c in survey.scores if c.topic in TOPICS[:5]], None)
-    assert smaller is not None
-    assert smaller.mae is not None
-    assert smaller.mae > planned.mae
+    assert known(known(smaller).mae) > planned.mae
     text = describe_detectable_differences(planned)
     assert text.startswith("With 12 countries, 8 topics and")
     assert (
@@ -76,12 +75,10 @@ def test_an_earlier_audit_of_the_survey_gives_the_components(db: Database) -> No
         db, dict(truth), {(m, *cell): (truth[cell] or 0.0) + errors[m][cell] for m in errors for cell in truth}
     )
     survey = survey_of(truth)
-    planned = plan_detectable_differences(CONFIG, survey, list(survey.scores), db)
-    assert planned is not None
+    planned = known(plan_detectable_differences(CONFIG, survey, list(survey.scores), db))
     assert "of the same survey" in planned.basis
     values = np.array([abs(errors["a"][cell]) - abs(errors["b"][cell]) for cell in truth])
-    components = estimate_components(values, [cell[0] for cell in truth], [cell[1] for cell in truth])
-    assert components is not None
+    components = known(estimate_components(values, [cell[0] for cell in truth], [cell[1] for cell in truth]))
     assert planned.mae == pytest.approx(detectable_difference(components, Design(12, 8, planned.samples)))
 
 

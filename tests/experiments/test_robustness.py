@@ -30,6 +30,7 @@ from auditor.storage.records import load_records
 from tests.support.answer_forms import answer_all_forms
 from tests.support.audit_configs import FOUR_CELLS, config
 from tests.support.fake_server import FakeServer, completion
+from tests.support.known import known
 from tests.support.stored_rows import count_attempts
 
 FEW = ["temperature", "language", "role", "wording"]
@@ -133,8 +134,7 @@ def test_answers_that_the_audit_excludes_leave_its_run_of_the_design(asked: Aske
     exclude_answers(audit.name, AnswerSelection("model-a", country), "wrong model served", storage=storage)
     excluded = robustness(ExperimentContext(storage), audit.name).data.figures
     assert (before.lost, excluded.lost) == ({}, {"excluded": n_of_run})
-    averages = open_audit(audit.name, storage=storage).report().designs
-    assert averages is not None
+    averages = known(open_audit(audit.name, storage=storage).report().designs)
     assert averages.averages == excluded.averages
     with open_database(storage) as db:
         assert load_example_text(db, audit_id, "model-a", 0, *cells[0]) is None
@@ -156,9 +156,7 @@ def simulated(names: Sequence[str], **changes: Any) -> AuditConfig:
 
 
 @pytest.mark.parametrize("panel", [{}, {"judges_per_trace": 2}, {"exclude_family": True}])
-def test_panels_without_one_judge_are_counted_again_from_the_recorded_verdicts(
-    storage: str, panel: dict[str, Any]
-) -> None:
+def test_panels_without_one_judge_are_counted_from_the_recorded_verdicts(storage: str, panel: dict[str, Any]) -> None:
     audit = simulated(NAMES, panel=panel)
     run_audit(audit, storage=storage)
     with open_database(storage) as db:

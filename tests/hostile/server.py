@@ -72,10 +72,8 @@ class HostileServer:
         choice = dict(case.choice)
         if case.contact == "later" and first:
             choice |= {axis: "-" for axis in choice if axis != "protocol"} | {
-                "status": "200",
-                "body": "normal",
-                "timing": "now",
-            }
+                "status": "200", "body": "normal", "timing": "now",
+            }  # fmt: skip
         return reply_of(choice, request, large=self._large)
 
     def _deliver(self, batch: FakeBatch, data: bytes) -> Reply:

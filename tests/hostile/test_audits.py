@@ -24,7 +24,7 @@ from tests.hostile.runner import ATTEMPTS, MODELS
 from tests.hostile.server import reply_of
 from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.cli_runner import CommandOutput, auditor
-from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.fake_server import FakeServer, answer
 from tests.support.refusals import end_repeated_refusals
 
 ODD = "/odd"
@@ -108,10 +108,7 @@ def test_each_audit_is_as_expected(
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
 
-    def script(request: Request) -> Reply:
-        return reply_of(audit.choice, request) if ODD in request.path else answer(request)
-
-    server.script = script
+    server.script = lambda request: reply_of(audit.choice, request) if ODD in request.path else answer(request)
     config_path = config_file(tmp_path, config_of(audit, server))
     storage = f"sqlite:///{tmp_path / 'audits.db'}"
     with end_repeated_refusals(ATTEMPTS):

@@ -12,29 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.axes import (
-    ANSWERS,
-    ARRIVES,
-    AXES,
-    BATCHES,
-    BLOCKS,
-    CHATS,
-    ECHO,
-    ERROR_BODIES,
-    ERRORS,
-    FINISHES,
-    LYING,
-    NONE,
-    NOT_UTF8,
-    READABLE,
-    REDIRECTS,
-    SILENT,
-    TYPES,
-    UNREADABLE,
-    USAGE,
-    WAITS,
-    WITHOUT_TEXT,
-)
+from tests.hostile import axes
+from tests.hostile.axes import AXES, BATCHES, ECHO, NONE
 from tests.hostile.bodies import JUDGEMENT
 from tests.hostile.corpus import Case, Charge
 from tests.hostile.expectations import violations
@@ -49,18 +28,20 @@ GROUPS = 5
 WRITTEN = {str(JUDGEMENT["norms"]), json.dumps(JUDGEMENT["norms"])[1:-1]}
 """Text that the model wrote, plain and as a JSON escape."""
 VALUES: dict[str, tuple[str, ...]] = {
-    "protocol": CHATS, "status": ("200",) * 15 + ERRORS + REDIRECTS,
-    "headers": TYPES * 5 + LYING + tuple(wait for wait in WAITS if wait != "wait-day"),
-    "body": ANSWERS * 2 + WITHOUT_TEXT + tuple(body for body in UNREADABLE if body != "9mb") + ERROR_BODIES,
-    "usage": USAGE, "finish": FINISHES, "encoding": READABLE * 2 + NOT_UTF8,
-    "timing": ARRIVES * 4 + SILENT[:2] + ("broken",),
+    "protocol": axes.CHATS, "status": ("200",) * 15 + axes.ERRORS + axes.REDIRECTS,
+    "headers": axes.TYPES * 5 + axes.LYING + tuple(wait for wait in axes.WAITS if wait != "wait-day"),
+    "body": (
+        *axes.ANSWERS * 2, *axes.WITHOUT_TEXT, *(body for body in axes.UNREADABLE if body != "9mb"), *axes.ERROR_BODIES,
+    ),
+    "usage": axes.USAGE, "finish": axes.FINISHES, "encoding": axes.READABLE * 2 + axes.NOT_UTF8,
+    "timing": axes.ARRIVES * 4 + axes.SILENT[:2] + ("broken",),
 }  # fmt: skip
 NEVER_OK: dict[str, tuple[str, ...]] = {
-    "status": (*ERRORS, *REDIRECTS),
+    "status": (*axes.ERRORS, *axes.REDIRECTS),
     "headers": ("gzip", "shorter"),
-    "body": ("prose", "refusal", "blank", "null-message", *WITHOUT_TEXT, *UNREADABLE, *ERROR_BODIES),
+    "body": ("prose", "refusal", "blank", "null-message", *axes.WITHOUT_TEXT, *axes.UNREADABLE, *axes.ERROR_BODIES),
     "finish": ("cut", "CUT", "refused", "REFUSED", "failed"),
-    "timing": (*SILENT, "broken"),
+    "timing": (*axes.SILENT, "broken"),
 }
 """Values by axis that no answer with a score can have."""
 
@@ -68,7 +49,7 @@ NEVER_OK: dict[str, tuple[str, ...]] = {
 def generate_cases(seed: int, count: int) -> list[Case]:
     """Random cases, reproducible by the seed; 10% are of completions endpoints or batches."""
     rng = random.Random(seed)
-    others = [block for block in BLOCKS if set(block["protocol"]) <= {ECHO, *BATCHES}]
+    others = [block for block in axes.BLOCKS if set(block["protocol"]) <= {ECHO, *BATCHES}]
     cases = []
     for number in range(count):
         values = rng.choice(others) if rng.random() < 0.1 else VALUES

@@ -142,31 +142,16 @@ def test_doctor_lists_a_broken_configuration_as_a_check(tmp_path: Path) -> None:
 # --- paths that are no regular files ---------------------------------------------------------------------------------
 
 
-def _folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _socket(path: Path) -> None:
+def bind_socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as bound_socket:
         bound_socket.bind(str(path))
 
 
-def _device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def _circle(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-NO_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a folder": (_folder, "folder"), "a pipe": (_pipe, "pipe or a device"), "a socket": (_socket, "pipe or a device"),
-    "a device": (_device, "pipe or a device"), "a link to itself": (_circle, "no such file"),
-    "nothing": (lambda path: None, "no such file"),
+NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a folder": (Path.mkdir, "folder"), "a pipe": (os.mkfifo, "pipe or a device"),
+    "a socket": (bind_socket, "pipe or a device"), "nothing": (lambda path: None, "no such file"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "pipe or a device"),
+    "a link to itself": (lambda path: path.symlink_to(path.name), "no such file"),
 }  # fmt: skip
 SURVEY = ("--survey", "wvs7-sample", "--audit", "a")
 READERS: dict[str, tuple[str, ...]] = {

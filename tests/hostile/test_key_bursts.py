@@ -26,6 +26,7 @@ from auditor.tui.key_bindings import ACTIONS
 from auditor.tui.label_screen import LabelApp
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.settings import ReviewSettings
+from tests.support.known import known
 from tests.support.label_sample import open_session, save_labelling_audit
 from tests.tui.app_driver import Driver
 
@@ -112,8 +113,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def send_burst(app: RaterApp, keys: tuple[str, ...]) -> None:
     """Give keys to the app as its driver does when one read of the terminal holds them all."""
-    driver = app._driver
-    assert driver is not None
+    driver = known(app._driver)
     for key in keys:
         driver.process_message(events.Key(key, key_to_character(key)))
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -30,6 +31,13 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 def blocks(language: str, page: str = README) -> list[str]:
     """Contents of a page's code blocks in a language; by default of the README."""
     return re.findall(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)
+
+
+def workflow_steps() -> list[dict[str, Any]]:
+    """The steps of the workflow in the docs."""
+    [workflow] = blocks("yaml", read_page("github-actions"))
+    steps: list[dict[str, Any]] = yaml.safe_load(workflow)["jobs"]["audit"]["steps"]
+    return steps
 
 
 def read_page(name: str) -> str:
@@ -86,8 +94,7 @@ def test_the_citation_has_the_current_version() -> None:
 
 
 def test_the_workflow_in_the_docs_is_valid_and_checks_the_audit_that_it_runs() -> None:
-    [workflow] = blocks("yaml", read_page("github-actions"))
-    steps = yaml.safe_load(workflow)["jobs"]["audit"]["steps"]
+    steps = workflow_steps()
     commands = [step["run"] for step in steps if "run" in step]
     positions = [next(i for i, line in enumerate(commands) if line.startswith(name)) for name in WORKFLOW_COMMANDS]
     assert positions == sorted(positions)
@@ -98,8 +105,7 @@ def test_the_workflow_in_the_docs_is_valid_and_checks_the_audit_that_it_runs() -
 
 def test_the_workflow_in_the_docs_takes_thresholds_from_the_base_branch() -> None:
     """A pull request must not lower the thresholds that it is judged by."""
-    [workflow] = blocks("yaml", read_page("github-actions"))
-    steps = yaml.safe_load(workflow)["jobs"]["audit"]["steps"]
+    steps = workflow_steps()
     [base] = [step["with"] for step in steps if step.get("with", {}).get("path") == "base"]
     assert base["ref"].startswith("${{ github.base_ref")
     [check] = [step["run"] for step in steps if step.get("run", "").startswith("auditor check")]
@@ -108,8 +114,7 @@ def test_the_workflow_in_the_docs_takes_thresholds_from_the_base_branch() -> Non
 
 def test_the_workflow_in_the_docs_keeps_the_database_of_every_run_and_shows_what_there_is(tmp_path: Path) -> None:
     """A run that failed, was cancelled or killed is not paid for twice: its database and the log beside it are kept."""
-    [workflow] = blocks("yaml", read_page("github-actions"))
-    steps = yaml.safe_load(workflow)["jobs"]["audit"]["steps"]
+    steps = workflow_steps()
     used = [step.get("uses", "").partition("@")[0] for step in steps]
     names = [step.get("name", "") for step in steps]
     assert "actions/cache" not in used, "it saves only after a job that succeeded"
@@ -135,8 +140,7 @@ def test_the_workflow_in_the_docs_checks_no_earlier_run_in_place_of_one_that_did
     tmp_path: Path, code: int, *, is_started: bool
 ) -> None:
     """The database of an earlier run is there, so that its audit would pass."""
-    [workflow] = blocks("yaml", read_page("github-actions"))
-    [run] = [step["run"] for step in yaml.safe_load(workflow)["jobs"]["audit"]["steps"] if step.get("id") == "run"]
+    [run] = [step["run"] for step in workflow_steps() if step.get("id") == "run"]
     (tmp_path / "auditor").write_text(f"#!/bin/sh\nexit {code}\n")
     (tmp_path / "auditor").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "GITHUB_OUTPUT": str(tmp_path / "output")}
@@ -151,9 +155,7 @@ def test_the_workflow_in_the_docs_checks_no_earlier_run_in_place_of_one_that_did
         ({"run": 4, "check": 4}, 4), ({"run": 130}, 130), ({"run": 2}, 2), ({"doctor": 1}, 1), ({"compare": 1}, 1),
     ],
 )  # fmt: skip
-def test_the_script_in_the_docs_ends_with_the_worst_exit_code(
-    tmp_path: Path, codes: dict[str, int], expected: int
-) -> None:
+def test_the_docs_script_ends_with_the_worst_exit_code(tmp_path: Path, codes: dict[str, int], expected: int) -> None:
     [script] = blocks("bash", read_page("github-actions"))
     cases = " ".join(f"{command}) exit {code};;" for command, code in codes.items())
     program = tmp_path / "auditor"

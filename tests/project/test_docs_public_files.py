@@ -346,9 +346,7 @@ def test_every_row_of_the_table_is_tried() -> None:
 
 
 @pytest.mark.parametrize("beginning", LAYOUTS)
-def test_the_command_of_a_row_reads_a_file_of_its_layout(
-    beginning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_of_a_row_reads_its_layout(beginning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("auditor.models.embeddings.load_encoder", lambda name: Letters())
     monkeypatch.setattr("auditor.models.embeddings.check_encoder", lambda name: None)

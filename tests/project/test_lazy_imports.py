@@ -25,6 +25,7 @@ from auditor.storage import audits
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import word_encoder
+from tests.support.known import known
 from tests.support.synthetic_audit import populate
 
 NEEDED_BY_NO_QUICK_COMMAND = {
@@ -189,12 +190,9 @@ def test_the_audit_of_everything_has_embeddings_answers_of_all_its_probes_and_la
     assert [row.cosine.value for row in report.self_consistency if row.method == "direct" and row.cosine.value]
     assert {row.method for row in report.alignment} == {"direct", "logprob"}
     semantic, logic = report.find(SemanticReport), report.find(LogicReport)
-    assert semantic is not None
-    assert semantic.forms
-    assert logic is not None
-    assert logic.judges
-    assert report.judge_quality is not None
-    assert report.judge_quality.labels == LABELLED_TRACES
+    assert known(semantic).forms
+    assert known(logic).judges
+    assert known(report.judge_quality).labels == LABELLED_TRACES
 
 
 def test_a_run_whose_answers_are_recorded_asks_nothing(folder: Path, recording_server: FakeServer) -> None:

@@ -12,13 +12,7 @@ import pytest
 from auditor.config.installed_probes import list_built_in_names, list_folder_probes
 from tests.project import naming
 from tests.project.product_sources import ROOT, iterate_modules
-from tests.project.user_strings import (
-    MARK,
-    draw_sample,
-    iterate_docs_sentences,
-    iterate_help,
-    iterate_settings,
-)
+from tests.project.user_strings import MARK, draw_sample, iterate_docs_sentences, iterate_help, iterate_settings
 
 RULES = naming.load_rules()
 

@@ -47,9 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return working_folder
 
 
-def test_option_then_environment_then_config_then_the_configs_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_option_then_environment_then_config_then_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, configured = write_config(tmp_path / "there"), write_config(tmp_path / "set", 'storage = "sqlite:///s.db"')
     assert locate_storage(None, plain) == StorageLocation(f"sqlite:///{tmp_path / 'there' / 'auditor.db'}")
     assert locate_storage(None, configured) == StorageLocation(f"sqlite:///{tmp_path / 'set' / 's.db'}")
@@ -75,9 +73,7 @@ def test_paths_below_the_working_folder_are_short_and_absolute_ones_stay(folder:
     assert locate_storage(None, without_file).url == "sqlite:///auditor.db"
 
 
-def test_a_database_of_the_working_folder_that_holds_the_audit_is_used_with_a_notice(
-    tmp_path: Path, folder: Path
-) -> None:
+def test_a_database_of_the_working_folder_with_the_audit_is_used_with_a_notice(tmp_path: Path, folder: Path) -> None:
     config = write_config(tmp_path / "there")
     expected = tmp_path / "there" / "auditor.db"
     write_old_database(folder / "auditor.db", "other")

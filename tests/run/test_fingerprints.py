@@ -36,15 +36,8 @@ PROMPTS_OF_EXPERIMENTS = {
 }
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_NOT_COVERED = {
-    *(
-        "blinding.toml",
-        "design.toml",
-        "faults.toml",
-        "phrases_to_judges.toml",
-        "planted_instructions.toml",
-        "preflight.toml",
-    ),
-    *("refusals.toml", "surveys.toml", "task_faults.toml", "wordings.toml"),
+    *("blinding.toml", "design.toml", "faults.toml", "phrases_to_judges.toml", "planted_instructions.toml"),
+    *("preflight.toml", "refusals.toml", "surveys.toml", "task_faults.toml", "wordings.toml"),
 }
 """Files that a fingerprint does not cover, like code: what they add to questions is in the keys of the calls."""
 FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
@@ -64,41 +57,30 @@ PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "nltk", "rouge-score", "sacrebleu
 def make_configs(folder: Path) -> list[AuditConfig]:
     """Configs that together use every prompt of a run, in every language."""
     modes = ("structured", "text")
-    configs = [config("http://localhost", survey=None, task={"source": "t.csv", "answer": "exact"})]
-    configs += [
-        config("http://localhost", survey=None, task={"source": "t.csv", "answer": "exact"}, probes=_direct("text"))
-    ]
-    configs += [
-        config("http://localhost", language=language, probes=_direct(mode) | {"logprob": {}, "logic": logic})
-        for language, mode, logic in itertools.product(LANGUAGES, modes, ({}, {"cot": True}, {"answer": "probability"}))
-    ]
-    configs += [config("http://localhost", language=language, probes={"distribution": {}}) for language in LANGUAGES]
+    of_task: dict[str, Any] = {"survey": None, "task": {"source": "t.csv", "answer": "exact"}}
     folder_probes: dict[str, Any] = {"direct": {}, "memory": {}, "pressure": {}, "reasoning": {}}
-    configs += [config("http://localhost", language=language, probes=folder_probes) for language in LANGUAGES]
-    configs += [
-        config("http://localhost", probes={"logic": {"form": "paper"} | logic})
-        for logic in ({}, {"answer": "probability", "sample_answer": "cot"})
-    ]
-    configs += [
-        config("http://localhost", probes={"direct": {"mode": mode, "form": "paper"}, "review": {"form": "paper"}})
-        for mode in modes
-    ]
-    embedding = {"model": "words"}
-    configs += [
-        config("http://localhost", probes=_direct(mode) | {"semantic": {"mode": mode}}, embedding=embedding)
-        for mode in modes
-    ]
-    any_subject = {"subject": "any", "rot": False, "contradiction": "model-a"}
-    any_subject["consistency"] = {"judge": "model-a", "form": "paper"}
-    configs += [config("http://localhost", probes={"semantic": any_subject}, embedding=embedding)]
+    consistency = {"judge": "model-a", "form": "paper"}
+    any_subject = {"subject": "any", "rot": False, "contradiction": "model-a", "consistency": consistency}
     questions = folder / "questions.csv"
     rows = [f"q-{language},Is it right?,Japan,{language}" for language in LANGUAGES]
     questions.write_text("\n".join(["question_id,question,country,language", *rows]) + "\n", encoding="utf-8")
-    cultures = {"questions": str(questions), "translator": "model-a"}
-    configs += [config("http://localhost", probes={"semantic": cultures}, embedding=embedding)]
-    guesses = {"direct": {}, "review": {"guess": True}}
-    configs += [config("http://localhost", survey=None, task={"source": "t.csv", "answer": "exact"}, probes=guesses)]
-    return configs
+    changes: list[dict[str, Any]] = [
+        of_task,
+        of_task | {"probes": _direct("text")},
+        of_task | {"probes": {"direct": {}, "review": {"guess": True}}},
+        {"probes": {"logic": {"form": "paper"}}},
+        {"probes": {"logic": {"form": "paper", "answer": "probability", "sample_answer": "cot"}}},
+        {"probes": {"semantic": any_subject}},
+        {"probes": {"semantic": {"questions": str(questions), "translator": "model-a"}}},
+    ]
+    for mode in modes:
+        changes.append({"probes": {"direct": {"mode": mode, "form": "paper"}, "review": {"form": "paper"}}})
+        changes.append({"probes": _direct(mode) | {"semantic": {"mode": mode}}})
+    for language in LANGUAGES:
+        changes += [{"language": language, "probes": probes} for probes in ({"distribution": {}}, folder_probes)]
+        for mode, logic in itertools.product(modes, ({}, {"cot": True}, {"answer": "probability"})):
+            changes.append({"language": language, "probes": _direct(mode) | {"logprob": {}, "logic": logic}})
+    return [config("http://localhost", embedding={"model": "words"}, **change) for change in changes]
 
 
 def _direct(mode: str) -> dict[str, Any]:

@@ -78,10 +78,8 @@ def test_each_model_shows_what_it_accepts(server: FakeServer) -> None:
         True, AnswerForm.JSON_SCHEMA, "0.7", "sent", "yes", None,
     )  # fmt: skip
     assert (without_temperature.temperature, without_temperature.seed, without_temperature.logprobs) == (
-        "not sent",
-        "sent",
-        "no",
-    )
+        "not sent", "sent", "no",
+    )  # fmt: skip
     assert (without_schema.form, without_schema.problem) == (AnswerForm.JSON_OBJECT, None)
     assert full.key == f"{KEY_VARIABLE} is set"
     assert full.price == "$1 / $2"
@@ -97,11 +95,8 @@ def test_each_model_shows_what_it_accepts(server: FakeServer) -> None:
 def test_a_judge_of_its_own_reviews_a_stand_in_trace(server: FakeServer) -> None:
     server.script = reply
     judge = {
-        "name": "judge",
-        "model": "openai/judge-a",
-        "api_base": server.url,
-        "api_key": f"os.environ/{KEY_VARIABLE}",
-    }
+        "name": "judge", "model": "openai/judge-a", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}",
+    }  # fmt: skip
     audit_config = config(server.url, 1, judges=[judge])
     model_ping, judge_ping = plan_pings(audit_config).pings
     assert (known(model_ping.call).purpose, known(judge_ping.call).purpose) == (Purpose.PREFLIGHT, Purpose.PREFLIGHT)
@@ -123,9 +118,7 @@ def test_a_peer_that_answers_in_free_text_is_asked_as_a_judge(server: FakeServer
         (500, "boom", "boom"),
     ],
 )
-def test_a_model_that_cannot_be_used_is_named_and_the_others_are_asked(
-    server: FakeServer, status: int, message: str, words: str
-) -> None:
+def test_an_unusable_model_is_named_others_are_asked(server: FakeServer, status: int, message: str, words: str) -> None:
     server.script = lambda request: (
         error(status, message) if str(request.body["model"]).endswith("b") else reply(request)
     )
@@ -186,9 +179,7 @@ def test_each_result_is_passed_on_at_once(server: FakeServer) -> None:
     [(f"os.environ/{KEY_VARIABLE}", f"{KEY_VARIABLE} was refused", "Check the key in"),
      (None, "missing", 'Add api_key = "os.environ/…"')],
 )  # fmt: skip
-def test_a_refused_key_and_a_missing_one_have_different_fixes(
-    server: FakeServer, api_key: str | None, key: str, fix: str
-) -> None:
+def test_refused_and_missing_keys_have_other_fixes(server: FakeServer, api_key: str | None, key: str, fix: str) -> None:
     server.script = lambda request: error(401, "Incorrect API key provided")
     audit_config = config(server.url, 1, judges=[])
     models = [model.model_copy(update={"api_key": api_key}) for model in audit_config.models]
@@ -295,7 +286,7 @@ def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
     assert {"check", "state"} & {key for check in document["checks"] for key in check}
 
 
-def test_the_command_exits_with_0_if_all_models_can_be_used(
+def test_the_exit_code_of_usable_models_is_0(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -306,9 +297,7 @@ def test_the_command_exits_with_0_if_all_models_can_be_used(
     assert (without_config.returncode, "--ping needs a config" in without_config.stderr) == (2, True)
 
 
-def test_the_latency_is_that_of_the_server_and_not_of_the_first_use_of_a_library(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_latency_is_of_the_server_and_of_no_library(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.script = lambda request: replace(reply(request), delay_s=0.05)
     send = provider_request._send_and_repair
 

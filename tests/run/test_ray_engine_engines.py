@@ -54,9 +54,7 @@ def worker_gpus(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return gpus_by_worker
 
 
-def test_replayed_models_are_answered_in_this_process_and_recorded_once(
-    server: FakeServer, worker_gpus: list[float], tmp_path: Path
-) -> None:
+def test_replayed_models_are_answered_here_once(server: FakeServer, worker_gpus: list[float], tmp_path: Path) -> None:
     audit = config_with_replay(server, write_log(tmp_path), others=2, judges="peers")
     local_storage, ray_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("local", "ray"))
     run_audit(audit, storage=local_storage)
@@ -70,9 +68,7 @@ def test_replayed_models_are_answered_in_this_process_and_recorded_once(
         assert connection.exec_driver_sql("SELECT count(*) FROM dispatch").scalar_one() == 0
 
 
-async def test_a_model_run_on_its_host_has_a_dedicated_worker_with_gpus(
-    server: FakeServer, worker_gpus: list[float]
-) -> None:
+async def test_a_model_on_its_host_has_one_worker_with_gpus(server: FakeServer, worker_gpus: list[float]) -> None:
     base = config(server.url, models=2, run={"engine": "ray", "gpus": 0.5}).model_dump(mode="json")
     embedded = {"name": "small", "model": "embedded/smollm2-135m"}
     audit = AuditConfig.model_validate(base | {"models": [base["models"][0] | {"weights": "mine.gguf"}, embedded]})
@@ -112,10 +108,8 @@ def test_the_engine_does_not_change_the_audits_hash(server: FakeServer, storage:
     assert ray_audit.hash == local_audit.hash
     with open_database(storage) as db:
         audit_columns: dict[str, Any] = {
-            "config": local_audit.model_dump_json(),
-            "config_hash": fingerprint(local_audit),
-            "environment": {},
-        }
+            "config": local_audit.model_dump_json(), "config_hash": fingerprint(local_audit), "environment": {},
+        }  # fmt: skip
         saved = audits.save_audit(db, name=local_audit.name, survey=load_planned_survey(local_audit), **audit_columns)
     assert describe_config_change(saved, ray_audit, fingerprint(ray_audit)) is None
 
@@ -126,10 +120,8 @@ def test_a_config_key_of_a_later_version_is_not_a_change(server: FakeServer, sto
     del stored_config["probes"]["review"]["max_trace_chars"]
     with open_database(storage) as db:
         audit_columns: dict[str, Any] = {
-            "config": json.dumps(stored_config),
-            "config_hash": fingerprint(audit),
-            "environment": {},
-        }
+            "config": json.dumps(stored_config), "config_hash": fingerprint(audit), "environment": {},
+        }  # fmt: skip
         saved = audits.save_audit(db, name=audit.name, survey=load_planned_survey(audit), **audit_columns)
     changed_audit = audit.model_copy(update={"seed": 8})
     note = known(describe_config_change(saved, changed_audit, fingerprint(changed_audit)))

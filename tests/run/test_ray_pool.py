@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import platform
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -139,29 +140,23 @@ async def wait_until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_missing_key_is_named_with_its_host(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE)
-    async with local_dispatcher(make_worker_config(config(server.url)), []) as dispatcher:
-        with pytest.raises(AuditorError, match=KEY_VARIABLE) as caught:
-            await dispatcher.wait_for_first_worker()
-    assert caught.value.message.startswith(f"on the host {platform.node()}: model 'model-a'")
-    assert server.requests == []
-
-
-async def test_a_host_whose_owner_does_not_trust_a_server_sends_it_no_key(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("unset", "changes", "message"),
+    [
+        (KEY_VARIABLE, {}, rf"^on the host {re.escape(platform.node())}: model 'model-a'.*{KEY_VARIABLE}"),
+        ("AUDITOR_TRUST", {}, "which you have not allowed"),
+        ("", {"version": "0.0.1"}, r"not 0\.0\.1"),
+    ],
+    ids=["a missing key, named with its host", "a server that its owner does not trust", "another version"],
+)
+async def test_a_host_that_cannot_work_sends_nothing_and_says_why(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, unset: str, changes: dict[str, str], message: str
 ) -> None:
-    monkeypatch.delenv("AUDITOR_TRUST")
-    async with local_dispatcher(make_worker_config(config(server.url)), []) as dispatcher:
-        with pytest.raises(AuditorError, match="which you have not allowed"):
+    monkeypatch.delenv(unset, raising=False)
+    async with local_dispatcher(make_worker_config(config(server.url), **changes), []) as dispatcher:
+        with pytest.raises(AuditorError, match=message):
             await dispatcher.wait_for_first_worker()
-
-
-async def test_another_version_of_the_program_is_refused(server: FakeServer) -> None:
-    worker_config = make_worker_config(config(server.url), version="0.0.1")
-    async with local_dispatcher(worker_config, []) as dispatcher:
-        with pytest.raises(AuditorError, match=r"not 0\.0\.1"):
-            await dispatcher.wait_for_first_worker()
+    assert server.requests == []
 
 
 async def test_a_reply_travels_with_its_body_and_its_capability(server: FakeServer) -> None:
@@ -174,9 +169,7 @@ async def test_a_reply_travels_with_its_body_and_its_capability(server: FakeServ
     assert b"choices" in known(attempt.body).data
 
 
-async def test_a_worker_redacts_the_keys_of_other_workers_models(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_worker_redacts_the_keys_of_other_models(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     audit = config(server.url)
     monkeypatch.setenv("ANOTHER_KEY", "key-of-another-model")
     server.script = lambda _: completion("it is key-of-another-model")
@@ -210,9 +203,7 @@ async def test_a_request_whose_worker_died_is_retried_by_another_and_counts_as_p
     assert note.startswith(f"The worker on {platform.node()} died; its 1 open call is sent again.")
 
 
-async def test_a_request_that_its_worker_never_received_is_sent_by_another(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_request_never_received_is_sent_by_another(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     audit, workers, passed_samples = config(server.url), list[LocalWorker](), list[int]()
     accept_requests = WorkerActor.accept_requests
 
@@ -254,9 +245,7 @@ async def test_log_probabilities_that_a_dead_worker_was_to_compute_are_computed_
     assert (reply.failure, len(workers[0].actors)) == (None, 2)
 
 
-async def test_workers_that_die_one_after_another_end_the_run(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_workers_that_die_in_a_row_end_the_run(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     workers: list[LocalWorker] = []
 
     async def die(self: WorkerActor) -> None:
@@ -373,9 +362,7 @@ async def test_calls_are_spread_over_the_least_busy_workers(server: FakeServer) 
     assert len(server.requests) == 10
 
 
-async def test_an_exception_in_a_worker_is_reported_and_ends_the_run(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_exception_in_a_worker_ends_the_run(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     audit = config(server.url)
 
     async def fails(*_: object) -> ProviderReply:

@@ -131,7 +131,7 @@ def test_several_processes_read_what_one_does(db: Database, monkeypatch: pytest.
             assert derive_again(db, audits.get_audit(db, NAME), unknown=unknown) == derive(db)
 
 
-def test_answers_about_cells_are_derived_again_alike_with_and_without_the_graph(
+def test_cells_are_derived_again_alike_with_and_without_the_graph(
     storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     probes = {"direct": {"samples": 2}, "review": {"guess": True, "rewrite": "neutral", "rewriter": "a"}}

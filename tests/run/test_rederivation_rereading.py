@@ -26,10 +26,7 @@ from tests.support.cli_runner import auditor
 from tests.support.fixed_address import word_encoder
 from tests.support.known import known
 
-SMALL = CONFIG | {
-    "survey": CONFIG["survey"] | {"topics": TOPICS[:2]},
-    "probes": {"direct": {"samples": 2}},
-}
+SMALL = CONFIG | {"survey": CONFIG["survey"] | {"topics": TOPICS[:2]}, "probes": {"direct": {"samples": 2}}}
 NEWER = fingerprints.READER_VERSIONS["direct"] + 1
 
 

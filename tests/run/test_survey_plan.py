@@ -48,7 +48,7 @@ def test_cells_beyond_a_limit_are_donors() -> None:
     assert len(survey.donors) == len(load_survey("wvs7-sample").scores) - 20
 
 
-def test_probes_say_before_the_first_call_which_figures_they_cannot_measure(
+def test_probes_name_unmeasurable_figures_before_the_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = "    settings = ToySettings\n"

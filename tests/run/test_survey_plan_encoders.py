@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -49,30 +50,19 @@ class Exploit:
         return Path.touch, (self.path,)
 
 
-def _cut_weights(folder: Path) -> None:
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
+def change_file(folder: Path, name: str, change: Callable[[bytes], bytes]) -> None:
+    (folder / name).write_bytes(change((folder / name).read_bytes()))
 
 
-def _remove_tokenizer(folder: Path) -> None:
-    for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json"):
-        (folder / name).unlink()
-
-
-def _break_config(folder: Path) -> None:
-    (folder / "config.json").write_text("{")
-
-
-def _name_an_unknown_architecture(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(settings | {"model_type": "no-such-model"}))
-
-
-DAMAGES = {
-    "cut weights": _cut_weights,
-    "no tokenizer": _remove_tokenizer,
-    "a broken config": _break_config,
-    "an unknown architecture": _name_an_unknown_architecture,
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut weights": lambda folder: change_file(folder, "model.safetensors", lambda content: content[:1000]),
+    "no tokenizer": lambda folder: [
+        (folder / name).unlink() for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
+    ],
+    "a broken config": lambda folder: change_file(folder, "config.json", lambda content: b"{"),
+    "an unknown architecture": lambda folder: change_file(
+        folder, "config.json", lambda content: json.dumps(json.loads(content) | {"model_type": "no-such"}).encode()
+    ),
 }
 
 
@@ -141,9 +131,7 @@ def test_files_of_a_training_do_not_matter(encoder: Path) -> None:
     require_safe_weights(encoder, "the encoder")
 
 
-def test_a_run_without_calls_loads_no_encoder(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_without_calls_load_no_encoder(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     server.script = answer
     audit = audit_with(server.url, "all-MiniLM-L6-v2")
     run_audit(audit, storage=storage)
